@@ -1,0 +1,53 @@
+# Two commands on a fresh machine with Python >= 3.11 and make: `make crawl URL=https://example.org/` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+OUT    ?= crawl-out
+STAMP  := $(VENV)/.installed
+DEV    := $(VENV)/.installed-dev
+NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
+
+.PHONY: crawl install install-dev test check proto format bench clean help
+
+help:            ## this list
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
+
+$(STAMP): pyproject.toml $(NATIVE)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing nephila into $(VENV) (the native core is built where Rust is present)"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[all]'
+	@touch $@
+
+$(DEV): $(STAMP)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
+
+install-dev: $(DEV)  ## the same and what checks and tests need
+
+crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='--max-pages 100']
+	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }
+	@$(BIN)/nephila crawl '$(URL)' --out '$(OUT)' $(ARGS)
+
+test: $(DEV)  ## all tests
+	@$(BIN)/python -m pytest
+
+check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and drift
+	@$(BIN)/ruff format --check services tests benchmarks tools
+	@$(BIN)/ruff check services tests benchmarks tools
+	@$(BIN)/mypy
+	@PYTHONPATH=services $(BIN)/lint-imports
+	@$(BIN)/buf lint
+	@$(BIN)/python tools/protogen.py --check
+
+proto: $(DEV)  ## generate kernel/messages from proto/
+	@$(BIN)/python tools/protogen.py
+
+format: $(DEV)
+	@$(BIN)/ruff format services tests benchmarks tools
+	@$(BIN)/ruff check --fix services tests benchmarks tools
+
+clean:           ## remove what was built here
+	rm -rf $(VENV) build dist *.egg-info services/*.egg-info services/nephila/native/core/target

@@ -1,0 +1,1 @@
+"""What every room shares: the route, the messages, the bus contract, identity, time, configuration, errors."""

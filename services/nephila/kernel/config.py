@@ -1,0 +1,47 @@
+"""Configuration: one frozen struct per service, filled from a mapping and the environment; unknown keys are errors."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from nephila.kernel.errors import UsageError
+
+C = TypeVar("C", bound=msgspec.Struct)
+
+
+def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "") -> C:
+    """Build a config struct from `values`, overridden by NEPHILA_<SERVICE>__<FIELD> from the environment.
+
+    `where` names the source in error messages (a file, "command line"). Raises `UsageError` in one line.
+    """
+    known = {field.name for field in msgspec.structs.fields(cls)}
+    for key in values:
+        if key not in known:
+            raise UsageError(f"{where}: unknown setting {key!r}{_suggest(key, known)}")
+    merged: dict[str, Any] = {**values, **(_environment(known, service) if service else {})}
+    try:
+        return msgspec.convert(merged, cls, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _environment(known: set[str], service: str) -> dict[str, str]:
+    prefix = f"NEPHILA_{service.upper()}__"
+    found = {}
+    for name, value in os.environ.items():
+        if name.startswith(prefix):
+            key = name.removeprefix(prefix).lower()
+            if key not in known:
+                raise UsageError(f"environment: {name} names no setting of {service}{_suggest(key, known)}")
+            found[key] = value
+    return found
+
+
+def _suggest(key: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"

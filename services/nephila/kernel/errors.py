@@ -1,0 +1,23 @@
+"""The error words of the house; foreign errors are translated into them once, at the edge."""
+
+from __future__ import annotations
+
+
+class TemporaryError(Exception):
+    """The same message may succeed later: the bus delivers it again after `delay_s` seconds."""
+
+    def __init__(self, reason: str, delay_s: float = 1.0) -> None:
+        super().__init__(reason)
+        self.delay_s = delay_s
+
+
+class PermanentError(Exception):
+    """The message will never succeed: the bus sends it to the dead letters."""
+
+
+class UserError(Exception):
+    """Something a person can put right; the text is one line that names the place and the remedy."""
+
+
+class UsageError(UserError):
+    """A wrong argument or a command in the wrong place (exit code 2)."""

@@ -1,0 +1,116 @@
+"""Generated from proto/nephila/v1/frontier.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nephila.kernel.messages.jobs import CrawlJob
+from nephila.kernel.messages.parse import Outcome
+
+
+class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
+    """A URL that waits in the queue of its host."""
+
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    host: str = ""
+    depth: int = 0
+    hops: int = 0
+    # Number of the fetch it waits for, from 1.
+    fetch_no: int = 0
+    # Tries already made of that fetch.
+    attempts: int = 0
+    # It goes before everything else of its host (redirect target, retry, returned lease).
+    head: bool = False
+    seed: bool = False
+    # Seconds since 1970 UTC before which it is not tried again; 0 means any time.
+    not_before: float = 0.0
+
+
+class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
+    """A request was handed out for this URL."""
+
+    url_key: bytes = b""
+    job: str = ""
+    host: str = ""
+    attempt: int = 0
+
+
+class EndedUrl(msgspec.Struct, array_like=True, gc=False):
+    """This URL has its terminal row."""
+
+    url_key: bytes = b""
+    job: str = ""
+    host: str = ""
+    fetch_no: int = 0
+    outcome: Outcome = Outcome.UNSPECIFIED
+
+
+class RobotsTxt(msgspec.Struct, array_like=True, gc=False):
+    """robots.txt of one origin, as fetched."""
+
+    # "https://host" or "http://host:8080".
+    origin: str = ""
+    host: str = ""
+    # HTTP status; 0 when the server could not be reached.
+    status: int = 0
+    body: bytes = b""
+    fetched_at: float = 0.0
+    expires_at: float = 0.0
+    # Error class when there was no usable answer.
+    reason: str = ""
+
+
+class HostState(msgspec.Struct, array_like=True, gc=False):
+    """Politeness of one host, shared by all jobs."""
+
+    host: str = ""
+    # Seconds since 1970 UTC before which nothing is fetched.
+    not_before: float = 0.0
+    # The pause that set not_before; it bounds what a clock that jumped can do.
+    pause_s: float = 0.0
+    # Back-off in force, 0 when none.
+    backoff_s: float = 0.0
+    # When the last refusal came.
+    refused_at: float = 0.0
+    address: str = ""
+
+
+class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
+    """One atomic commit of one partition."""
+
+    partition: int = 0
+    epoch: int = 0
+    # Per partition, rising by one.
+    sequence: int = 0
+    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
+    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
+    ended: list[EndedUrl] = msgspec.field(default_factory=list)
+    hosts: list[HostState] = msgspec.field(default_factory=list)
+    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
+    jobs: list[CrawlJob] = msgspec.field(default_factory=list)
+    # Host keys that count as seed hosts because a seed redirected to them.
+    seed_hosts: list[str] = msgspec.field(default_factory=list)
+
+
+class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
+    """The state of one partition after a commit. Seen fingerprints are sorted."""
+
+    partition: int = 0
+    epoch: int = 0
+    sequence: int = 0
+    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
+    hosts: list[HostState] = msgspec.field(default_factory=list)
+    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
+    jobs: list[CrawlJob] = msgspec.field(default_factory=list)
+    seen: list[SeenSnapshot] = msgspec.field(default_factory=list)
+    seed_hosts: list[str] = msgspec.field(default_factory=list)
+
+
+class SeenSnapshot(msgspec.Struct, array_like=True, gc=False):
+    """"""
+
+    job: str = ""
+    # Sorted fingerprints, 16 bytes each.
+    fingerprints: bytes = b""

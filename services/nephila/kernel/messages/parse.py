@@ -1,0 +1,144 @@
+"""Generated from proto/nephila/v1/parse.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+
+class Outcome(IntEnum):
+    """Terminal state of a URL."""
+
+    UNSPECIFIED = 0
+    STORED = 1
+    DENIED = 2
+    FAILED = 3
+    DROPPED = 4
+
+
+class Page(msgspec.Struct, array_like=True, gc=False):
+    """A fetched document. Topic `pages`."""
+
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    host: str = ""
+    fetch_no: int = 0
+    attempt: int = 0
+    depth: int = 0
+    status: int = 0
+    # Media type in lower case without parameters; empty when the server sent none.
+    content_type: str = ""
+    # charset parameter of Content-Type in lower case; empty when there is none.
+    charset: str = ""
+    # Content decoded by the downloader; in one program it may be any bytes-like object.
+    body: bytes = b""
+    # Start of the fetch, seconds since 1970 UTC.
+    fetched_at: float = 0.0
+    address: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    # Request line and headers as sent, CRLF lines; empty unless raw capture is on.
+    request_head: bytes = b""
+    # Status line and headers as received, CRLF lines; empty unless raw capture is on.
+    response_head: bytes = b""
+    # Body as received (transfer encoding removed, content encoding kept); empty when it equals body or raw
+    # capture is off.
+    wire_body: bytes = b""
+    wire_bytes: int = 0
+    # True for the answer 304: no body, the stored copy stays.
+    not_modified: bool = False
+    # X-Robots-Tag header in lower case; empty when there is none.
+    robots_tag: str = ""
+
+
+class Outlinks(msgspec.Struct, array_like=True, gc=False):
+    """The links of one page, packed: n links in document order, each fingerprint once. Topic `outlinks`."""
+
+    job: str = ""
+    parent_key: bytes = b""
+    parent_url: str = ""
+    # Depth of the links themselves: the parent's + 1.
+    depth: int = 0
+    # 16 n bytes.
+    fingerprints: bytes = b""
+    # URLs one after the other, UTF-8.
+    urls: bytes = b""
+    # n little-endian uint32: end of each URL in urls.
+    url_ends: bytes = b""
+    # 2 n little-endian uint32: start and end of each host key within urls.
+    host_spans: bytes = b""
+    # Anchor texts one after the other, UTF-8.
+    anchors: bytes = b""
+    # n little-endian uint32: end of each anchor in anchors.
+    anchor_ends: bytes = b""
+    # n bytes: bit 0 nofollow, bits 1-3 the kind of link.
+    flags: bytes = b""
+
+
+class Record(msgspec.Struct, array_like=True, gc=False):
+    """What the parser makes of a page, or the terminal row of a URL without one. Topic `records`."""
+
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    fetch_no: int = 0
+    attempt: int = 0
+    outcome: Outcome = Outcome.UNSPECIFIED
+    # Why, in one word; empty when stored from a fetched page.
+    reason: str = ""
+    status: int = 0
+    # Target of a redirect, or empty.
+    final_url: str = ""
+    depth: int = 0
+    content_type: str = ""
+    # Length of the decoded body in bytes.
+    size_bytes: int = 0
+    # SHA-256 of the decoded body, 32 bytes; empty without a body.
+    sha256: bytes = b""
+    title: str = ""
+    # Visible text, UTF-8, blocks separated by newlines; in one program it may be any bytes-like object.
+    text: bytes = b""
+    lang: str = ""
+    # Seconds since 1970 UTC; for a row without a page, the time it was decided.
+    fetched_at: float = 0.0
+    # Name and version of the rule that made it; empty and 0 for generic extraction.
+    rule: str = ""
+    rule_version: int = 0
+    # JSON object with description, canonical, encoding and OpenGraph metadata; empty when there is none.
+    meta: str = ""
+    # Links to be kept with the record (--links); null when they are not wanted.
+    links: Outlinks | None = None
+    etag: str = ""
+    last_modified: str = ""
+    # True when the row of an earlier fetch stays and only fetched_at and status change (304).
+    not_modified: bool = False
+
+
+class Receipt(msgspec.Struct, array_like=True, gc=False):
+    """One URL whose effects are durable."""
+
+    url_key: bytes = b""
+    fetch_no: int = 0
+    outcome: Outcome = Outcome.UNSPECIFIED
+
+
+class Receipts(msgspec.Struct, array_like=True, gc=False):
+    """Topic `receipts`: these URLs have ended."""
+
+    job: str = ""
+    receipts: list[Receipt] = msgspec.field(default_factory=list)
+
+
+class DeadLetter(msgspec.Struct, array_like=True, gc=False):
+    """A message no service could digest. Topic `dead`."""
+
+    topic: str = ""
+    service: str = ""
+    error: str = ""
+    attempts: int = 0
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
