@@ -18,7 +18,10 @@ def build(town: Town, pages: int, hosts: int) -> None:
 
 def _tree(town: Town, pages: int, hosts: int) -> None:
     """Breadth first, so the tree is as shallow as its fan-out allows; each page also links to some it may (see Site)."""
-    homes = [town.host("ordinary", robots=None if i % 3 == 0 else b"User-agent: *\nDisallow: /admin/\n") for i in range(hosts)]
+    homes = [
+        town.host("ordinary", robots=None if i % 3 == 0 else b"User-agent: *\nDisallow: /admin/\n")
+        for i in range(hosts)
+    ]
     level: list[Page] = [h.home for h in homes if h.home]
     made = 0
     while made < pages:

@@ -15,21 +15,48 @@ _TEXTS: list[tuple[str, bytes, list[tuple[str, bool | None]]]] = [
     (
         "wildcards",
         b"User-agent: *\nDisallow: /*.cgi$\nDisallow: /*?secret=\nDisallow: /a*z\n",
-        [("/run.cgi", False), ("/run.cgi/more", True), ("/x?secret=1", False), ("/x?open=1", True), ("/a-to-z", False), ("/a-to-y", True)],
+        [
+            ("/run.cgi", False),
+            ("/run.cgi/more", True),
+            ("/x?secret=1", False),
+            ("/x?open=1", True),
+            ("/a-to-z", False),
+            ("/a-to-y", True),
+        ],
     ),
     (
         "own group",
         b"User-agent: *\nDisallow: /\n\nUser-agent: nephila\nDisallow: /not-nephila/\n",
         [("/not-nephila/1", False), ("/everybody-else-is-shut-out", True)],
     ),
-    ("several groups", b"User-agent: a\nUser-agent: *\nDisallow: /one/\n\nUser-agent: *\nDisallow: /two/\n", [("/one/1", False), ("/two/1", False)]),
+    (
+        "several groups",
+        b"User-agent: a\nUser-agent: *\nDisallow: /one/\n\nUser-agent: *\nDisallow: /two/\n",
+        [("/one/1", False), ("/two/1", False)],
+    ),
     ("BOM", b"\xef\xbb\xbfUser-agent: *\nDisallow: /after-bom/\n", [("/after-bom/1", False), ("/fine", True)]),
-    ("carriage returns", b"USER-AGENT: *\rdisallow : /cr/ # why\r\n\r\nAllow: /\r", [("/cr/1", False), ("/fine", True)]),
-    ("percent", b"User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /b%7Cc\n", [("/caf%C3%A9/menu", False), ("/cafe", True)]),
+    (
+        "carriage returns",
+        b"USER-AGENT: *\rdisallow : /cr/ # why\r\n\r\nAllow: /\r",
+        [("/cr/1", False), ("/fine", True)],
+    ),
+    (
+        "percent",
+        b"User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /b%7Cc\n",
+        [("/caf%C3%A9/menu", False), ("/cafe", True)],
+    ),
     ("allow nothing", b"User-agent: *\nDisallow: /\nAllow: /$\n", [("/shut", False), ("/shut/too", False)]),
     ("bad delay", b"User-agent: *\nCrawl-delay: soon\nDisallow: /x\n", [("/x1", False), ("/fine", True)]),
-    ("a page instead", b"<!DOCTYPE html><html><title>Not here</title><p>User-agent of the year</p></html>", [("/fine", True)]),
-    ("NUL bytes", b"User-agent: *\x00\nUser-agent: *\nDisallow: /nul/\n\x00\x00\n", [("/nul/1", False), ("/fine", True)]),
+    (
+        "a page instead",
+        b"<!DOCTYPE html><html><title>Not here</title><p>User-agent of the year</p></html>",
+        [("/fine", True)],
+    ),
+    (
+        "NUL bytes",
+        b"User-agent: *\x00\nUser-agent: *\nDisallow: /nul/\n\x00\x00\n",
+        [("/nul/1", False), ("/fine", True)],
+    ),
     (
         "huge",
         b"User-agent: *\nDisallow: /early/\n" + b"# filler, filler, filler\n" * 25_000 + b"Disallow: /late/\n",
@@ -61,7 +88,9 @@ def _page(town: Town, host: Host, path: str, allowed: bool | None) -> None:
 
 
 def _delayed(town: Town, delay: int) -> None:
-    host = town.host("robots: crawl-delay", robots=f"User-agent: *\nCrawl-delay: {delay}\n".encode(), crawl_delay_s=float(delay))
+    host = town.host(
+        "robots: crawl-delay", robots=f"User-agent: *\nCrawl-delay: {delay}\n".encode(), crawl_delay_s=float(delay)
+    )
     for i in range(4):
         town.page(host, f"/delayed/{i}", "crawl-delay")
 

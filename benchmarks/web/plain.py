@@ -42,7 +42,14 @@ def main(argv: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.web.plain", description="Write a plain finite web as files.")
     parser.add_argument("out", type=Path)
-    for name, default in (("pages", 6000), ("hosts", 100), ("port", 8088), ("seed", 7), ("size", 80_000), ("links", 100)):
+    for name, default in (
+        ("pages", 6000),
+        ("hosts", 100),
+        ("port", 8088),
+        ("seed", 7),
+        ("size", 80_000),
+        ("links", 100),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args(argv)
     written = generate(args.out, **{k: v for k, v in vars(args).items() if k != "out"})

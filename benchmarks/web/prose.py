@@ -36,7 +36,9 @@ class Prose:
     def page(self, title: str, hrefs: Sequence[str], size: int, *, head: str = "", charset: str = "utf-8") -> bytes:
         """One document of about *size* bytes that links to *hrefs*: some in the navigation, the rest spread over the text."""
         nav, inline = hrefs[: len(hrefs) // 4], hrefs[len(hrefs) // 4 :]
-        parts = [_HEAD.format(charset=charset, title=html.escape(title), head=head, nav="".join(map(self._nav_item, nav)))]
+        parts = [
+            _HEAD.format(charset=charset, title=html.escape(title), head=head, nav="".join(map(self._nav_item, nav)))
+        ]
         count = max(1, (size - len(parts[0]) - 60 * len(hrefs)) // self._mean_block)
         blocks = self._rng.choices(self._blocks, k=count)
         for i, block in enumerate(blocks):
@@ -69,7 +71,11 @@ class Prose:
                 f'<figcaption class="caption">{text}</figcaption></figure></div>\n'
             )
         if i % 11 == 0:
-            return "<ul>" + "".join(f"<li><em>{word}</em></li>" for word in self._rng.choices(self._words, k=8)) + "</ul>\n"
+            return (
+                "<ul>"
+                + "".join(f"<li><em>{word}</em></li>" for word in self._rng.choices(self._words, k=8))
+                + "</ul>\n"
+            )
         return f'<p class="body-text paragraph-{i % 9}">{text} <b>{self._rng.choice(self._words)}</b> &amp; &#8211; {self.text(1)}</p>\n'
 
 

@@ -45,7 +45,14 @@ class Page:
 
     def verdict_entry(self) -> dict[str, Any]:
         """What the judge is told."""
-        entry = {"url": self.url, "host": self.host, "path": self.path, "kind": self.kind, "accept": list(self.accept), "depth": self.depth}
+        entry = {
+            "url": self.url,
+            "host": self.host,
+            "path": self.path,
+            "kind": self.kind,
+            "accept": list(self.accept),
+            "depth": self.depth,
+        }
         if self.disallowed:
             entry["disallowed"] = True
         if self.title:
@@ -106,7 +113,17 @@ class Site:
         self.hosts[host.name] = host
         return host
 
-    def add(self, parent: Page | None, host: Host, path: str, kind: str, *, href: str | None = None, hop: bool = False, **changes: Any) -> Page:
+    def add(
+        self,
+        parent: Page | None,
+        host: Host,
+        path: str,
+        kind: str,
+        *,
+        href: str | None = None,
+        hop: bool = False,
+        **changes: Any,
+    ) -> Page:
         """A page that *parent* links to (by *href*, if the link is not simply its URL); *hop* = reached by redirect, at the parent's depth."""
         url = self.url(host.name, path)
         if url in self.pages:
@@ -152,13 +169,29 @@ class Site:
             "hosts": {h.name: _judged_host(h) for h in self.hosts.values()},
             "pages": [p.verdict_entry() for p in self.pages.values()],
             "open": [
-                {"host": o.host, "prefix": o.prefix, "kind": o.kind, "accept": list(o.accept), "max_requests": o.max_requests} for o in self.opens
+                {
+                    "host": o.host,
+                    "prefix": o.prefix,
+                    "kind": o.kind,
+                    "accept": list(o.accept),
+                    "max_requests": o.max_requests,
+                }
+                for o in self.opens
             ],
         }
 
     def crawl_arguments(self) -> list[str]:
         """The words after `nephila crawl` for this web."""
-        words = [*self.seeds, "--scope", "any", "--include", r"\.web\.test", "--max-depth", str(self.max_depth), "--allow-private"]
+        words = [
+            *self.seeds,
+            "--scope",
+            "any",
+            "--include",
+            r"\.web\.test",
+            "--max-depth",
+            str(self.max_depth),
+            "--allow-private",
+        ]
         for host in self.hosts.values():
             words += ["--host-map", f"{host.name}={host.address}"]
         return words
@@ -174,7 +207,9 @@ class Site:
         for o in self.opens:
             opens.setdefault(o.host, []).append({"prefix": o.prefix, **o.action})
         hosts = {
-            h.name: {"address": h.address, "latency_s": h.latency_s, "close": h.close} for h in self.hosts.values() if h.listening
+            h.name: {"address": h.address, "latency_s": h.latency_s, "close": h.close}
+            for h in self.hosts.values()
+            if h.listening
         }
         return {"port": self.port, "hosts": hosts, "routes": routes, "open": opens}
 

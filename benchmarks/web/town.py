@@ -21,7 +21,13 @@ class Town:
         self.root: Page = self.centre.home
 
     def host(
-        self, kind: str, *, robots: bytes | None = ALLOW_ALL, at_seed: bool = False, home: dict[str, Any] | None = None, **changes: Any
+        self,
+        kind: str,
+        *,
+        robots: bytes | None = ALLOW_ALL,
+        at_seed: bool = False,
+        home: dict[str, Any] | None = None,
+        **changes: Any,
     ) -> Host:
         """A new host; *robots* None = no robots.txt (404); *home* = changes to its home page."""
         name = changes.pop("name", f"s{self._count:02}.web.test")
