@@ -90,8 +90,8 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     hosts: list[HostState] = msgspec.field(default_factory=list)
     robots: list[RobotsTxt] = msgspec.field(default_factory=list)
     jobs: list[CrawlJob] = msgspec.field(default_factory=list)
-    # Host keys that count as seed hosts because a seed redirected to them.
-    seed_hosts: list[str] = msgspec.field(default_factory=list)
+    # New anchors of scopes: hosts, domains or directories of seeds and of what seeds redirect to.
+    anchors: list[Anchor] = msgspec.field(default_factory=list)
 
 
 class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
@@ -105,7 +105,25 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     robots: list[RobotsTxt] = msgspec.field(default_factory=list)
     jobs: list[CrawlJob] = msgspec.field(default_factory=list)
     seen: list[SeenSnapshot] = msgspec.field(default_factory=list)
-    seed_hosts: list[str] = msgspec.field(default_factory=list)
+    anchors: list[Anchor] = msgspec.field(default_factory=list)
+    ended: list[EndedCount] = msgspec.field(default_factory=list)
+    # Those of queued that were handed out and have no receipt yet.
+    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
+
+
+class Anchor(msgspec.Struct, array_like=True, gc=False):
+    """A place a job's scope is anchored at."""
+
+    job: str = ""
+    place: str = ""
+
+
+class EndedCount(msgspec.Struct, array_like=True, gc=False):
+    """How many URLs of a job ended with an outcome in one partition."""
+
+    job: str = ""
+    outcome: Outcome = Outcome.UNSPECIFIED
+    count: int = 0
 
 
 class SeenSnapshot(msgspec.Struct, array_like=True, gc=False):

@@ -1,0 +1,48 @@
+"""Settings of the scheduler."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Each field with its unit and its reason."""
+
+    directory: str = ""
+    """Where the commit log lives; created when absent."""
+    partitions: int = 64
+    """Power of two; the same for all keyed topics of a system and fixed for its life."""
+    concurrency: int = 100
+    """Fetches in flight at once: what the downloader announced as its capacity."""
+    window: int = 1024
+    """Requests without receipt at most: bounds memory and what a crash fetches again."""
+    agent: str = "nephila"
+    """Product token looked up in robots.txt (RFC 9309, 2.2.1)."""
+    tries: int = 3
+    """Attempts per fetch for 429, 5xx and network errors."""
+    retry_delay_s: float = 2.0
+    """Seconds before the second try of a URL after a network error or 5xx; doubles with each try."""
+    backoff_s: float = 10.0
+    """First pause of a host that answered 429 or 503 or timed out, unless it named its own in Retry-After; doubles."""
+    backoff_max_s: float = 86_400.0
+    """Longest pause, named by the host or not."""
+    backoff_forget_s: float = 1_800.0
+    """A refusal this many seconds ago no longer doubles the next pause."""
+    jitter: float = 0.1
+    """Share of a pause that is added at random, so that hosts do not come back in step."""
+    crawl_delay_max_s: float = 300.0
+    """A Crawl-delay beyond this counts as this much; a site that wants less traffic has Disallow."""
+    robots_ttl_s: float = 86_400.0
+    """How long a robots.txt is believed (RFC 9309, 2.4)."""
+    robots_retry_s: float = 600.0
+    """How long an unreachable robots.txt is believed to forbid everything before it is asked for again."""
+    start_by_s: float = 60.0
+    """A request not dialled this many seconds after it was handed out is void."""
+    lease_s: float = 600.0
+    """Seconds after start_by at which a URL without outcome is taken back; longer than any fetch may last."""
+    max_hops: int = 10
+    """Redirects followed from one URL."""
+    segment_bytes: int = 64 * 1024 * 1024
+    """Log growth that triggers a snapshot, after which older segments are deleted."""
+    fsync_interval_s: float = 1.0
+    """Longest time a commit may live in the page cache alone; a killed process loses nothing, a power cut this much."""

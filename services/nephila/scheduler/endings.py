@@ -1,0 +1,317 @@
+"""What an outcome or a receipt does to the frontier: pace of the host, retry, redirect, terminal row, end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nephila.kernel.messages import (
+    EndedUrl,
+    FetchKind,
+    FetchOutcome,
+    FetchResult,
+    Outcome,
+    QueuedUrl,
+    Receipts,
+    Record,
+)
+from nephila.native import UrlError, parse_url
+from nephila.scheduler.frontier import Frontier, Key, Partition
+from nephila.scheduler.host import Dispatch, Host, Outstanding, State
+from nephila.scheduler.job import Job
+from nephila.scheduler.politeness import is_refusal, may_retry
+from nephila.scheduler.queue import SEED, Entry, repack
+from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
+
+RetryLater = Callable[[Host, str, bytes, float], None]
+SEED_HOPS = 5
+"""Redirects of a seed that anchor the scope at their target's host as well."""
+
+
+class Endings:
+    """Applies outcomes and receipts; `retry_later` keeps a URL aside for a while."""
+
+    def __init__(self, frontier: Frontier, retry_later: RetryLater) -> None:
+        self.frontier = frontier
+        self._retry_later = retry_later
+
+    # ---- outcomes
+
+    def outcome(self, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+        """One attempt has ended. A late or unknown outcome changes the host's pace only."""
+        frontier = self.frontier
+        partition = frontier.partition(outcome.url_key)
+        key = (outcome.job, outcome.url_key)
+        waiting = partition.outstanding.get(key)
+        if (
+            waiting is None
+            or waiting.state is not State.LEASED
+            or waiting.attempt != outcome.attempt
+            or waiting.entry.fetch_no != outcome.fetch_no
+        ):
+            host = partition.hosts.get(outcome.host)
+            if host is not None:
+                self._pace(partition, host, None, outcome, now)
+                frontier.reschedule(host)
+            return
+        host = waiting.host
+        job = frontier.jobs.get(outcome.job)
+        frontier.leases.pop(key, None)
+        frontier.in_fetch -= 1
+        host.in_flight -= 1
+        self._pace(partition, host, job, outcome, now)
+        if outcome.kind is FetchKind.ROBOTS:
+            self._robots(partition, key, waiting, outcome, now)
+        elif job is not None:
+            self._page(partition, key, waiting, job, outcome, now, out)
+        frontier.schedule(host)
+
+    def _pace(self, partition: Partition, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
+        """The host rests after the fetch, longer when it asked for it; logged when that outlives a restart."""
+        if outcome.started_at <= 0:
+            return
+        if outcome.address:
+            host.address = outcome.address
+        before = host.pace.not_before
+        delay_s = self.frontier.delay_s(host, job)
+        if delay_s > 0:
+            host.pace.after_fetch(now, delay_s)
+        if is_refusal(outcome):
+            host.pace.after_refusal(now, outcome.retry_after_s, self.frontier.config, self.frontier.rng)
+        if host.pace.not_before > max(before, now):
+            state = host.pace.to_state(host.key, host.address, self.frontier.utc_offset)
+            self.frontier.pending(partition).hosts.append(state)
+
+    def _page(
+        self,
+        partition: Partition,
+        key: Key,
+        waiting: Outstanding,
+        job: Job,
+        outcome: FetchOutcome,
+        now: float,
+        out: Dispatch,
+    ) -> None:
+        result = outcome.result
+        if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
+            waiting.state = State.FETCHED
+            if waiting.receipted:
+                self._ended(partition, key, waiting, Outcome.STORED)
+        elif result is FetchResult.UNSPECIFIED or result is FetchResult.EXPIRED:
+            self._requeue(partition, key, waiting, job, waiting.attempt - 1, now)
+        elif result is FetchResult.REDIRECT:
+            self._redirect(partition, key, waiting, job, outcome, now, out)
+        elif result is FetchResult.DENIED:
+            self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
+        elif result is FetchResult.CONTENT_TYPE:
+            self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
+        elif may_retry(outcome.reason) and waiting.attempt < self.frontier.config.tries:
+            self._requeue(partition, key, waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
+        else:
+            self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
+
+    def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
+        """Seconds until the next try: none of its own when the whole host pauses anyway."""
+        if is_refusal(outcome):
+            return 0.0
+        config = self.frontier.config
+        wait: float = config.retry_delay_s * 2 ** (waiting.attempt - 1)
+        return wait * (1 + self.frontier.rng.random() * config.jitter)
+
+    def _robots(self, partition: Partition, key: Key, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+        frontier = self.frontier
+        host = waiting.host
+        del partition.outstanding[key]
+        frontier.outstanding -= 1
+        if outcome.result in (FetchResult.UNSPECIFIED, FetchResult.EXPIRED):
+            return
+        tried = host.robots_tries + 1
+        unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
+        if unsettled and tried < frontier.config.tries:
+            host.robots_tries = tried
+            if not is_refusal(outcome):
+                host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
+            return
+        host.robots_tries = 0
+        origin = waiting.entry.url.removesuffix("/robots.txt")
+        utc = now + frontier.utc_offset
+        text = from_outcome(outcome, origin, utc, frontier.config)
+        frontier.pending(partition).robots.append(text)
+        host.robots[origin] = believe(text, now, utc)
+        host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
+        if outcome.started_at > 0 and host.crawl_delay_s:
+            host.pace.after_fetch(now, host.crawl_delay_s)
+
+    def lease_expired(self, key: Key, now: float) -> None:
+        """No outcome came in time: the URL goes back, and what comes later is late."""
+        frontier = self.frontier
+        del frontier.leases[key]
+        partition = frontier.partition(key[1])
+        waiting = partition.outstanding[key]
+        frontier.in_fetch -= 1
+        waiting.host.in_flight -= 1
+        job = frontier.jobs.get(waiting.job)
+        if job is None:
+            del partition.outstanding[key]
+            frontier.outstanding -= 1
+        else:
+            self._requeue(partition, key, waiting, job, waiting.attempt, now)
+        frontier.schedule(waiting.host)
+
+    def _requeue(
+        self,
+        partition: Partition,
+        key: Key,
+        waiting: Outstanding,
+        job: Job,
+        attempts: int,
+        now: float,
+        wait_s: float = 0.0,
+        entry: Entry | None = None,
+    ) -> None:
+        """Back to the head of the host's queue, in the log too; after `wait_s` when given."""
+        frontier = self.frontier
+        entry = entry or waiting.entry
+        del partition.outstanding[key]
+        frontier.outstanding -= 1
+        job.leased -= 1
+        job.queued += 1
+        packed = repack(entry, attempts)
+        not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
+        frontier.pending(partition).queued.append(
+            QueuedUrl(
+                job.uid,
+                entry.url_key,
+                entry.url,
+                waiting.host.key,
+                entry.depth,
+                entry.hops,
+                entry.fetch_no,
+                attempts,
+                True,
+                bool(entry.flags & SEED),
+                not_before,
+            )
+        )
+        if wait_s > 0:
+            self._retry_later(waiting.host, job.uid, packed, now + wait_s)
+        else:
+            waiting.host.push(job.uid, packed, entry.depth, head=True)
+        frontier.wake(job)
+
+    # ---- redirects
+
+    def _redirect(
+        self,
+        partition: Partition,
+        key: Key,
+        waiting: Outstanding,
+        job: Job,
+        outcome: FetchOutcome,
+        now: float,
+        out: Dispatch,
+    ) -> None:
+        """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
+        entry = waiting.entry
+        try:
+            target = parse_url(outcome.location)
+        except UrlError:
+            self._end(waiting, job, out, Outcome.FAILED, "bad_redirect", outcome)
+            return
+        hops = entry.hops + 1
+        if hops > self.frontier.config.max_hops:
+            self._end(waiting, job, out, Outcome.FAILED, "too_many_redirects", outcome, target.href)
+            return
+        if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
+            # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
+            again = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
+            self._requeue(partition, key, waiting, job, 0, now, entry=again)
+            return
+        self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
+        seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
+        if seed:
+            self.frontier.anchor(job, target.host_key, target.path_query)
+        elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
+            return
+        if target.fingerprint not in job.seen:
+            self.frontier.admit(
+                job,
+                target.fingerprint,
+                target.href.encode(),
+                target.host_key,
+                entry.depth,
+                hops=hops,
+                flags=SEED if seed else 0,
+                head=True,
+            )
+
+    # ---- ends
+
+    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: Dispatch, outcome: Outcome, reason: str) -> None:
+        """A URL that was never dialled gets its terminal row."""
+        waiting = Outstanding(job.uid, host, entry, entry.attempts)
+        self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
+        self.frontier.outstanding += 1
+        job.leased += 1
+        self._end(waiting, job, out, outcome, reason, None)
+
+    def _end(
+        self,
+        waiting: Outstanding,
+        job: Job,
+        out: Dispatch,
+        outcome: Outcome,
+        reason: str,
+        fetched: FetchOutcome | None,
+        final_url: str = "",
+    ) -> None:
+        """Publish the terminal row of a URL without a page; its receipt ends the URL."""
+        entry = waiting.entry
+        waiting.state = State.ENDING
+        job.leased -= 1
+        record = Record(
+            job=job.uid,
+            url_key=entry.url_key,
+            url=entry.url,
+            fetch_no=entry.fetch_no,
+            attempt=waiting.attempt,
+            outcome=outcome,
+            reason=reason,
+            status=fetched.status if fetched else 0,
+            final_url=final_url,
+            depth=entry.depth,
+            content_type=fetched.content_type if fetched else "",
+            fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
+        )
+        out.records.append((waiting.host.partition, record))
+        self.frontier.wake(job)
+
+    def receipts(self, message: Receipts) -> None:
+        """These URLs are durable in storage: they have ended."""
+        for receipt in message.receipts:
+            partition = self.frontier.partition(receipt.url_key)
+            key = (message.job, receipt.url_key)
+            waiting = partition.outstanding.get(key)
+            if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
+                continue
+            if waiting.state is State.LEASED:
+                waiting.receipted = True
+            else:
+                self._ended(partition, key, waiting, receipt.outcome)
+
+    def _ended(self, partition: Partition, key: Key, waiting: Outstanding, outcome: Outcome) -> None:
+        frontier = self.frontier
+        del partition.outstanding[key]
+        frontier.outstanding -= 1
+        job = frontier.jobs.get(waiting.job)
+        if job is None:
+            return
+        if waiting.state is State.FETCHED:
+            job.leased -= 1
+        job.ended[outcome] += 1
+        partition.ended[waiting.job, outcome] += 1
+        entry = waiting.entry
+        frontier.pending(partition).ended.append(
+            EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
+        )
+        if outcome is not Outcome.STORED:
+            frontier.wake(job)

@@ -1,0 +1,206 @@
+"""The frontier: P partition objects over one commit log. Pure: values and instants in, values out.
+
+Every change goes two ways at once: into the views held here (seen, queues, hosts) and into the pending commit of its
+partition. `commits()` hands those over to be written; only after that may what was dispatched be published: commit
+first, emit after. Views are never a second truth: `restore` rebuilds them from the log alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, OrderedDict
+
+from nephila.kernel.messages import Anchor, CrawlJob, FrontierCommit, Outcome, Outlinks, QueuedUrl
+from nephila.native import partition_of
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.host import Host, Outstanding
+from nephila.scheduler.job import Job
+from nephila.scheduler.queue import SEED, pack
+from nephila.scheduler.workbench import Workbench
+
+Key = tuple[str, bytes]
+
+
+class Partition:
+    """Hosts and outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
+
+    __slots__ = ("ended", "epoch", "hosts", "number", "outstanding", "pending", "sequence")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.epoch = 0
+        self.sequence = 0
+        self.hosts: dict[str, Host] = {}
+        self.outstanding: dict[Key, Outstanding] = {}
+        self.pending: FrontierCommit | None = None
+        self.ended: Counter[tuple[str, Outcome]] = Counter()
+
+
+class Frontier:
+    """All partitions of one scheduler. Instants are monotonic seconds; `utc_offset` turns them into UTC."""
+
+    def __init__(self, config: SchedulerConfig, utc_offset: float, rng: random.Random | None = None) -> None:
+        if config.partitions < 1 or config.partitions & (config.partitions - 1):
+            raise ValueError(f"partitions must be a power of two, got {config.partitions}")
+        self.config = config
+        self.utc_offset = utc_offset
+        self.utc_now = 0.0
+        """UTC of the turn that is being worked on."""
+        self.rng = rng or random.Random()
+        self.partitions = [Partition(n) for n in range(config.partitions)]
+        self.jobs: dict[str, Job] = {}
+        self.workbench: Workbench[Host] = Workbench()
+        self.in_fetch = 0
+        """Requests without outcome."""
+        self.outstanding = 0
+        """URLs taken from their queue and without receipt."""
+        self.leases: OrderedDict[Key, float] = OrderedDict()
+        """When each lease ends, in order; all leases are equally long."""
+        self._dirty: list[Partition] = []
+
+    # ---- structure
+
+    def partition(self, url_key: bytes) -> Partition:
+        """The partition a fingerprint belongs to."""
+        return self.partitions[partition_of(url_key, len(self.partitions))]
+
+    def pending(self, partition: Partition) -> FrontierCommit:
+        """The commit a change of this partition goes into."""
+        commit = partition.pending
+        if commit is None:
+            commit = partition.pending = FrontierCommit(partition=partition.number, epoch=partition.epoch)
+            self._dirty.append(partition)
+        return commit
+
+    def commits(self) -> list[FrontierCommit]:
+        """Take over what has to be written now, one commit per changed partition; jobs (partition 0) come first."""
+        commits = []
+        if len(self._dirty) > 1:
+            self._dirty.sort(key=lambda partition: partition.number)
+        for partition in self._dirty:
+            commit = partition.pending
+            if commit is not None:
+                partition.sequence += 1
+                commit.sequence = partition.sequence
+                partition.pending = None
+                commits.append(commit)
+        self._dirty.clear()
+        return commits
+
+    def host(self, partition: Partition, key: str) -> Host:
+        """The host's state, made when first met."""
+        host = partition.hosts.get(key)
+        if host is None:
+            host = partition.hosts[key] = Host(key, partition.number)
+        return host
+
+    # ---- admission
+
+    def put_job(self, job: CrawlJob) -> Job:
+        """Take a job, or a changed desired state of one; what is queued is checked against a changed scope when it
+        comes up."""
+        known = self.jobs.get(job.uid)
+        if known is None:
+            known = self.jobs[job.uid] = Job(job)
+        else:
+            known.change(job)
+        self.pending(self.partitions[0]).jobs.append(job)
+        self.wake(known)
+        return known
+
+    def add_seed(self, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
+        """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
+        excluded = job.scope.excluded(url)
+        if excluded:
+            return f"excluded by {excluded!r}"
+        self.anchor(job, host_key, path_query)
+        if url_key in job.seen:
+            return ""
+        self.admit(job, url_key, url.encode(), host_key, 0, flags=SEED)
+        return ""
+
+    def anchor(self, job: Job, host_key: str, path_query: str) -> None:
+        """Count the place of a seed as inside the job's scope."""
+        place = job.scope.add_seed(host_key, path_query)
+        if place:
+            self.pending(self.partitions[0]).anchors.append(Anchor(job.uid, place))
+            job.rejected.clear()
+
+    def add_links(self, links: Outlinks) -> int:
+        """Admit what is new and in scope of one page's links; returns how many. One seen test per page."""
+        job = self.jobs.get(links.job)
+        if job is None or 0 <= job.scope.max_depth < links.depth:
+            return 0
+        new = job.seen.missing(links.fingerprints)
+        if not new:
+            return 0
+        admitted = 0
+        ends = memoryview(links.url_ends).cast("I")
+        spans = memoryview(links.host_spans).cast("I")
+        urls = links.urls
+        rejected = job.rejected
+        for i in new:
+            url_key = links.fingerprints[16 * i : 16 * i + 16]
+            if url_key in rejected:
+                continue
+            raw = urls[ends[i - 1] if i else 0 : ends[i]]
+            host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
+            if not job.scope.decide(raw.decode(), host_key, links.depth).admitted:
+                job.reject(url_key)
+                continue
+            self.admit(job, url_key, raw, host_key, links.depth)
+            admitted += 1
+        return admitted
+
+    def admit(
+        self,
+        job: Job,
+        url_key: bytes,
+        url: bytes,
+        host_key: str,
+        depth: int,
+        *,
+        hops: int = 0,
+        flags: int = 0,
+        head: bool = False,
+    ) -> None:
+        """Insert into seen, queue, and log: one atomic change of the URL's partition."""
+        job.seen.add(url_key)
+        partition = self.partition(url_key)
+        host = self.host(partition, host_key)
+        host.push(job.uid, pack(url_key, depth, 1, 0, hops, flags, url), depth, head)
+        job.queued += 1
+        self.pending(partition).queued.append(
+            QueuedUrl(job.uid, url_key, url.decode(), host_key, depth, hops, 1, 0, head, bool(flags & SEED))
+        )
+        self.schedule(host)
+
+    # ---- readiness
+
+    def schedule(self, host: Host, earliest: float = 0.0) -> None:
+        """Put the host on the workbench when it could be fetched from at all."""
+        if host.ready_at is None and host.in_flight < self._limit(host) and host.queued:
+            self.workbench.schedule(host, max(host.pace.not_before, earliest))
+
+    def reschedule(self, host: Host) -> None:
+        """Like `schedule`, when the host's pace has changed."""
+        self.workbench.remove(host)
+        self.schedule(host)
+
+    def _limit(self, host: Host) -> int:
+        limits = [self.jobs[uid].concurrency_per_host for uid in host.queues if uid in self.jobs]
+        return max(limits, default=1)
+
+    def delay_s(self, host: Host, job: Job | None) -> float:
+        """Seconds between two fetches of a host on behalf of a job."""
+        if job is None:
+            return max((self.jobs[uid].delay_s for uid in host.queues if uid in self.jobs), default=0.0)
+        if job.ignore_robots:
+            return job.delay_s
+        return max(job.delay_s, host.crawl_delay_s)
+
+    def wake(self, job: Job) -> None:
+        """Reconsider hosts that were set aside because the job could not take more."""
+        parked, job.parked = job.parked, []
+        for host in parked:
+            self.schedule(host)

@@ -1,0 +1,79 @@
+"""Politeness of one host: when it may be fetched from next. Pure; shared by all jobs.
+
+The pace is measured from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out)
+pauses the whole host; a pause is doubled while refusals keep coming and stretched at random so that hosts do not come
+back in step. Instants are monotonic seconds here; they are stored as UTC and clamped on load to [now, now + the pause that set
+them], so that a clock that jumped can neither freeze a host nor free it early.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from nephila.kernel.messages import FetchOutcome, HostState
+from nephila.scheduler.config import SchedulerConfig
+
+REFUSALS = frozenset({"http_429", "http_503", "timeout"})
+
+
+@dataclass(slots=True)
+class Pace:
+    """What is remembered of a host. `not_before` and `refused_at` are monotonic seconds."""
+
+    not_before: float = 0.0
+    pause_s: float = 0.0
+    backoff_s: float = 0.0
+    refused_at: float = float("-inf")
+
+    def after_fetch(self, now: float, delay_s: float) -> None:
+        """A fetch ended now: the next may start `delay_s` later."""
+        self._wait(now, delay_s)
+
+    def after_refusal(self, now: float, retry_after_s: float, config: SchedulerConfig, rng: random.Random) -> float:
+        """The host asked for a pause, or showed that it needs one; returns its length in seconds."""
+        if now - self.refused_at > config.backoff_forget_s or self.backoff_s <= 0:
+            self.backoff_s = config.backoff_s
+        else:
+            self.backoff_s = min(self.backoff_s * 2, config.backoff_max_s)
+        self.refused_at = now
+        pause = min(max(retry_after_s, 0.0), config.backoff_max_s) or self.backoff_s
+        pause *= 1 + rng.random() * config.jitter
+        self._wait(now, pause)
+        return pause
+
+    def _wait(self, now: float, pause_s: float) -> None:
+        until = now + pause_s
+        if until > self.not_before:
+            self.not_before = until
+            self.pause_s = pause_s
+
+    def to_state(self, host: str, address: str, utc_minus_monotonic: float) -> HostState:
+        """The stored form."""
+        refused = self.refused_at + utc_minus_monotonic if self.backoff_s else 0.0
+        return HostState(host, self.not_before + utc_minus_monotonic, self.pause_s, self.backoff_s, refused, address)
+
+
+def from_state(state: HostState, now: float, utc_now: float) -> Pace:
+    """The pace as stored, clamped to what its pause allows."""
+    remaining = min(max(state.not_before - utc_now, 0.0), state.pause_s)
+    since_refusal = max(utc_now - state.refused_at, 0.0)
+    return Pace(
+        not_before=now + remaining,
+        pause_s=state.pause_s,
+        backoff_s=state.backoff_s,
+        refused_at=now - since_refusal if state.backoff_s else float("-inf"),
+    )
+
+
+def is_refusal(outcome: FetchOutcome) -> bool:
+    """Whether an outcome asks for a pause of the whole host."""
+    return outcome.retry_after_s > 0 or outcome.reason in REFUSALS
+
+
+def may_retry(reason: str) -> bool:
+    """Whether a failed fetch is worth another try: 429, 5xx and trouble on the way; not 4xx, not limits."""
+    return reason in RETRYABLE or reason.startswith("http_5")
+
+
+RETRYABLE = frozenset({"http_429", "dns", "connect", "tls", "timeout", "disconnected", "lease_expired"})

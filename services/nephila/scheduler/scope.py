@@ -1,0 +1,144 @@
+"""Scope: which URLs belong to a job. Pure; the scheduler asks it once per new URL.
+
+A scope is anchored at the seeds: their hosts (mode host), registrable domains (domain) or directories (prefix). Anchors
+grow when a seed redirects to another host. `include` and `exclude` are RE2, searched in the full URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import re2
+
+from nephila.kernel.errors import UsageError
+from nephila.kernel.messages import Scope, ScopeMode
+
+MODES = {
+    "host": ScopeMode.UNSPECIFIED,
+    "domain": ScopeMode.DOMAIN,
+    "prefix": ScopeMode.PREFIX,
+    "any": ScopeMode.ANY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was decided and by which rule, in words for people."""
+
+    admitted: bool
+    rule: str
+
+
+def bare_host(host_key: str) -> str:
+    """Host key without a leading www., so that a site and its www twin are one."""
+    return host_key[4:] if host_key.startswith("www.") else host_key
+
+
+@cache
+def _extractor() -> Callable[[str], str]:
+    # Imported here: the suffix list costs 30 ms that only `--scope domain` has to pay.
+    import tldextract
+
+    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+
+    def registrable(host_key: str) -> str:
+        return extract(host_key).top_domain_under_public_suffix or host_key
+
+    return registrable
+
+
+def registrable_domain(host_key: str) -> str:
+    """Registrable domain of a host (public suffix list, private suffixes included); the host itself for an address."""
+    return _extractor()(host_key)
+
+
+def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:
+    """RE2 programs of user expressions; a bad one is a `UsageError` that names option, pattern and reason."""
+    options = re2.Options()
+    options.log_errors = False
+    compiled = []
+    for pattern in patterns:
+        try:
+            compiled.append(re2.compile(pattern, options))
+        except re2.error as error:
+            reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else error
+            raise UsageError(f"{option} {pattern!r} is not a valid RE2 expression: {reason}") from None
+    return compiled
+
+
+class CompiledScope:
+    """The scope of one job with its anchors. `decide` is O(patterns), independent of the number of anchors."""
+
+    def __init__(self, scope: Scope, anchors: Iterable[str] = ()) -> None:
+        self.mode = scope.mode
+        self.max_depth = scope.max_depth
+        self._include = compile_patterns(scope.include, "include")
+        self._exclude = compile_patterns(scope.exclude, "exclude")
+        self.anchors: set[str] = set(anchors)
+
+    def anchor_of(self, host_key: str, path: str) -> str:
+        """The anchor a seed at this place contributes; empty for mode any."""
+        if self.mode == ScopeMode.UNSPECIFIED:
+            return bare_host(host_key)
+        if self.mode == ScopeMode.DOMAIN:
+            return registrable_domain(host_key)
+        if self.mode == ScopeMode.PREFIX:
+            return bare_host(host_key) + path.partition("?")[0].rpartition("/")[0] + "/"
+        return ""
+
+    def add_seed(self, host_key: str, path: str) -> str:
+        """Anchor the scope at a seed; returns the anchor when it is new, else the empty string."""
+        anchor = self.anchor_of(host_key, path)
+        if not anchor or anchor in self.anchors:
+            return ""
+        self.anchors.add(anchor)
+        return anchor
+
+    def excluded(self, url: str) -> str:
+        """The exclude pattern that matches, or the empty string."""
+        for pattern in self._exclude:
+            if pattern.search(url):
+                return str(pattern.pattern)
+        return ""
+
+    def decide(self, url: str, host_key: str, depth: int = 0) -> Verdict:
+        """Whether a link belongs to the job, and the rule that says so."""
+        if 0 <= self.max_depth < depth:
+            return Verdict(False, f"depth {depth} is beyond the limit of {self.max_depth}")
+        inside = self._inside(url, host_key)
+        if not inside.admitted:
+            return inside
+        pattern = self.excluded(url)
+        if pattern:
+            return Verdict(False, f"excluded by {pattern!r}")
+        if self._include:
+            for program in self._include:
+                if program.search(url):
+                    return Verdict(True, f"included by {program.pattern!r}")
+            return Verdict(False, "matches no include pattern")
+        return inside
+
+    def _inside(self, url: str, host_key: str) -> Verdict:
+        mode = self.mode
+        if mode == ScopeMode.ANY:
+            return Verdict(True, "scope any")
+        if mode == ScopeMode.UNSPECIFIED:
+            bare = bare_host(host_key)
+            return Verdict(bare in self.anchors, f"host {bare} is {'' if bare in self.anchors else 'not '}a seed host")
+        if mode == ScopeMode.DOMAIN:
+            domain = registrable_domain(host_key)
+            known = domain in self.anchors
+            return Verdict(known, f"domain {domain} is {'' if known else 'not '}a seed domain")
+        return self._inside_prefix(url, bare_host(host_key))
+
+    def _inside_prefix(self, url: str, bare: str) -> Verdict:
+        path = url.split("://", 1)[-1].partition("/")[2].partition("?")[0]
+        place = f"{bare}/{path}"
+        # Every directory above the URL is looked up, so the cost is the depth of the path, not the number of anchors.
+        cut = len(place)
+        while (cut := place.rfind("/", 0, cut)) > 0:
+            if place[: cut + 1] in self.anchors:
+                return Verdict(True, f"below seed directory {place[: cut + 1]}")
+        return Verdict(False, f"{place} is below no seed directory")

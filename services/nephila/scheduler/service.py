@@ -1,0 +1,242 @@
+"""The scheduler service.
+
+IN   jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable)
+OUT  requests (at most `window` without receipt), records (terminal rows of URLs without a page)
+
+Handlers only change the frontier. Once per turn of the loop `_turn` takes what ready hosts have, writes all changes of
+the turn as one group of commits, and only then publishes and acks: commit first, emit after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.clock import Clock, Timer
+from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Receipts, Seed
+from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
+from nephila.native import UrlError, parse_url
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.host import Dispatch
+from nephila.scheduler.restore import Restored, restore, snapshots
+from nephila.scheduler.store import CommitLog, disk_error
+
+CREDITS = 1 << 30
+"""The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
+
+
+class Scheduler:
+    """See the module; one instance owns all partitions of one program."""
+
+    def __init__(self, config: SchedulerConfig, bus: Bus, clock: Clock, rng: random.Random | None = None) -> None:
+        self.config = config
+        self.bus = bus
+        self.clock = clock
+        self.frontier = Frontier(config, clock.now() - clock.monotonic(), rng)
+        self.dispatcher = Dispatcher(self.frontier)
+        self.log = CommitLog(Path(config.directory))
+        self.restored = Restored()
+        self.errors: Counter[str] = Counter()
+        self.requests = 0
+        self.refused_seeds: list[tuple[str, str]] = []
+        self.on_turn: Callable[[], None] | None = None
+        """Called after each turn; progress and the end of a crawl are decided there."""
+        self.on_fatal: Callable[[BaseException], None] | None = None
+        """Called once when the log can no longer be written."""
+        self._out = Dispatch()
+        self._acks: list[Delivery] = []
+        self._turn_due = False
+        self._timer: tuple[float, Timer] | None = None
+        self._sync: asyncio.Task[None] | None = None
+        self._unsynced = False
+        self._sync_due = False
+        self._emitting = True
+        self._dead = False
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Recover the frontier from its log, then read the topics."""
+        now, utc = self.clock.monotonic(), self.clock.now()
+        self.restored = restore(self.dispatcher, self.log.recover(), now, utc)
+        self.log.open()
+        for topic, handler in (
+            (JOBS, self._on_job),
+            (SEEDS, self._on_seed),
+            (OUTLINKS, self._on_outlinks),
+            (OUTCOMES, self._on_outcome),
+            (RECEIPTS, self._on_receipts),
+        ):
+            self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
+        self._later()
+
+    async def drain(self, grace_s: float) -> None:
+        """Hand out nothing more; what is on its way still comes in."""
+        self._emitting = False
+
+    async def close(self) -> None:
+        """Write what is pending and let go of the log."""
+        if self._timer is not None:
+            self._timer[1].cancel()
+        if self._sync is not None:
+            await asyncio.wait([self._sync])
+        if not self._dead:
+            self._turn()
+        if not self._dead:
+            self.log.close()
+        self._dead = True
+
+    # ---- in
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: CrawlJob = delivery.message
+        self.frontier.put_job(job)
+        self._taken(delivery)
+
+    def _on_seed(self, delivery: Delivery) -> None:
+        seed: Seed = delivery.message
+        job = self.frontier.jobs.get(seed.job)
+        if job is not None:
+            try:
+                parts = parse_url(seed.url)
+            except UrlError as error:
+                self.refused_seeds.append((seed.url, str(error)))
+            else:
+                refused = self.frontier.add_seed(job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                if refused:
+                    self.refused_seeds.append((seed.url, refused))
+        self._taken(delivery)
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        links: Outlinks = delivery.message
+        self.frontier.add_links(links)
+        self._taken(delivery)
+
+    def _on_outcome(self, delivery: Delivery) -> None:
+        outcome: FetchOutcome = delivery.message
+        if outcome.result is FetchResult.FAILED:
+            self.errors[outcome.reason] += 1
+        self.frontier.utc_now = self.clock.now()
+        self.dispatcher.endings.outcome(outcome, self.clock.monotonic(), self._out)
+        self._taken(delivery)
+
+    def _on_receipts(self, delivery: Delivery) -> None:
+        receipts: Receipts = delivery.message
+        self.dispatcher.endings.receipts(receipts)
+        self._taken(delivery)
+
+    def _taken(self, delivery: Delivery) -> None:
+        self._acks.append(delivery)
+        if not self._turn_due:
+            self._later()
+
+    def _later(self) -> None:
+        self._turn_due = True
+        self.clock.call_soon(self._turn)
+
+    # ---- out
+
+    def _turn(self) -> None:
+        """Dispatch, commit, then publish and ack."""
+        self._turn_due = False
+        if self._dead:
+            return
+        now = self.clock.monotonic()
+        self.frontier.utc_now = self.clock.now()
+        out, self._out = self._out, Dispatch()
+        acks, self._acks = self._acks, []
+        try:
+            if self._emitting:
+                self.dispatcher.dispatch(now, out)
+            commits = self.frontier.commits()
+            if commits:
+                self.log.append(commits)
+                self._unsynced = True
+            if self.log.size > self.config.segment_bytes and self._sync is None:
+                self.log.snapshot(snapshots(self.dispatcher, now))
+        except Exception as error:
+            self._fatal(error)
+            return
+        publish = self.bus.publish
+        for partition, record in out.records:
+            publish(RECORDS, partition, record)
+        for delivery in acks:
+            delivery.ack()
+        self.requests += len(out.requests)
+        for partition, request in out.requests:
+            publish(REQUESTS, partition, request)
+        if self._unsynced and not self._sync_due:
+            self._sync_due = True
+            self.clock.call_at(now + self.config.fsync_interval_s, self._start_sync)
+        self._arm()
+        if self.on_turn is not None:
+            self.on_turn()
+
+    def _arm(self) -> None:
+        """Set the one timer to the next instant at which time alone gives work."""
+        when = self.dispatcher.next_event() if self._emitting else None
+        if when is None or self._turn_due:
+            return
+        if self._timer is not None:
+            if self._timer[0] == when:
+                return
+            self._timer[1].cancel()
+        self._timer = (when, self.clock.call_at(when, self._timer_fired))
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self._turn()
+
+    def _start_sync(self) -> None:
+        """fsync the log off the loop, at most once per interval."""
+        if not self._dead:
+            self._unsynced = False
+            self._sync = asyncio.ensure_future(self._sync_now())
+
+    async def _sync_now(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.log.sync)
+        except OSError as error:
+            self._fatal(disk_error(error, self.log.directory))
+        finally:
+            self._sync = None
+            self._sync_due = False
+
+    def _fatal(self, error: BaseException) -> None:
+        self._dead = True
+        if self.on_fatal is not None:
+            self.on_fatal(error)
+        else:
+            raise error
+
+    # ---- seen from outside
+
+    @property
+    def queued(self) -> int:
+        """URLs waiting in queues, over all jobs."""
+        return sum(job.queued for job in self.frontier.jobs.values())
+
+    @property
+    def idle(self) -> bool:
+        """Nothing leased, nothing without receipt, no input that is not committed yet."""
+        return not self.frontier.outstanding and not self._acks and not self._turn_due
+
+    def ended(self, job: str) -> Counter[Outcome]:
+        """How many URLs of a job have ended, by outcome."""
+        known = self.frontier.jobs.get(job)
+        return known.ended if known is not None else Counter()
+
+    def hosts_waiting(self) -> int:
+        """Hosts with queued URLs that time alone will make ready."""
+        return len(self.frontier.workbench.waiting())
+
+
+def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:
+    """The scheduler with its real parts."""
+    return Scheduler(config, bus, clock)

@@ -1,0 +1,241 @@
+"""The commit log on one machine: append-only segments shared by all partitions, and snapshots.
+
+    DIR/00000001.log        header, then frames: length u32, CRC-32 u32, payload (a FrontierCommit as MessagePack)
+    DIR/00000002.snapshot   header, then frames: one FrontierSnapshot per partition, then an empty frame as the end mark
+
+Snapshot N holds everything before segment N; recovery is the newest complete snapshot plus all segments from its number
+on. A frame that ends past the file, or fails its checksum with nothing valid after it, is the torn tail of a crash and
+is cut off; damage anywhere else is refused, never skipped. A frame is written with one write(), so a killed process
+loses nothing that was appended; `sync()` makes it survive a power cut.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from nephila.kernel.errors import UserError
+from nephila.kernel.failpoints import reach
+from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
+
+VERSION = 1
+_MAGIC = b"NPHFRNT\x00"
+_HEADER = _MAGIC + struct.pack("<I", VERSION)
+_FRAME = struct.Struct("<II")
+_MAX_FRAME = 1 << 30
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_commit = msgspec.msgpack.Decoder(FrontierCommit).decode
+_decode_snapshot = msgspec.msgpack.Decoder(FrontierSnapshot).decode
+
+
+def frame(payload: bytes) -> bytes:
+    """A payload with its length and checksum."""
+    return _FRAME.pack(len(payload), zlib.crc32(payload)) + payload
+
+
+def _frame_at(data: memoryview, offset: int) -> bytes | None:
+    """The payload at an offset, or None when there is no whole, valid frame."""
+    if offset + _FRAME.size > len(data):
+        return None
+    length, checksum = _FRAME.unpack_from(data, offset)
+    start = offset + _FRAME.size
+    if length > _MAX_FRAME or start + length > len(data):
+        return None
+    payload = bytes(data[start : start + length])
+    return payload if zlib.crc32(payload) == checksum else None
+
+
+def _check_header(path: Path, data: bytes) -> None:
+    if data[: len(_MAGIC)] != _MAGIC:
+        raise UserError(f"{path} is not a frontier file of nephila; move it away or choose another --out")
+    version = struct.unpack_from("<I", data, len(_MAGIC))[0]
+    if version != VERSION:
+        raise UserError(
+            f"{path} was written in frontier format {version}, this program reads {VERSION}; "
+            "resume with the program version that wrote it"
+        )
+
+
+def disk_error(error: OSError, path: Path) -> UserError:
+    """An OSError while writing, in one line with the remedy."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return UserError(f"disk full while writing {path}; free space and run again with --resume")
+    return UserError(f"cannot write {path}: {error.strerror}; run again with --resume once it is writable")
+
+
+class CommitLog:
+    """One writer per directory (the caller holds the directory's lock)."""
+
+    def __init__(self, directory: Path, *, read_only: bool = False) -> None:
+        self.directory = directory
+        self.read_only = read_only
+        self.size = 0
+        """Bytes in the current segment."""
+        self._fd = -1
+        self._segment = 0
+        self._path = directory
+
+    def segments(self) -> list[int]:
+        """Numbers of the log segments, rising."""
+        return sorted(int(p.stem) for p in self.directory.glob("*.log") if p.stem.isdigit())
+
+    def snapshots(self) -> list[int]:
+        """Numbers of the complete snapshots, rising."""
+        return sorted(int(p.stem) for p in self.directory.glob("*.snapshot") if p.stem.isdigit())
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to recover."""
+        return bool(self.segments() or self.snapshots())
+
+    def recover(self) -> Iterator[FrontierSnapshot | FrontierCommit]:
+        """Everything that was committed, oldest first; cuts a torn tail. Raises `UserError` for damage."""
+        snapshots, segments = self.snapshots(), self.segments()
+        first = snapshots[-1] if snapshots else (segments[0] if segments else 1)
+        if snapshots:
+            yield from self._read_snapshot(self.directory / f"{first:08d}.snapshot")
+        live = [n for n in segments if n >= first]
+        for expected, number in enumerate(live, live[0] if live else 0):
+            path = self.directory / f"{number:08d}.log"
+            if number != expected:
+                raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; restore it from a backup")
+            reach("restore")
+            yield from self._read_segment(path, last=number == live[-1])
+
+    def _read_snapshot(self, path: Path) -> Iterator[FrontierSnapshot]:
+        data = memoryview(path.read_bytes())
+        _check_header(path, bytes(data[: len(_HEADER)]))
+        offset = len(_HEADER)
+        while (payload := _frame_at(data, offset)) is not None:
+            if not payload:
+                return
+            yield _decode_snapshot(payload)
+            offset += _FRAME.size + len(payload)
+        raise UserError(f"{path} is damaged at byte {offset}; restore it from a backup")
+
+    def _read_segment(self, path: Path, last: bool) -> Iterator[FrontierCommit]:
+        data = memoryview(path.read_bytes())
+        if last and len(data) < len(_HEADER) and _HEADER.startswith(bytes(data)):
+            self._cut(path, 0)
+            return
+        _check_header(path, bytes(data[: len(_HEADER)]))
+        offset = len(_HEADER)
+        while (payload := _frame_at(data, offset)) is not None:
+            yield _decode_commit(payload)
+            offset += _FRAME.size + len(payload)
+        if offset == len(data):
+            return
+        if not last or self._valid_after(data, offset):
+            raise UserError(f"{path} is damaged at byte {offset} of {len(data)}; restore it from a backup")
+        self._cut(path, offset)
+
+    @staticmethod
+    def _valid_after(data: memoryview, offset: int) -> bool:
+        """Whether a whole frame follows the broken one: then it is damage, not the tail of a crash."""
+        if offset + _FRAME.size > len(data):
+            return False
+        length = _FRAME.unpack_from(data, offset)[0]
+        return length > 0 and bool(_frame_at(data, offset + _FRAME.size + length))
+
+    def _cut(self, path: Path, length: int) -> None:
+        if not self.read_only:
+            os.truncate(path, length)
+
+    def open(self) -> None:
+        """Open the newest segment for appending, or the first. Call after `recover()`."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for leftover in self.directory.glob("*.tmp"):
+            leftover.unlink()
+        numbers = self.segments() or self.snapshots()
+        self._open_segment(numbers[-1] if numbers else 1)
+
+    def _open_segment(self, number: int) -> None:
+        path = self.directory / f"{number:08d}.log"
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise disk_error(error, path) from None
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._segment, self._path = fd, number, path
+        self.size = os.fstat(fd).st_size
+        if self.size == 0:
+            self._write(_HEADER)
+            self._sync_directory()
+
+    def append(self, commits: Iterable[FrontierCommit]) -> None:
+        """Write commits in one call; all or nothing stays. Raises `UserError` when the disk refuses."""
+        reach("frontier_commit_before")
+        self._write(b"".join([frame(_encode(commit)) for commit in commits]))
+        reach("frontier_commit_after")
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        done = 0
+        try:
+            while done < len(view):
+                done += os.write(self._fd, view[done:])
+        except OSError as error:
+            os.ftruncate(self._fd, self.size)
+            raise disk_error(error, self._path) from None
+        self.size += done
+
+    def sync(self) -> None:
+        """Make what was appended survive a power cut; may be called from another thread."""
+        os.fdatasync(self._fd)
+
+    def snapshot(self, states: Iterable[FrontierSnapshot]) -> None:
+        """Start a new segment, write the state before it, then delete what that makes redundant.
+
+        `states` must be the state after everything appended so far. A crash at any point leaves the older snapshot and
+        all segments after it, which say the same.
+        """
+        number = self._segment + 1
+        self.sync()
+        target = self.directory / f"{number:08d}.snapshot"
+        temporary = target.with_suffix(".tmp")
+        try:
+            with temporary.open("wb") as file:
+                file.write(_HEADER)
+                for state in states:
+                    file.write(frame(_encode(state)))
+                    reach("snapshot")
+                file.write(frame(b""))
+                file.flush()
+                os.fsync(file.fileno())
+            self._open_segment(number)
+            temporary.rename(target)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise disk_error(error, target) from None
+        self._sync_directory()
+        self._delete_before(number)
+
+    def _delete_before(self, number: int) -> None:
+        for old in self.segments():
+            if old < number:
+                (self.directory / f"{old:08d}.log").unlink()
+        for old in self.snapshots():
+            if old < number:
+                (self.directory / f"{old:08d}.snapshot").unlink()
+
+    def _sync_directory(self) -> None:
+        fd = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Make everything durable and let go of the file."""
+        if self._fd >= 0:
+            self.sync()
+            os.close(self._fd)
+            self._fd = -1
