@@ -1,0 +1,70 @@
+"""The native core: page pass, URL identity, encoding sniffing and seen set, by Rust or by its pure-Python twin.
+
+Invariant: both implementations give the same results under one contract suite (tests/native). Which one runs is decided
+once, here: `NEPHILA_NATIVE=python` forces the twin, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, anything
+else takes Rust where it was built. Buffer layouts: README.md beside this file.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+KEY_VERSION: Final = 1
+"""Version of the canonical profile, and with it of every fingerprint."""
+
+_wanted = os.environ.get("NEPHILA_NATIVE", "").strip().lower()
+if _wanted not in ("", "python", "rust"):
+    raise ImportError(f"NEPHILA_NATIVE must be 'python' or 'rust', not {_wanted!r}")
+
+IMPLEMENTATION: str
+
+if TYPE_CHECKING:
+    from nephila.native._core import PagePass, SeenSet, UrlError, UrlParts, page_pass, parse_any, parse_url, sniff_encoding
+else:
+    try:
+        if _wanted == "python":
+            raise ImportError("the twin was asked for")
+        from nephila.native import _core as _chosen
+
+        IMPLEMENTATION = "rust"
+    except ImportError as _error:
+        if _wanted == "rust":
+            raise ImportError("NEPHILA_NATIVE=rust, but the native core is not built: pip install needs cargo") from _error
+        from nephila.native import _twin as _chosen
+
+        IMPLEMENTATION = "python"
+    PagePass = _chosen.PagePass
+    SeenSet = _chosen.SeenSet
+    UrlError = _chosen.UrlError
+    UrlParts = _chosen.UrlParts
+    page_pass = _chosen.page_pass
+    parse_any = _chosen.parse_any
+    parse_url = _chosen.parse_url
+    sniff_encoding = _chosen.sniff_encoding
+
+
+def partition_of(fingerprint: bytes, partitions: int) -> int:
+    """The partition of a fingerprint: its top log2(partitions) bits. `partitions` is a power of two up to 2**32.
+
+    ValueError for anything else. O(1).
+    """
+    bits = partitions.bit_length() - 1
+    if partitions < 1 or partitions != 1 << bits or bits > 32:
+        raise ValueError(f"partitions must be a power of two from 1 to 2**32, not {partitions}")
+    return int.from_bytes(fingerprint[:4], "big") >> (32 - bits)
+
+
+__all__ = [
+    "IMPLEMENTATION",
+    "KEY_VERSION",
+    "PagePass",
+    "SeenSet",
+    "UrlError",
+    "UrlParts",
+    "page_pass",
+    "parse_any",
+    "parse_url",
+    "partition_of",
+    "sniff_encoding",
+]

@@ -1,0 +1,102 @@
+//! Turns ../tags.txt (shared with the Python twin) and entities.txt into tables the compiler can see.
+
+use std::fmt::Write as _;
+use std::{env, fs, path::Path};
+
+const CATEGORIES: [&str; 15] = [
+    "special", "scope", "list", "button", "table", "closep", "format", "void", "block", "implied", "heading",
+    "breakout", "marker", "attrs", "scoped",
+];
+/// Bit of each context flag: 0-6 are a line's flags (6, comment, comes from class and id), the others are internal.
+const FLAGS: [(&str, u32); 8] = [
+    ("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9),
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=../tags.txt");
+    println!("cargo:rerun-if-changed=src/entities.txt");
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    fs::write(Path::new(&out).join("tags.rs"), tags()).expect("OUT_DIR is writable");
+    fs::write(Path::new(&out).join("entities.rs"), entities()).expect("OUT_DIR is writable");
+}
+
+fn tags() -> String {
+    let text = fs::read_to_string("../tags.txt").expect("tags.txt lies beside the crate");
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert!(rows.len() < 255, "a tag id is one byte");
+    let mut code = String::new();
+    let (mut names, mut cats, mut flags) = (String::from("\"\""), String::from("0"), String::from("0"));
+    for (index, name) in CATEGORIES.iter().enumerate() {
+        writeln!(code, "pub const C_{}: u16 = {};", name.to_uppercase(), 1u32 << index).unwrap();
+    }
+    for (name, bit) in FLAGS {
+        writeln!(code, "pub const F_{}: u16 = {};", name.to_uppercase(), 1u32 << bit).unwrap();
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let (name, cat_words, flag_words) = (row[0], row[1], row[2]);
+        let ident = name.to_uppercase().replace('-', "_");
+        writeln!(code, "pub const {}: u8 = {};", ident, index + 1).unwrap();
+        let bits = |words: &str, find: &dyn Fn(&str) -> Option<u32>| -> u32 {
+            words.split(',').filter(|w| *w != "-").map(|w| 1 << find(w).unwrap_or_else(|| panic!("word {w}"))).sum()
+        };
+        let cat = bits(cat_words, &|w| CATEGORIES.iter().position(|c| *c == w).map(|p| p as u32));
+        let flag = bits(flag_words, &|w| FLAGS.iter().find(|f| f.0 == w).map(|f| f.1));
+        write!(names, ", {name:?}").unwrap();
+        write!(cats, ", {cat}").unwrap();
+        write!(flags, ", {flag}").unwrap();
+    }
+    let count = rows.len() + 1;
+    writeln!(code, "pub const COUNT: usize = {count};").unwrap();
+    writeln!(code, "pub static NAMES: [&str; {count}] = [{names}];").unwrap();
+    writeln!(code, "pub static CATS: [u16; {count}] = [{cats}];").unwrap();
+    writeln!(code, "pub static FLAGS: [u16; {count}] = [{flags}];").unwrap();
+    writeln!(code, "{}", hash_table(&rows)).unwrap();
+    code
+}
+
+/// A collision-free table for the name key (bytes little-endian in a u128): slot = key folded, times M, top bits.
+fn hash_table(rows: &[Vec<&str>]) -> String {
+    let keys: Vec<u128> = rows
+        .iter()
+        .map(|row| {
+            assert!(row[0].len() <= 16);
+            row[0].bytes().enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i))
+        })
+        .collect();
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    loop {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let multiplier = state | 1;
+        let mut slots = vec![0u8; 4096];
+        let fits = keys.iter().enumerate().all(|(index, key)| {
+            let slot = (((*key as u64) ^ (*key >> 64) as u64).wrapping_mul(multiplier) >> 52) as usize;
+            let free = slots[slot] == 0;
+            slots[slot] = index as u8 + 1;
+            free
+        });
+        if fits {
+            let keys = keys.iter().map(|k| format!("{k}")).collect::<Vec<_>>().join(", ");
+            return format!(
+                "pub const MULTIPLIER: u64 = {multiplier};\npub static SLOTS: [u8; 4096] = {slots:?};\npub static KEYS: [u128; {}] = [0, {keys}];",
+                rows.len() + 1
+            );
+        }
+    }
+}
+
+fn entities() -> String {
+    let text = fs::read_to_string("src/entities.txt").expect("entities.txt lies in src");
+    let mut rows: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('\t')).collect();
+    rows.sort_unstable();
+    let mut code = format!("pub static ENTITIES: [(&str, &str); {}] = [\n", rows.len());
+    for (name, hex) in rows {
+        let value: String =
+            hex.split(',').map(|h| char::from_u32(u32::from_str_radix(h, 16).unwrap()).unwrap()).collect();
+        writeln!(code, "({name:?}, {value:?}),").unwrap();
+    }
+    code + "];\n"
+}

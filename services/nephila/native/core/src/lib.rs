@@ -1,0 +1,45 @@
+//! The native core of Nephila: page pass, URL identity, encoding sniffing, seen set. Layouts: ../../README.md.
+//!
+//! Invariant: safe Rust only; the same results as the Python twin (../../_twin), under one contract suite.
+
+#![forbid(unsafe_code)]
+
+mod encoding;
+mod entities;
+mod links;
+mod md5;
+mod meta;
+mod page;
+mod pass;
+mod seen;
+mod stack;
+mod tags;
+mod text;
+mod tokenizer;
+mod tokens;
+mod tree;
+mod urls;
+mod urls_py;
+
+use pyo3::prelude::*;
+
+/// Encoding of a body by BOM, header label, meta prescan or its bytes; "" if unknown. O(n).
+#[pyfunction]
+#[pyo3(signature = (body, header_charset=None))]
+fn sniff_encoding(py: Python<'_>, body: &[u8], header_charset: Option<&str>) -> String {
+    py.detach(|| encoding::sniff(body, header_charset))
+}
+
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("TAGS", tags::NAMES.to_vec())?;
+    module.add("UrlError", module.py().get_type::<urls_py::UrlError>())?;
+    module.add_class::<urls_py::UrlParts>()?;
+    module.add_class::<pass::PagePass>()?;
+    module.add_class::<seen::SeenSet>()?;
+    module.add_function(wrap_pyfunction!(urls_py::parse_url, module)?)?;
+    module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
+    module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;
+    module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
+}

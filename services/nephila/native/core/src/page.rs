@@ -1,0 +1,267 @@
+//! The page pass: tokens in, title, meta, text lines and raw links out. What each tag does is in tree.rs.
+//!
+//! One loop, no recursion, no tree: memory is the output plus a stack of at most 1,024 small elements.
+
+use std::collections::HashMap;
+
+use crate::entities;
+use crate::stack::Stack;
+use crate::tags::*;
+use crate::text::{Context, TextSink};
+use crate::tokenizer::{is_space, Raw, Span, Token, Tokenizer};
+
+/// A link as found: its href as it stands in the page, resolved only when the base is known.
+pub struct RawLink<'a> {
+    pub href: Href<'a>,
+    pub kind: u8,
+    pub nofollow: bool,
+    /// Range of the text that lies inside it; empty if none.
+    pub anchor: Span,
+}
+
+pub enum Href<'a> {
+    /// An attribute value, references not decoded.
+    Attribute(&'a [u8]),
+    /// Decoded text (meta refresh).
+    Text(String),
+}
+
+pub const KIND_A: u8 = 0;
+pub const KIND_AREA: u8 = 1;
+pub const KIND_IFRAME: u8 = 2;
+pub const KIND_FRAME: u8 = 3;
+pub const KIND_REFRESH: u8 = 5;
+
+/// At most this many metas are kept.
+pub const MAX_META: usize = 100;
+/// Longest meta content, title and the like in bytes.
+pub const MAX_VALUE: usize = 8192;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Frames {
+    No,
+    Inside(u32),
+    After,
+}
+
+#[derive(Default)]
+pub struct Head<'a> {
+    pub title: Option<Vec<u8>>,
+    pub lang: Option<String>,
+    pub base: Option<&'a [u8]>,
+    pub canonical: Option<&'a [u8]>,
+    pub robots: String,
+    pub description: Option<String>,
+    pub meta: Vec<(String, String)>,
+    pub refresh: Option<String>,
+}
+
+/// The raw text that follows a start tag: where it goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    Nothing,
+    Title,
+    Visible,
+}
+
+type Seen<'a> = HashMap<&'a [u8], u32, foldhash::fast::RandomState>;
+
+pub struct Page<'a> {
+    pub tok: Tokenizer<'a>,
+    pub stack: Stack,
+    pub text: TextSink,
+    pub head: Head<'a>,
+    pub links: Vec<RawLink<'a>>,
+    pub max_raw: usize,
+    pub frames: Frames,
+    pub frameset_ok: bool,
+    pub follow: Follow,
+    /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
+    pub anchor: Option<(Option<u32>, u32, u16)>,
+    seen: Seen<'a>,
+}
+
+impl<'a> Page<'a> {
+    pub fn new(input: &'a [u8], max_links: usize, max_text: usize) -> Self {
+        Page {
+            tok: Tokenizer::new(input),
+            stack: Stack::new(),
+            text: TextSink::new(max_text),
+            head: Head::default(),
+            links: Vec::with_capacity(256),
+            // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
+            max_raw: max_links.saturating_mul(4),
+            frames: Frames::No,
+            frameset_ok: true,
+            follow: Follow::Nothing,
+            anchor: None,
+            seen: HashMap::with_capacity_and_hasher(256, Default::default()),
+        }
+    }
+
+    /// Scan to the end. O(bytes).
+    pub fn run(&mut self) {
+        loop {
+            match self.tok.next() {
+                Token::Text(span) => self.data(span),
+                Token::Start => self.start_tag(),
+                Token::End => self.end_tag(),
+                Token::RawText(span, kind) => self.raw_text(span, kind),
+                Token::Eof => break,
+            }
+        }
+        self.close_anchor();
+        self.text.break_line();
+    }
+
+    /// After a tag: line breaks and closed anchors that its pops brought, and the tokenizer's view of the tree.
+    #[inline(always)]
+    pub fn settle(&mut self) {
+        if self.stack.broke {
+            self.stack.broke = false;
+            self.text.break_line();
+        }
+        if let Some((_, _, markers)) = self.anchor {
+            if self.stack.markers < markers {
+                self.close_anchor();
+            }
+        }
+        self.tok.foreign = self.stack.foreign > 0 && self.stack.items.last().is_some_and(|e| e.ns != 0);
+    }
+
+    fn context(&self) -> Context {
+        let flags = self.stack.flags();
+        Context { tag: self.stack.block(), flags, pre: flags & F_PRE != 0, in_link: self.anchor.is_some() }
+    }
+
+    #[inline]
+    fn data(&mut self, span: Span) {
+        let part = self.tok.slice(span);
+        if self.frames != Frames::No {
+            return;
+        }
+        let flags = self.stack.flags();
+        // Between two tags there is mostly whitespace.
+        let Some(first) = part.iter().position(|b| !is_space(*b)) else {
+            if flags & (F_HIDDEN | F_TMPL) == 0 {
+                if flags & F_PRE != 0 {
+                    let context = self.context();
+                    self.text.add(part, context);
+                } else {
+                    self.text.add_space();
+                }
+            }
+            return;
+        };
+        if flags & F_TMPL == 0 && self.frameset_ok && part[first] != 0 {
+            self.frameset_ok = false;
+        }
+        if flags & F_HIDDEN == 0 {
+            self.visible(part, true);
+        }
+    }
+
+    /// Add text with references to be decoded; NULs are dropped as the tree drops them.
+    fn visible(&mut self, part: &'a [u8], references: bool) {
+        let context = self.context();
+        let mut rest = part;
+        let mut buffer = [0u8; 4];
+        loop {
+            let special = if references { memchr::memchr2(b'&', 0, rest) } else { memchr::memchr(0, rest) };
+            let Some(at) = special else { return self.text.add(rest, context) };
+            self.text.add(&rest[..at], context);
+            if rest[at] == 0 {
+                rest = &rest[at + 1..];
+                continue;
+            }
+            match entities::reference(&rest[at..], false) {
+                Some(found) => {
+                    let decoded = found.bytes(&mut buffer);
+                    if decoded != b"\0" {
+                        self.text.add(decoded, context);
+                    }
+                    rest = &rest[at + found.len..];
+                }
+                None => {
+                    self.text.add(b"&", context);
+                    rest = &rest[at + 1..];
+                }
+            }
+        }
+    }
+
+    fn raw_text(&mut self, span: Span, kind: Raw) {
+        let part = self.tok.slice(span);
+        let follow = std::mem::replace(&mut self.follow, Follow::Nothing);
+        match kind {
+            Raw::Cdata => {
+                if self.stack.flags() & F_HIDDEN == 0 {
+                    self.visible(part, false);
+                }
+            }
+            _ if follow == Follow::Title => {
+                let title = self.head.title.get_or_insert_with(Vec::new);
+                let decoded = entities::decode(part, true, false);
+                crate::text::collapse_into(&decoded, MAX_VALUE, title);
+            }
+            _ if follow == Follow::Visible => {
+                let flags = self.stack.flags();
+                if flags & F_HIDDEN == 0 && self.frames == Frames::No {
+                    let mut context = self.context();
+                    context.tag = if kind == Raw::Plaintext { PLAINTEXT } else { XMP };
+                    context.flags |= F_PRE;
+                    context.pre = true;
+                    for piece in part.split(|b| *b == 0) {
+                        self.text.add(piece, context);
+                    }
+                    self.text.break_line();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Note a link; its first occurrence counts, `nofollow` only if every one says so.
+    pub fn link(&mut self, href: &'a [u8], kind: u8, nofollow: bool) -> Option<u32> {
+        if let Some(at) = self.seen.get(href) {
+            self.links[*at as usize].nofollow &= nofollow;
+            return Some(*at);
+        }
+        if self.links.len() >= self.max_raw {
+            return None;
+        }
+        let at = self.links.len() as u32;
+        self.seen.insert(href, at);
+        self.links.push(RawLink { href: Href::Attribute(href), kind, nofollow, anchor: (0, 0) });
+        Some(at)
+    }
+
+    pub fn refresh_link(&mut self, target: String) {
+        if self.links.len() < self.max_raw {
+            self.links.push(RawLink { href: Href::Text(target), kind: KIND_REFRESH, nofollow: false, anchor: (0, 0) });
+        }
+    }
+
+    pub fn open_anchor(&mut self, link: Option<u32>) {
+        self.close_anchor();
+        self.anchor = Some((link, self.text.text.len() as u32, self.stack.markers));
+    }
+
+    pub fn close_anchor(&mut self) {
+        let Some((Some(link), start, _)) = self.anchor.take() else { return };
+        let end = self.text.text.len() as u32;
+        let known = &mut self.links[link as usize].anchor;
+        if known.0 == known.1 && start < end {
+            *known = (start, end);
+        }
+    }
+
+    /// A frameset takes the place of the body: what the body held is no longer in the tree.
+    pub fn drop_body(&mut self) {
+        self.anchor = None;
+        self.links.retain(|link| link.kind == KIND_REFRESH);
+        self.seen.clear();
+        self.text.clear();
+        self.stack.pop_to(0);
+    }
+}

@@ -1,0 +1,176 @@
+//! page_pass as Python sees it: one call without the GIL, results converted when they are asked for.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use url::Url;
+
+use crate::links::{self, Links};
+use crate::page::Page;
+use crate::{encoding, entities, urls_py};
+
+/// What the page pass found. Buffers are little-endian; their layouts are in services/nephila/native/README.md.
+#[pyclass(module = "nephila.native._core", frozen)]
+#[derive(Default)]
+pub struct PagePass {
+    title: String,
+    lang: String,
+    base: String,
+    canonical: String,
+    robots: String,
+    description: String,
+    meta: Vec<(String, String)>,
+    refresh: String,
+    text: Vec<u8>,
+    lines: Vec<u8>,
+    links: Links,
+}
+
+fn u32s<'py>(py: Python<'py>, values: &[u32]) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    PyBytes::new(py, &bytes)
+}
+
+#[pymethods]
+impl PagePass {
+    #[getter]
+    fn title(&self) -> &str {
+        &self.title
+    }
+    #[getter]
+    fn lang(&self) -> &str {
+        &self.lang
+    }
+    #[getter]
+    fn base(&self) -> &str {
+        &self.base
+    }
+    #[getter]
+    fn canonical(&self) -> &str {
+        &self.canonical
+    }
+    #[getter]
+    fn robots(&self) -> &str {
+        &self.robots
+    }
+    #[getter]
+    fn description(&self) -> &str {
+        &self.description
+    }
+    #[getter]
+    fn meta(&self) -> Vec<(String, String)> {
+        self.meta.clone()
+    }
+    #[getter]
+    fn refresh(&self) -> &str {
+        &self.refresh
+    }
+    #[getter]
+    fn text<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.text)
+    }
+    #[getter]
+    fn text_lines<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.lines)
+    }
+    #[getter]
+    fn link_count(&self) -> usize {
+        self.links.ends.len()
+    }
+    #[getter]
+    fn link_urls<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.links.urls)
+    }
+    #[getter]
+    fn link_ends<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        u32s(py, &self.links.ends)
+    }
+    #[getter]
+    fn fingerprints<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.links.fingerprints)
+    }
+    #[getter]
+    fn host_spans<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        u32s(py, &self.links.host_spans)
+    }
+    #[getter]
+    fn anchors<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.links.anchors)
+    }
+    #[getter]
+    fn anchor_ends<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        u32s(py, &self.links.anchor_ends)
+    }
+    #[getter]
+    fn link_flags<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.links.flags)
+    }
+    #[getter]
+    fn bad_links(&self) -> u32 {
+        self.links.bad
+    }
+}
+
+fn owned(bytes: Vec<u8>) -> String {
+    // Valid already (cut at characters): from_utf8 does not copy.
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
+
+fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PagePass {
+    let mut page = Page::new(input, max_links, max_text);
+    page.run();
+    let base = links::base_of(&page, document);
+    let found = links::finish(&page, &base, max_links);
+    let head = std::mem::take(&mut page.head);
+    let mut lines = Vec::with_capacity(page.text.lines.len() * 16);
+    for line in &page.text.lines {
+        for word in [line.start, line.len, line.link, u32::from(line.tag) | u32::from(line.flags) << 16] {
+            lines.extend_from_slice(&word.to_le_bytes());
+        }
+    }
+    let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
+    let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
+    PagePass {
+        title: owned(head.title.unwrap_or_default()),
+        lang: head.lang.unwrap_or_default(),
+        base: base.href().into(),
+        canonical: canonical.unwrap_or_default(),
+        robots: head.robots,
+        description: head.description.unwrap_or_default(),
+        meta: head.meta,
+        refresh: refresh.unwrap_or_default(),
+        text: std::mem::take(&mut page.text.text),
+        lines,
+        links: found,
+    }
+}
+
+/// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
+///
+/// `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
+/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself.
+#[pyfunction]
+#[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000))]
+pub fn page_pass(
+    py: Python<'_>,
+    body: &[u8],
+    url: &Bound<'_, PyString>,
+    encoding: &str,
+    max_links: usize,
+    max_text_bytes: usize,
+) -> PyResult<PagePass> {
+    let document = urls_py::parse_document(url)?;
+    let work = || {
+        let input = encoding::to_utf8(body, encoding).ok_or(format!("unknown encoding '{encoding}'"))?;
+        if input.len() > i32::MAX as usize {
+            return Err("page too large".to_owned());
+        }
+        Ok(scan(&input, document, max_links, max_text_bytes))
+    };
+    match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
+        Ok(found) => found.map_err(PyValueError::new_err),
+        Err(_) => Err(PyRuntimeError::new_err("the page scanner failed")),
+    }
+}

@@ -1,0 +1,315 @@
+//! The stack of open elements: what the standard's tree construction does to it, without a tree.
+//!
+//! It exists because the tree decides which tags count (template, frameset, select, svg/math), how the text after a tag
+//! is read, and in which context a line stands. Not modelled: the list of active formatting elements (clones have the
+//! same href), foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed.
+
+use crate::tags::{self, *};
+
+/// Chrome's and lexbor's limit, too.
+pub const DEPTH: usize = 512;
+const HARD_DEPTH: usize = 1024;
+
+pub const HTML_NS: u8 = 0;
+pub const SVG_NS: u8 = 1;
+pub const MATH_NS: u8 = 2;
+
+/// Bits of `Element::point`.
+pub const MATH_TEXT: u8 = 1;
+pub const HTML_POINT: u8 = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Element {
+    pub tag: u8,
+    pub ns: u8,
+    pub point: u8,
+    pub hash: u32,
+    pub cat: u16,
+    /// Context flags, those of the ancestors included.
+    pub flags: u16,
+}
+
+/// The open elements, innermost last, with counts by tag so that most questions need no search.
+pub struct Stack {
+    pub items: Vec<Element>,
+    counts: [u16; 256],
+    /// Open elements that bound the active formatting elements.
+    pub markers: u16,
+    /// A block element was popped since this was last cleared.
+    pub broke: bool,
+    /// Open svg and math elements.
+    pub foreign: u16,
+}
+
+impl Stack {
+    pub fn new() -> Self {
+        Stack { items: Vec::with_capacity(64), counts: [0; 256], markers: 0, broke: false, foreign: 0 }
+    }
+
+    #[inline(always)]
+    pub fn flags(&self) -> u16 {
+        self.items.last().map_or(0, |e| e.flags)
+    }
+
+    #[inline(always)]
+    pub fn has(&self, tag: u8) -> bool {
+        self.counts[tag as usize] > 0
+    }
+
+    /// The innermost block element, 0 outside any. O(depth), usually a step or two.
+    pub fn block(&self) -> u8 {
+        self.items.iter().rev().find(|e| e.cat & C_BLOCK != 0).map_or(0, |e| e.tag)
+    }
+
+    #[inline]
+    pub fn push(&mut self, tag: u8, hash: u32, extra: u16) {
+        let cat = CATS[tag as usize];
+        if self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE) {
+            return;
+        }
+        let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
+        self.counts[tag as usize] += 1;
+        self.markers += u16::from(cat & C_MARKER != 0);
+        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags });
+    }
+
+    pub fn push_foreign(&mut self, tag: u8, hash: u32, ns: u8, encoded_html: bool) {
+        if self.items.len() >= HARD_DEPTH {
+            return;
+        }
+        let (mut point, mut cat) = (0, 0);
+        match (ns, tag) {
+            (MATH_NS, MI | MO | MN | MS | MTEXT) => point = MATH_TEXT,
+            (MATH_NS, ANNOTATION_XML) => {
+                point = if encoded_html { HTML_POINT } else { 0 };
+                cat = C_SPECIAL | C_SCOPE;
+            }
+            (SVG_NS, FOREIGNOBJECT | DESC | TITLE) => point = HTML_POINT,
+            _ => {}
+        }
+        if point != 0 {
+            cat = C_SPECIAL | C_SCOPE;
+        }
+        let own = if matches!(tag, SVG | ANNOTATION | ANNOTATION_XML) { F_HIDDEN } else { 0 };
+        let flags = self.flags() | own;
+        self.foreign += 1;
+        self.items.push(Element { tag, ns, point, hash, cat, flags });
+    }
+
+    pub fn pop(&mut self) {
+        if let Some(e) = self.items.pop() {
+            self.forget(e);
+        }
+    }
+
+    #[inline(always)]
+    fn forget(&mut self, e: Element) {
+        if e.ns != HTML_NS {
+            self.foreign -= 1;
+            return;
+        }
+        self.counts[e.tag as usize] -= 1;
+        self.markers -= u16::from(e.cat & C_MARKER != 0);
+        self.broke |= e.cat & C_BLOCK != 0;
+    }
+
+    /// Pop down to and with index `at`.
+    #[inline]
+    pub fn pop_to(&mut self, at: usize) {
+        while self.items.len() > at {
+            self.pop();
+        }
+    }
+
+    /// Is the element an HTML one of this name?
+    #[inline(always)]
+    fn is(e: &Element, tag: u8, hash: u32) -> bool {
+        e.tag == tag && e.ns == HTML_NS && e.hash == hash
+    }
+
+    /// Index of the innermost `tag` in the scope bounded by the categories `bound`. O(depth) at worst.
+    pub fn in_scope(&self, tag: u8, bound: u16) -> Option<usize> {
+        if !self.has(tag) {
+            return None;
+        }
+        for (at, e) in self.items.iter().enumerate().rev() {
+            if Self::is(e, tag, 0) {
+                return Some(at);
+            }
+            if e.cat & bound != 0 {
+                return None;
+            }
+        }
+        None
+    }
+
+    pub fn close_scoped(&mut self, tag: u8, bound: u16) -> bool {
+        let found = self.in_scope(tag, bound);
+        if let Some(at) = found {
+            self.pop_to(at);
+        }
+        found.is_some()
+    }
+
+    #[inline(always)]
+    pub fn close_p(&mut self) {
+        if self.has(P) {
+            self.close_scoped(P, C_SCOPE | C_BUTTON);
+        }
+    }
+
+    pub fn implied_end_tags(&mut self, except: u8) {
+        while self.items.last().is_some_and(|e| e.ns == HTML_NS && e.cat & C_IMPLIED != 0 && e.tag != except) {
+            self.pop();
+        }
+    }
+
+    /// `<li>`, `<dd>`, `<dt>`: close the open one up to a special element other than address, div and p.
+    pub fn close_item(&mut self, tags: &[u8]) {
+        if !tags.iter().any(|t| self.has(*t)) {
+            return;
+        }
+        for (at, e) in self.items.iter().enumerate().rev() {
+            if e.ns == HTML_NS && tags.contains(&e.tag) {
+                return self.pop_to(at);
+            }
+            if e.cat & C_SPECIAL != 0 && !matches!(e.tag, ADDRESS | DIV | P) {
+                return;
+            }
+        }
+    }
+
+    pub fn close_heading(&mut self) {
+        if !(H1..=H6).any(|h| self.has(h)) {
+            return;
+        }
+        for (at, e) in self.items.iter().enumerate().rev() {
+            if e.ns == HTML_NS && e.cat & C_HEADING != 0 {
+                return self.pop_to(at);
+            }
+            if e.cat & C_SCOPE != 0 {
+                return;
+            }
+        }
+    }
+
+    /// What the adoption agency leaves of the stack: the element goes, blocks inside it stay.
+    pub fn close_formatting(&mut self, tag: u8) {
+        if !self.has(tag) {
+            return;
+        }
+        let mut furthest = None;
+        for (at, e) in self.items.iter().enumerate().rev() {
+            if Self::is(e, tag, 0) {
+                match furthest {
+                    None => self.pop_to(at),
+                    Some(block) => self.adopt(at, block),
+                }
+                return;
+            }
+            if e.cat & C_SCOPE != 0 {
+                return;
+            }
+            if e.cat & C_SPECIAL != 0 {
+                furthest = Some(at);
+            }
+        }
+    }
+
+    /// Remove the formatting element at `at` and the plain ones between it and the block.
+    fn adopt(&mut self, at: usize, block: usize) {
+        let mut kept = at;
+        for from in at..self.items.len() {
+            let e = self.items[from];
+            if from == at || (from < block && e.cat & C_FORMAT == 0) {
+                self.forget(e);
+            } else {
+                self.items[kept] = e;
+                kept += 1;
+            }
+        }
+        self.items.truncate(kept);
+    }
+
+    /// "Any other end tag": the innermost such element, unless a special one lies above it.
+    pub fn close_other(&mut self, tag: u8, hash: u32) {
+        if !self.has(tag) {
+            return;
+        }
+        for (at, e) in self.items.iter().enumerate().rev() {
+            if Self::is(e, tag, hash) {
+                return self.pop_to(at);
+            }
+            if e.cat & C_SPECIAL != 0 {
+                return;
+            }
+        }
+    }
+
+    /// `</form>` takes its element out of the middle.
+    pub fn close_form(&mut self) {
+        let Some(at) = self.in_scope(FORM, C_SCOPE) else { return };
+        if self.has(TEMPLATE) {
+            return self.pop_to(at);
+        }
+        self.implied_end_tags(0);
+        let e = self.items.remove(at);
+        self.forget(e);
+    }
+
+    /// Where the innermost table context lies: the index of its table, or None outside one.
+    pub fn table(&self) -> Option<usize> {
+        self.in_scope(TABLE, C_TABLE)
+    }
+
+    /// Is the insertion mode one of a table (not of a cell or caption in it)?
+    pub fn table_mode(&self) -> Option<usize> {
+        let at = self.table()?;
+        let inside = self.items[at..].iter().any(|e| e.ns == HTML_NS && matches!(e.tag, TD | TH | CAPTION));
+        (!inside).then_some(at)
+    }
+
+    /// Make room for a table part: pop to where it belongs and push what the standard implies. False = ignored tag.
+    pub fn open_table_part(&mut self, tag: u8) -> bool {
+        let Some(table) = self.table() else {
+            // In a template's own table modes everything is excluded anyway: keep the nesting only.
+            return self.has(TEMPLATE) && self.flags() & F_TMPL != 0;
+        };
+        let mut section = None;
+        let mut row = None;
+        for (at, e) in self.items.iter().enumerate().skip(table + 1) {
+            match e.tag {
+                _ if e.ns != HTML_NS => {}
+                TBODY | THEAD | TFOOT => section = section.or(Some(at)),
+                TR => row = row.or(Some(at)),
+                _ => {}
+            }
+        }
+        match tag {
+            TR => {
+                self.pop_to(section.unwrap_or(table) + 1);
+                if section.is_none() {
+                    self.push(TBODY, 0, 0);
+                }
+            }
+            TD | TH => {
+                self.pop_to(row.or(section).unwrap_or(table) + 1);
+                if row.is_none() {
+                    if section.is_none() {
+                        self.push(TBODY, 0, 0);
+                    }
+                    self.push(TR, 0, 0);
+                }
+            }
+            COL => {
+                if self.items.last().is_some_and(|e| e.tag == COLGROUP && e.ns == HTML_NS) {
+                    return true;
+                }
+                self.pop_to(table + 1);
+                self.push(COLGROUP, 0, 0);
+            }
+            _ => self.pop_to(table + 1),
+        }
+        true
+    }
+}

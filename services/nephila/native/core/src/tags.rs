@@ -1,0 +1,13 @@
+//! Element names as one-byte ids with their categories; generated from tags.txt.
+
+#![allow(dead_code)]
+
+include!(concat!(env!("OUT_DIR"), "/tags.rs"));
+
+/// The id of a lower-case name of at most 16 bytes packed little-endian into a key; 0 if unknown. O(1).
+#[inline]
+pub fn id_of(key: u128) -> u8 {
+    let slot = ((key as u64) ^ (key >> 64) as u64).wrapping_mul(MULTIPLIER) >> 52;
+    let id = SLOTS[slot as usize];
+    if KEYS[id as usize] == key { id } else { 0 }
+}

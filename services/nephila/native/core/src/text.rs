@@ -1,0 +1,217 @@
+//! Visible text as lines: one line per block, whitespace collapsed, with what a main-text model asks of a line.
+//!
+//! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace.
+
+use crate::tokenizer::is_space;
+
+/// One line: 16 bytes when packed as `<IIIHH`.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Line {
+    pub start: u32,
+    pub len: u32,
+    /// Bytes of it inside links.
+    pub link: u32,
+    pub tag: u16,
+    pub flags: u16,
+}
+
+/// What surrounds the text being added.
+#[derive(Clone, Copy)]
+pub struct Context {
+    /// Innermost block element: the line takes it over when it begins.
+    pub tag: u8,
+    pub flags: u16,
+    pub pre: bool,
+    pub in_link: bool,
+}
+
+/// Collects lines up to a number of bytes.
+#[derive(Default)]
+pub struct TextSink {
+    pub text: Vec<u8>,
+    pub lines: Vec<Line>,
+    open: bool,
+    space: bool,
+    /// Whitespace of a preformatted line not yet known to be followed by anything.
+    pending: Vec<u8>,
+    full: bool,
+    limit: usize,
+}
+
+impl TextSink {
+    pub fn new(limit: usize) -> Self {
+        TextSink { limit, ..Default::default() }
+    }
+
+    pub fn clear(&mut self) {
+        *self = TextSink::new(self.limit);
+    }
+
+    /// End the current line; nothing happens between lines.
+    #[inline(always)]
+    pub fn break_line(&mut self) {
+        if self.open {
+            self.close();
+        }
+        self.space = false;
+        self.pending.clear();
+    }
+
+    /// Whitespace outside preformatted text.
+    #[inline(always)]
+    pub fn add_space(&mut self) {
+        self.space = self.open;
+    }
+
+    fn close(&mut self) {
+        if let Some(line) = self.lines.last_mut() {
+            line.len = self.text.len() as u32 - line.start;
+        }
+        self.open = false;
+    }
+
+    /// Add text whose references are decoded already. O(n).
+    #[inline]
+    pub fn add(&mut self, part: &[u8], context: Context) {
+        if self.full {
+            return;
+        }
+        if context.pre {
+            return self.add_preformatted(part, context);
+        }
+        let len = part.len();
+        let mut p = 0;
+        loop {
+            let from = p;
+            while p < len && is_space(part[p]) {
+                p += 1;
+            }
+            if p > from && self.open {
+                self.space = true;
+            }
+            if p >= len {
+                return;
+            }
+            let end = run_end(part, p);
+            self.put(&part[p..end], context);
+            p = end;
+        }
+    }
+
+    fn add_preformatted(&mut self, part: &[u8], context: Context) {
+        let mut p = 0;
+        while p < part.len() {
+            let b = part[p];
+            if b == b'\n' || b == b'\r' {
+                self.break_line();
+                p += 1;
+            } else if is_space(b) {
+                self.pending.push(b);
+                p += 1;
+            } else {
+                let run = part[p..].iter().position(|b| is_space(*b)).unwrap_or(part.len() - p);
+                self.put(&part[p..p + run], context);
+                p += run;
+            }
+        }
+    }
+
+    /// Append a run that neither starts nor ends with whitespace, after what separates it from the text before.
+    fn put(&mut self, run: &[u8], context: Context) {
+        if self.full {
+            return;
+        }
+        let gap: &[u8] = if !self.pending.is_empty() {
+            &self.pending
+        } else if self.space {
+            b" "
+        } else {
+            b""
+        };
+        let newline = usize::from(!self.open && !self.text.is_empty());
+        let used = self.text.len() + newline + gap.len();
+        let mut run = run;
+        if used + run.len() > self.limit {
+            self.full = true;
+            let mut room = self.limit.saturating_sub(used);
+            while room > 0 && run[room] & 0xC0 == 0x80 {
+                room -= 1;
+            }
+            while room > 0 && is_space(run[room - 1]) {
+                room -= 1;
+            }
+            if room == 0 {
+                return;
+            }
+            run = &run[..room];
+        }
+        if !self.open {
+            if newline == 1 {
+                self.text.push(b'\n');
+            }
+            let start = self.text.len() as u32;
+            let flags = context.flags & 0xFF;
+            self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags });
+            self.open = true;
+        }
+        self.text.extend_from_slice(gap);
+        self.text.extend_from_slice(run);
+        self.space = false;
+        self.pending.clear();
+        if context.in_link {
+            if let Some(line) = self.lines.last_mut() {
+                line.link += run.len() as u32;
+            }
+        }
+    }
+}
+
+/// The end of the longest run from `p` whose whitespace is single spaces between words.
+#[inline]
+fn run_end(part: &[u8], p: usize) -> usize {
+    let mut end = p;
+    // Sixteen bytes at a time while nothing odd is among them (the loop is vector code).
+    while let Some(chunk) = part.get(end..end + 17) {
+        let mut odd = false;
+        for i in 0..16 {
+            odd |= (chunk[i] < b' ') | ((chunk[i] == b' ') & (chunk[i + 1] <= b' '));
+        }
+        if odd {
+            break;
+        }
+        end += 16;
+    }
+    while end < part.len() {
+        let b = part[end];
+        if is_space(b) && !(b == b' ' && part.get(end + 1).is_some_and(|next| !is_space(*next))) {
+            break;
+        }
+        end += 1;
+    }
+    // A chunk may have ended on the single space before a word: then `end` stands on that word, which is fine.
+    end
+}
+
+/// Whitespace collapsed and trimmed, cut to `limit` bytes at a character, appended to `out`. O(n).
+pub fn collapse_into(text: &[u8], limit: usize, out: &mut Vec<u8>) {
+    let from = out.len();
+    for word in text.split(|b| is_space(*b)).filter(|word| !word.is_empty()) {
+        if out.len() > from {
+            out.push(b' ');
+        }
+        out.extend_from_slice(word);
+        if out.len() - from > limit {
+            break;
+        }
+    }
+    if out.len() - from > limit {
+        let mut end = from + limit;
+        while end > from && out[end] & 0xC0 == 0x80 {
+            end -= 1;
+        }
+        while end > from && is_space(out[end - 1]) {
+            end -= 1;
+        }
+        out.truncate(end);
+    }
+}

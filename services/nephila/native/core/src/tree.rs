@@ -1,0 +1,354 @@
+//! What each tag does: the standard's "in body", table, frameset and foreign content rules on the stack.
+
+use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
+use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
+use crate::tags::*;
+use crate::tokenizer::Raw;
+
+const IN_SCOPE: u16 = C_SCOPE;
+
+impl Page<'_> {
+    #[inline]
+    pub fn start_tag(&mut self) {
+        let tag = self.tok.tag;
+        if self.frames != Frames::No {
+            return self.frameset_start(tag);
+        }
+        if self.stack.foreign > 0 && !self.html_rules(tag) {
+            self.foreign_start(tag);
+        } else {
+            self.html_start(tag);
+        }
+        self.settle();
+    }
+
+    #[inline]
+    pub fn end_tag(&mut self) {
+        let tag = self.tok.tag;
+        match self.frames {
+            Frames::No => {}
+            Frames::Inside(depth) => {
+                if tag == FRAMESET {
+                    self.frames = if depth > 1 { Frames::Inside(depth - 1) } else { Frames::After };
+                }
+                return;
+            }
+            Frames::After => return,
+        }
+        if self.stack.foreign > 0 && self.stack.items.last().is_some_and(|e| e.ns != HTML_NS) {
+            self.foreign_end(tag);
+        } else {
+            self.html_end(tag);
+        }
+        self.settle();
+    }
+
+    fn frameset_start(&mut self, tag: u8) {
+        match (tag, self.frames) {
+            (NOFRAMES, _) => self.raw(Raw::Rawtext, Follow::Nothing),
+            (HTML, _) => self.html_attrs(),
+            (FRAMESET, Frames::Inside(depth)) => self.frames = Frames::Inside(depth + 1),
+            (FRAME, Frames::Inside(_)) => self.source(KIND_FRAME),
+            _ => {}
+        }
+    }
+
+    /// Do the HTML rules apply to this start tag although svg or math is open?
+    fn html_rules(&self, tag: u8) -> bool {
+        let Some(top) = self.stack.items.last() else { return true };
+        top.ns == HTML_NS
+            || (top.point == MATH_TEXT && !matches!(tag, MGLYPH | MALIGNMARK))
+            || (top.ns == MATH_NS && top.tag == ANNOTATION_XML && tag == SVG)
+            || top.point == HTML_POINT
+    }
+
+    fn foreign_start(&mut self, tag: u8) {
+        let breaks = CATS[tag as usize] & C_BREAKOUT != 0
+            || (tag == FONT && [&b"color"[..], b"face", b"size"].iter().any(|name| self.tok.attr(name).is_some()));
+        if breaks {
+            self.leave_foreign();
+            return self.html_start(tag);
+        }
+        let ns = self.stack.items.last().map_or(HTML_NS, |e| e.ns);
+        if tag == A {
+            self.anchor_start();
+        }
+        if !self.tok.self_closing {
+            self.push_foreign(tag, ns);
+        } else if tag == A {
+            self.close_anchor();
+        }
+    }
+
+    fn leave_foreign(&mut self) {
+        while self.stack.items.last().is_some_and(|e| e.ns != HTML_NS && e.point == 0) {
+            self.stack.pop();
+        }
+    }
+
+    fn push_foreign(&mut self, tag: u8, ns: u8) {
+        let encoded_html = tag == ANNOTATION_XML
+            && self.tok.attr(b"encoding").is_some_and(|value| {
+                let value = crate::entities::decode(value, true, true);
+                value.eq_ignore_ascii_case(b"text/html") || value.eq_ignore_ascii_case(b"application/xhtml+xml")
+            });
+        self.stack.push_foreign(tag, self.tok.hash, ns, encoded_html);
+    }
+
+    fn foreign_end(&mut self, tag: u8) {
+        if matches!(tag, P | BR) {
+            self.leave_foreign();
+            return self.html_end(tag);
+        }
+        if tag == A {
+            self.close_anchor();
+        }
+        let hash = self.tok.hash;
+        let found = self
+            .stack
+            .items
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, e)| e.ns == HTML_NS || (e.tag == tag && e.hash == hash))
+            .map(|(at, e)| (at, e.ns));
+        match found {
+            Some((at, ns)) if ns != HTML_NS => self.stack.pop_to(at),
+            // An HTML element below: its own rules decide, whatever foreign elements lie above it.
+            _ => self.html_end(tag),
+        }
+    }
+
+    /// Switch to a raw text state for the element just opened (it is never pushed).
+    pub fn raw(&mut self, kind: Raw, follow: Follow) {
+        self.tok.raw = kind;
+        self.tok.raw_name = self.tok.slice(self.tok.name);
+        self.follow = follow;
+    }
+
+    #[inline]
+    fn open(&mut self, tag: u8) {
+        if CATS[tag as usize] & C_BLOCK != 0 {
+            self.text.break_line();
+        }
+        let wants = CATS[tag as usize] & (C_ATTRS | C_BLOCK) == C_ATTRS | C_BLOCK;
+        let extra = if wants { self.comment_flag() } else { 0 };
+        self.stack.push(tag, self.tok.hash, extra);
+    }
+
+    fn html_start(&mut self, tag: u8) {
+        let cat = CATS[tag as usize];
+        match tag {
+            0 | SPAN => return self.stack.push(tag, self.tok.hash, 0),
+            HTML => return self.html_attrs(),
+            HEAD => return,
+            BODY => {
+                self.frameset_ok &= self.in_template();
+                return;
+            }
+            BASE | LINK | META => return self.head_tag(tag),
+            TITLE => {
+                let first = self.head.title.is_none() && !self.in_template();
+                if first {
+                    self.head.title = Some(Vec::new());
+                }
+                return self.raw(Raw::Rcdata, if first { Follow::Title } else { Follow::Nothing });
+            }
+            SCRIPT => return self.raw(Raw::Script, Follow::Nothing),
+            STYLE | NOFRAMES | NOEMBED => return self.raw(Raw::Rawtext, Follow::Nothing),
+            TEXTAREA => {
+                self.frameset_ok = false;
+                return self.raw(Raw::Rcdata, Follow::Nothing);
+            }
+            IFRAME => {
+                self.frameset_ok = false;
+                self.source(KIND_IFRAME);
+                return self.raw(Raw::Rawtext, Follow::Nothing);
+            }
+            XMP | PLAINTEXT => {
+                self.stack.close_p();
+                self.text.break_line();
+                self.settle();
+                let kind = if tag == XMP { Raw::Rawtext } else { Raw::Plaintext };
+                self.frameset_ok = false;
+                return self.raw(kind, Follow::Visible);
+            }
+            FRAMESET => {
+                if self.frameset_ok && !self.stack.has(TEMPLATE) {
+                    self.drop_body();
+                    self.frames = Frames::Inside(1);
+                }
+                return;
+            }
+            AREA => {
+                self.frameset_ok = false;
+                return self.area();
+            }
+            BR => self.text.break_line(),
+            HR => {
+                self.stack.close_p();
+                if self.stack.in_scope(SELECT, IN_SCOPE).is_some() {
+                    self.stack.implied_end_tags(0);
+                }
+                self.text.break_line();
+            }
+            INPUT => {
+                self.stack.close_scoped(SELECT, IN_SCOPE);
+                if self.tok.attr(b"type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"hidden")) {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if cat & C_VOID != 0 {
+            match tag {
+                COL => {
+                    self.stack.open_table_part(COL);
+                }
+                AREA | BR | EMBED | IMG | IMAGE | INPUT | KEYGEN | WBR | HR => self.frameset_ok = false,
+                _ => {}
+            }
+            return;
+        }
+        self.html_element(tag, cat);
+    }
+
+    /// Start tags that put an element on the stack.
+    fn html_element(&mut self, tag: u8, cat: u16) {
+        match tag {
+            A => {
+                self.stack.close_formatting(A);
+                self.open(A);
+                return self.anchor_start();
+            }
+            NOBR => self.stack.close_formatting(NOBR),
+            LI => {
+                self.frameset_ok = false;
+                self.stack.close_item(&[LI]);
+            }
+            DD | DT => {
+                self.frameset_ok = false;
+                self.stack.close_item(&[DD, DT]);
+            }
+            PRE | LISTING | APPLET | MARQUEE | OBJECT => self.frameset_ok = false,
+            FORM if self.stack.has(FORM) && !self.stack.has(TEMPLATE) => return,
+            BUTTON => {
+                self.frameset_ok = false;
+                self.stack.close_scoped(BUTTON, IN_SCOPE);
+            }
+            TABLE => {
+                self.frameset_ok = false;
+                if let Some(at) = self.stack.table_mode() {
+                    self.stack.pop_to(at);
+                }
+            }
+            CAPTION | COLGROUP | TBODY | THEAD | TFOOT | TR | TD | TH => {
+                if !self.stack.open_table_part(tag) {
+                    return;
+                }
+            }
+            SELECT => {
+                self.frameset_ok = false;
+                if self.stack.close_scoped(SELECT, IN_SCOPE) {
+                    return;
+                }
+            }
+            OPTION | OPTGROUP => {
+                if self.stack.in_scope(SELECT, IN_SCOPE).is_some() {
+                    self.stack.implied_end_tags(if tag == OPTION { OPTGROUP } else { 0 });
+                } else if self.stack.items.last().is_some_and(|e| e.tag == OPTION && e.ns == HTML_NS) {
+                    self.stack.pop();
+                }
+            }
+            RB | RTC | RP | RT => {
+                if self.stack.in_scope(RUBY, IN_SCOPE).is_some() {
+                    self.stack.implied_end_tags(if matches!(tag, RP | RT) { RTC } else { 0 });
+                }
+            }
+            SVG | MATH => {
+                let ns = if tag == SVG { SVG_NS } else { MATH_NS };
+                if !self.tok.self_closing {
+                    self.push_foreign(tag, ns);
+                }
+                return;
+            }
+            _ => {}
+        }
+        if cat & C_CLOSEP != 0 {
+            self.stack.close_p();
+        }
+        if cat & C_HEADING != 0 && self.stack.items.last().is_some_and(|e| e.cat & C_HEADING != 0 && e.ns == HTML_NS) {
+            self.stack.pop();
+        }
+        self.open(tag);
+    }
+
+    fn html_end(&mut self, tag: u8) {
+        let cat = CATS[tag as usize];
+        match tag {
+            P => {
+                self.text.break_line();
+                self.stack.close_p();
+            }
+            BR => self.text.break_line(),
+            BODY | HTML | HEAD => {}
+            LI => {
+                self.stack.close_scoped(LI, C_SCOPE | C_LIST);
+            }
+            FORM => self.stack.close_form(),
+            TEMPLATE => {
+                // Nothing bounds the search: the innermost template goes, with all above it.
+                self.stack.close_scoped(TEMPLATE, 0);
+            }
+            TABLE | TBODY | THEAD | TFOOT | TR | TD | TH | CAPTION | COLGROUP => {
+                self.stack.close_scoped(tag, C_TABLE);
+            }
+            DD | DT => {
+                self.stack.close_scoped(tag, IN_SCOPE);
+            }
+            A => {
+                self.close_anchor();
+                self.stack.close_formatting(A);
+            }
+            _ if cat & C_FORMAT != 0 => self.stack.close_formatting(tag),
+            _ if cat & C_HEADING != 0 => self.stack.close_heading(),
+            _ if cat & C_SCOPED != 0 => {
+                self.stack.close_scoped(tag, IN_SCOPE);
+            }
+            _ => self.stack.close_other(tag, self.tok.hash),
+        }
+    }
+
+    pub fn in_template(&self) -> bool {
+        self.stack.flags() & F_TMPL != 0
+    }
+
+    fn source(&mut self, kind: u8) {
+        if !self.in_template() {
+            if let Some(src) = self.tok.attr(b"src") {
+                self.link(src, kind, false);
+            }
+        }
+    }
+
+    fn area(&mut self) {
+        if !self.in_template() {
+            if let Some(href) = self.tok.attr(b"href") {
+                let nofollow = self.nofollow();
+                self.link(href, KIND_AREA, nofollow);
+            }
+        }
+    }
+
+    fn anchor_start(&mut self) {
+        self.close_anchor();
+        if self.in_template() {
+            return;
+        }
+        if let Some(href) = self.tok.attr(b"href") {
+            let nofollow = self.nofollow();
+            let link = self.link(href, KIND_A, nofollow);
+            self.open_anchor(link);
+        }
+    }
+}

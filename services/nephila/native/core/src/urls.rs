@@ -1,0 +1,313 @@
+//! URLs: WHATWG parsing by the url crate, the canonical profile (KEY_VERSION 1) and a fast path past the crate.
+//!
+//! Invariant: the fast path either answers exactly as the crate would or not at all.
+
+use url::{ParseError, Position, Url};
+
+use crate::md5;
+
+/// Where things stand in a resolved href (offsets into it).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    pub host: (u32, u32),
+    /// Index of "?", or the length.
+    pub query: u32,
+}
+
+/// Why a URL is of no use.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It cannot be parsed at all.
+    Bad(&'static str),
+    /// A good URL, but not one that is fetched over HTTP.
+    Scheme(String),
+}
+
+pub fn reason(error: ParseError) -> &'static str {
+    match error {
+        ParseError::EmptyHost => "empty host",
+        ParseError::IdnaError => "invalid international domain name",
+        ParseError::InvalidPort => "invalid port",
+        ParseError::InvalidIpv4Address => "invalid IPv4 address",
+        ParseError::InvalidIpv6Address => "invalid IPv6 address",
+        ParseError::InvalidDomainCharacter => "invalid character in the host",
+        ParseError::RelativeUrlWithoutBase => "relative URL without a base",
+        ParseError::RelativeUrlWithCannotBeABaseBase => "relative URL with a base that has no hierarchy",
+        ParseError::SetHostOnCannotBeABaseUrl => "no host can be set on this URL",
+        _ => "URL too long",
+    }
+}
+
+/// A base to resolve against, taken apart once per page.
+pub struct Base {
+    pub url: Url,
+    https: bool,
+    /// Length of "scheme://userinfo@host:port" in the href.
+    authority: usize,
+    host: (u32, u32),
+    /// Length up to and with the last "/" of the path.
+    directory: usize,
+    /// Href without fragment.
+    href: String,
+    query: u32,
+}
+
+impl Base {
+    pub fn new(mut url: Url) -> Base {
+        url.set_fragment(None);
+        let host = (url[..Position::BeforeHost].len() as u32, url[..Position::AfterPort].len() as u32);
+        let path_end = url[..Position::AfterPath].len();
+        let href: String = url.as_str().into();
+        let directory = href[..path_end].rfind('/').map_or(path_end, |at| at + 1);
+        let query = if url.query().is_some() { path_end } else { href.len() };
+        Base {
+            https: url.scheme() == "https",
+            authority: host.1 as usize,
+            host,
+            directory: directory.max(host.1 as usize),
+            query: query as u32,
+            href,
+            url,
+        }
+    }
+
+    pub fn href(&self) -> &str {
+        &self.href
+    }
+}
+
+/// Parse an absolute http(s) URL, or a relative one against `base`.
+pub fn parse_http(input: &str, base: Option<&Url>) -> Result<Url, Refusal> {
+    let mut url = Url::options().base_url(base).parse(input).map_err(|e| Refusal::Bad(reason(e)))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Refusal::Scheme(url.scheme().into()));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Resolve `raw` against `base` and append the href (no fragment) to `out`; offsets are relative to what is appended.
+pub fn resolve(base: &Base, raw: &str, out: &mut Vec<u8>) -> Result<Parts, Refusal> {
+    let trimmed = raw.trim_matches(|c: char| c <= ' ');
+    if let Some(parts) = fast(base, trimmed.as_bytes(), out) {
+        return Ok(parts);
+    }
+    if let Some(scheme) = other_scheme(trimmed.as_bytes()) {
+        return Err(Refusal::Scheme(scheme.into()));
+    }
+    let url = parse_http(trimmed, Some(&base.url))?;
+    let parts = Parts {
+        host: (url[..Position::BeforeHost].len() as u32, url[..Position::AfterPort].len() as u32),
+        query: url[..Position::AfterPath].len() as u32,
+    };
+    out.extend_from_slice(url.as_str().as_bytes());
+    Ok(parts)
+}
+
+/// Schemes whose URLs always parse and are never fetched: the crate need not be asked.
+fn other_scheme(raw: &[u8]) -> Option<&'static str> {
+    ["javascript", "mailto", "tel", "data"].into_iter().find(|scheme| {
+        raw.get(scheme.len()) == Some(&b':') && raw[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes())
+    })
+}
+
+const PATH: u8 = 1;
+const QUERY: u8 = 2;
+const HOST: u8 = 4;
+
+/// What each byte may stand in without being changed by the parser.
+static SAFE: [u8; 256] = {
+    let mut table = [0u8; 256];
+    let mut b = 0x21;
+    while b < 0x7F {
+        let c = b as u8;
+        if !matches!(c, b'"' | b'#' | b'<' | b'>' | b'\'' | b'?' | b'`' | b'{' | b'}' | b'^' | b'|' | b'\\') {
+            table[b] |= PATH | QUERY;
+        }
+        if c == b'?' {
+            table[b] |= QUERY;
+        }
+        if matches!(c, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.') {
+            table[b] |= HOST;
+        }
+        b += 1;
+    }
+    table
+};
+
+/// The href of `raw` where it can be had by copying; None = ask the crate.
+fn fast(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
+    let from = out.len();
+    let found = fast_into(base, raw, out);
+    if found.is_none() {
+        out.truncate(from);
+    }
+    found
+}
+
+#[inline]
+fn fast_into(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
+    let whole = base.href.as_bytes();
+    let Some(&first) = raw.first() else {
+        out.extend_from_slice(whole);
+        return Some(Parts { host: base.host, query: base.query });
+    };
+    match first {
+        b'#' => {
+            out.extend_from_slice(whole);
+            Some(Parts { host: base.host, query: base.query })
+        }
+        b'/' if raw.get(1) == Some(&b'/') => {
+            let prefix: &[u8] = if base.https { b"https:" } else { b"http:" };
+            out.extend_from_slice(prefix);
+            absolute(raw, prefix.len() as u32, 2, base.https, out)
+        }
+        b'/' => {
+            out.extend_from_slice(&whole[..base.authority]);
+            tail(raw, base.authority as u32, base.host, out)
+        }
+        b'h' if raw.starts_with(b"http://") => absolute(raw, 0, 7, false, out),
+        b'h' if raw.starts_with(b"https://") => absolute(raw, 0, 8, true, out),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => {
+            let segment = raw.iter().take_while(|b| SAFE[**b as usize] & PATH != 0 && !matches!(**b, b'/' | b':')).count();
+            if raw.get(segment) == Some(&b':') || base.directory == base.authority {
+                return None;
+            }
+            out.extend_from_slice(&whole[..base.directory]);
+            tail(raw, base.directory as u32, base.host, out)
+        }
+        _ => None,
+    }
+}
+
+/// `raw[skip..]` is host, port, path and query; `before` bytes of the href come from elsewhere.
+#[inline]
+fn absolute(raw: &[u8], before: u32, skip: usize, https: bool, out: &mut Vec<u8>) -> Option<Parts> {
+    let host_len = raw[skip..].iter().take_while(|b| SAFE[**b as usize] & HOST != 0).count();
+    let host = &raw[skip..skip + host_len];
+    if !plain_host(host) {
+        return None;
+    }
+    let mut end = skip + host_len;
+    if raw.get(end) == Some(&b':') {
+        let digits = raw[end + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let text = &raw[end + 1..end + 1 + digits];
+        if digits == 0 || digits > 5 || text[0] == b'0' {
+            return None;
+        }
+        let port = text.iter().fold(0u32, |port, d| port * 10 + u32::from(d - b'0'));
+        if port > 65_535 || port == if https { 443 } else { 80 } {
+            return None;
+        }
+        end += 1 + digits;
+    }
+    out.extend_from_slice(&raw[..end]);
+    let span = (before + skip as u32, before + end as u32);
+    match raw.get(end) {
+        None | Some(b'#') => {
+            out.push(b'/');
+            Some(Parts { host: span, query: span.1 + 1 })
+        }
+        Some(b'/') => tail(&raw[end..], span.1, span, out),
+        _ => None,
+    }
+}
+
+/// A lower-case ASCII host that stands for itself: no punycode, no IPv4 in disguise, no empty label.
+#[inline]
+fn plain_host(host: &[u8]) -> bool {
+    let mut label = 0;
+    for (at, b) in host.iter().enumerate() {
+        if *b == b'.' {
+            if at == label {
+                return false;
+            }
+            label = at + 1;
+        } else if at == label + 3 && *b == b'-' && host[at - 1] == b'-' {
+            return false;
+        }
+    }
+    label < host.len() && !host[label].is_ascii_digit()
+}
+
+/// Append a path (with its query) that needs no change; `before` bytes of the href are there already.
+#[inline]
+fn tail(raw: &[u8], before: u32, host: (u32, u32), out: &mut Vec<u8>) -> Option<Parts> {
+    let mut p = 0;
+    let mut query = None;
+    while p < raw.len() {
+        let b = raw[p];
+        let class = SAFE[b as usize];
+        if class & PATH == 0 {
+            if b == b'#' {
+                break;
+            }
+            if b == b'?' {
+                query = Some(p);
+                while p < raw.len() && SAFE[raw[p] as usize] & QUERY != 0 {
+                    p += 1;
+                }
+                if p < raw.len() && raw[p] != b'#' {
+                    return None;
+                }
+                break;
+            }
+            return None;
+        }
+        // Dot segments, written as dots or as %2e, are the crate's business.
+        if b == b'/' && (raw.get(p + 1) == Some(&b'.') || raw[p + 1..].starts_with(b"%2")) {
+            return None;
+        }
+        p += 1;
+    }
+    out.extend_from_slice(&raw[..p]);
+    Some(Parts { host, query: before + query.unwrap_or(p) as u32 })
+}
+
+const TRACKING: [&str; 20] = [
+    "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid", "twclid", "ttclid", "igshid",
+    "mc_cid", "mc_eid", "_hsenc", "_hsmi", "mkt_tok", "vero_id", "li_fat_id", "_gl", "_ga",
+];
+
+fn name_of(piece: &[u8]) -> &[u8] {
+    &piece[..memchr::memchr(b'=', piece).unwrap_or(piece.len())]
+}
+
+fn is_tracking(name: &[u8]) -> bool {
+    (name.len() >= 4 && name[..4].eq_ignore_ascii_case(b"utm_"))
+        || (matches!(name.len(), 3 | 5..=9) && TRACKING.iter().any(|t| name.eq_ignore_ascii_case(t.as_bytes())))
+}
+
+/// Append the canonical form of `href` to `out` unless it is the href itself; true if it was appended. O(n log n).
+pub fn canonicalise(href: &[u8], query: usize, out: &mut Vec<u8>) -> bool {
+    if query >= href.len() {
+        return false;
+    }
+    let pieces = || href[query + 1..].split(|b| *b == b'&');
+    let mut last: &[u8] = b"";
+    let clean = pieces().all(|piece| {
+        let name = name_of(piece);
+        let fits = !piece.is_empty() && !is_tracking(name) && last <= name;
+        last = name;
+        fits
+    });
+    if clean {
+        return false;
+    }
+    let mut kept: Vec<&[u8]> = pieces().filter(|piece| !piece.is_empty() && !is_tracking(name_of(piece))).collect();
+    kept.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+    out.extend_from_slice(&href[..query]);
+    for (index, piece) in kept.iter().enumerate() {
+        out.push(if index == 0 { b'?' } else { b'&' });
+        out.extend_from_slice(piece);
+    }
+    true
+}
+
+/// MD5(host key)[0:4] then MD5(canonical)[0:12].
+pub fn fingerprint(host_key: &[u8], canonical: &[u8]) -> [u8; 16] {
+    let mut out = [0u8; 16];
+    out[..4].copy_from_slice(&md5::digest(host_key)[..4]);
+    out[4..].copy_from_slice(&md5::digest(canonical)[..12]);
+    out
+}

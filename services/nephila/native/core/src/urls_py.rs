@@ -1,0 +1,101 @@
+//! The URL functions as Python sees them.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use url::{Position, Url};
+
+use crate::urls::{self, Refusal};
+
+pyo3::create_exception!(_core, UrlError, PyValueError, "Not an absolute http(s) URL; the text says why.");
+
+/// A parsed http(s) URL: what is fetched (`href`) and what it is known by (`canonical`, `fingerprint`).
+#[pyclass(module = "nephila.native._core", frozen)]
+pub struct UrlParts {
+    url: Url,
+    canonical: Option<String>,
+}
+
+#[pymethods]
+impl UrlParts {
+    /// WHATWG href without fragment.
+    #[getter]
+    fn href(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// ASCII host in lower case, with ":port" unless that is the scheme's default.
+    #[getter]
+    fn host_key(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
+    }
+
+    /// The href in the canonical profile KEY_VERSION 1: a key, not what is fetched.
+    #[getter]
+    fn canonical(&self) -> &str {
+        self.canonical.as_deref().unwrap_or(self.url.as_str())
+    }
+
+    /// MD5(host key)[0:4] + MD5(canonical)[0:12].
+    #[getter]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &urls::fingerprint(self.host_key().as_bytes(), self.canonical().as_bytes()))
+    }
+
+    /// "http" or "https".
+    #[getter]
+    fn scheme(&self) -> &str {
+        self.url.scheme()
+    }
+
+    /// Path with "?query" if there is one.
+    #[getter]
+    fn path_query(&self) -> &str {
+        &self.url[Position::BeforePath..Position::AfterQuery]
+    }
+
+    fn __repr__(&self) -> String {
+        format!("UrlParts({:?})", self.url.as_str())
+    }
+}
+
+fn text<'a>(value: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
+    value.to_str().map_err(|_| UrlError::new_err("not valid Unicode"))
+}
+
+fn refused(refusal: Refusal) -> PyErr {
+    match refusal {
+        Refusal::Bad(reason) => UrlError::new_err(reason),
+        Refusal::Scheme(scheme) => UrlError::new_err(format!("unsupported scheme '{scheme}'")),
+    }
+}
+
+fn parse_base(base: Option<&Bound<'_, PyString>>) -> PyResult<Option<Url>> {
+    base.map(|base| Url::parse(text(base)?).map_err(|e| UrlError::new_err(format!("base: {}", urls::reason(e)))))
+        .transpose()
+}
+
+pub fn parse_document(url: &Bound<'_, PyString>) -> PyResult<Url> {
+    urls::parse_http(text(url)?, None).map_err(refused)
+}
+
+/// Parse an absolute http(s) URL, or a relative one against `base`; UrlError for anything else. O(n).
+#[pyfunction]
+#[pyo3(signature = (url, base=None))]
+pub fn parse_url(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) -> PyResult<UrlParts> {
+    let base = parse_base(base)?;
+    let url = urls::parse_http(text(url)?, base.as_ref()).map_err(refused)?;
+    let mut canonical = Vec::new();
+    let changed = urls::canonicalise(url.as_str().as_bytes(), url[..Position::AfterPath].len(), &mut canonical);
+    let canonical = changed.then(|| String::from_utf8_lossy(&canonical).into_owned());
+    Ok(UrlParts { url, canonical })
+}
+
+/// The WHATWG href of a URL of any scheme, fragment kept; UrlError if it does not parse. O(n).
+#[pyfunction]
+#[pyo3(signature = (url, base=None))]
+pub fn parse_any(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) -> PyResult<String> {
+    let base = parse_base(base)?;
+    let parsed = Url::options().base_url(base.as_ref()).parse(text(url)?);
+    parsed.map(String::from).map_err(|e| UrlError::new_err(urls::reason(e)))
+}
