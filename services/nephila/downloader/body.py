@@ -1,0 +1,84 @@
+"""A body coming in: decoded as it streams, counted at both ends, cut off at the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nephila.downloader.chunked import Piece
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.decode import Coding, finish_all, pump_all
+from nephila.downloader.fetcher import FetchError
+
+# Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
+RATIO_FLOOR_BYTES = 1 << 20
+
+
+class Body:
+    """Gathers decoded bytes. With `keep` > 0 it is `full` at that many and what is beyond is dropped, no error.
+
+    Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes where the wire form is kept.
+    """
+
+    __slots__ = (
+        "_codings",
+        "_keep",
+        "_limit",
+        "_parts",
+        "_ratio",
+        "_size",
+        "_wire",
+        "_wire_limit",
+        "full",
+        "wire_bytes",
+    )
+
+    def __init__(self, config: DownloaderConfig, codings: list[Coding], keep: int = 0, keep_wire: bool = False) -> None:
+        self._codings = codings
+        self._keep = keep
+        self._limit = config.max_body_bytes
+        self._ratio = config.max_ratio
+        self._wire_limit = config.max_wire_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._wire: list[bytes] | None = [] if keep_wire and codings else None
+        self.wire_bytes = 0
+        self.full = False
+
+    def feed(self, data: Piece) -> None:
+        """Take bytes from the wire; raises `FetchError` (too_large, encoding)."""
+        self.wire_bytes += len(data)
+        if self.wire_bytes > self._wire_limit and not self._keep:
+            raise FetchError("too_large", f"more than {self._wire_limit} bytes on the wire")
+        if self._wire is not None:
+            self._wire.append(bytes(data))
+        if self._codings:
+            self._gather(pump_all(self._codings, data))
+        else:
+            self._gather((bytes(data),))
+        if self._keep and self.wire_bytes >= self._wire_limit:
+            self.full = True
+
+    def _gather(self, pieces: Iterable[bytes]) -> None:
+        for piece in pieces:
+            self._parts.append(piece)
+            self._size += len(piece)
+            if self._keep:
+                if self._size >= self._keep:
+                    self.full = True
+                    return
+            elif self._size > self._limit:
+                raise FetchError("too_large", f"more than {self._limit} bytes decoded")
+            elif self._size > RATIO_FLOOR_BYTES and self._size > self._ratio * self.wire_bytes:
+                raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self._size}")
+
+    def finish(self) -> bytes:
+        """The whole body; raises `FetchError` when a coding is not complete."""
+        if self._codings and not self.full:
+            self._gather(finish_all(self._codings))
+        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts.clear()
+        return body[: self._keep] if self._keep and len(body) > self._keep else body
+
+    def wire_body(self) -> bytes | None:
+        """The body as it came, None when it was not kept or equals the decoded one."""
+        return None if self._wire is None else b"".join(self._wire)

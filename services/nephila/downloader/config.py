@@ -1,0 +1,108 @@
+"""Every setting of the downloader, with its unit and why it has the value it has."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nephila import __version__
+
+PROJECT_URL = "https://nephila.dev/bot"
+
+
+class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of one downloader; durations in seconds, sizes in bytes."""
+
+    concurrency: int = 100
+    """Fetches at once, and the credit on the topic `requests`: what a slow network needs to keep one core busy."""
+
+    per_host: int = 1
+    """Fetches at once on one host key; the last guard behind the scheduler's own rule. 0 = no limit."""
+
+    per_address: int = 4
+    """Fetches at once on one server address: many names on one machine must not add up to a flood. 0 = no limit."""
+
+    user_agent: str = ""
+    """Value of User-Agent; empty = `Nephila/<version> (+<contact>)`."""
+
+    contact: str = ""
+    """URL or mail address named in the default User-Agent, so that a webmaster can reach the person who crawls."""
+
+    headers: tuple[str, ...] = ()
+    """Extra request headers as "Name: value"; one that is named here replaces the default of that name."""
+
+    connect_timeout_s: float = 10.0
+    """For one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
+
+    headers_timeout_s: float = 20.0
+    """From the request written to the end of the response headers: slow pages are made before the first header."""
+
+    idle_timeout_s: float = 15.0
+    """Longest silence within a body; a server that stalls longer has given up or is holding us."""
+
+    body_timeout_s: float = 60.0
+    """For the whole body, against servers that drip."""
+
+    total_timeout_s: float = 90.0
+    """From the dial to the last byte, everything included; stays below the scheduler's lease."""
+
+    max_wire_bytes: int = 32 << 20
+    """Body bytes read from the wire; pages beyond are files, not documents."""
+
+    max_body_bytes: int = 32 << 20
+    """Body bytes after content decoding; a bomb is cut off here."""
+
+    max_ratio: float = 250.0
+    """Decoded by wire bytes, looked at above 1 MiB; text rarely passes 100, gzip's own ceiling is 1,032."""
+
+    accept: tuple[str, ...] = (
+        "text/*",
+        "application/xhtml+xml",
+        "*/xml",
+        "*/*+xml",
+        "application/json",
+        "*/*+json",
+        "application/pdf",
+        "application/rss",
+        "application/atom",
+    )
+    """Media types worth a download; a missing type is always accepted, and so is everything for a seed."""
+
+    refuse: tuple[str, ...] = ("text/css", "text/javascript", "application/javascript", "image/*", "audio/*", "video/*")
+    """Media types stopped after the headers though `accept` may cover them (image/svg+xml is */*+xml)."""
+
+    allow_private: bool = False
+    """Dial loopback, private and other non-global addresses and any port; for tests and intranets only."""
+
+    host_map: tuple[str, ...] = ()
+    """"pattern=address[:port]" instead of DNS; exact names and `*.suffix`, the longest match wins."""
+
+    raw_capture: bool = False
+    """Fill request_head, response_head and wire_body of a Page, for WARC and raw sinks."""
+
+    fetcher: str = "auto"
+    """"lean" (own protocol, least CPU), "aiohttp", or "auto" = lean wherever the event loop can run it."""
+
+    tls_verify: bool = True
+    """Check certificates and names; off only for intranets with home-made certificates."""
+
+    keepalive_s: float = 15.0
+    """How long an idle connection is kept; servers close after 5-75 s, a polite crawl comes back within a few."""
+
+    pool_size: int = 500
+    """Idle connections kept in all; the oldest goes first."""
+
+    dns_ttl_s: float = 300.0
+    """How long an answer is used; getaddrinfo does not tell the record's own."""
+
+    dns_negative_ttl_s: float = 30.0
+    """How long a failed lookup is believed."""
+
+    dns_cache_size: int = 100_000
+    """Names remembered; about 400 bytes each."""
+
+    dns_timeout_s: float = 15.0
+    """For one lookup; the C library's default is 5 s and two tries for each server."""
+
+    def agent(self) -> str:
+        """The User-Agent as sent."""
+        return self.user_agent or f"Nephila/{__version__} (+{self.contact or PROJECT_URL})"

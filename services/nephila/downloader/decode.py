@@ -1,0 +1,200 @@
+"""Content codings taken off with bounded output: gzip (of any number of members), deflate (zlib or raw), br, zstd.
+
+A coding is a generator over pieces of at most PIECE_BYTES, so a bomb costs one piece of memory before the limits of
+`body.Body` stop it. zstd is the exception: its library bounds output only when it pulls, so the wire bytes, themselves
+limited, are gathered first.
+"""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import brotli
+import zstandard
+
+from nephila.downloader.chunked import Piece
+from nephila.downloader.fetcher import FetchError
+
+fast_zlib: Any = zlib
+try:
+    from isal import isal_zlib
+
+    fast_zlib = isal_zlib
+except ImportError:  # no wheel for this machine: 2.4 times the time
+    pass
+
+PIECE_BYTES = 256 << 10
+MAX_CODINGS = 2
+# RFC 9659: a content coding needs no larger window than 8 MiB.
+_ZSTD_WINDOW = 8 << 20
+# What servers send that is no coding at all; browsers read the body as it is.
+_NO_CODING = frozenset(("", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"))
+_ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, fast_zlib.error)
+
+
+class Coding(Protocol):
+    """One coding being taken off."""
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        """Decoded pieces of what `data` makes available; raises `FetchError` (encoding)."""
+
+    def finish(self) -> Iterator[bytes]:
+        """The rest; raises `FetchError` when the stream is not complete."""
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._inner: Any = fast_zlib.decompressobj(31)
+        self._begun = False
+        self._ended = False
+        self._start = b""
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        if self._ended:
+            data = self._next_member(bytes(data))
+        while data:
+            self._begun = True
+            yield from _inflate(self._inner, data, "gzip")
+            if not self._inner.eof:
+                return
+            self._ended = True
+            data = self._next_member(self._inner.unused_data)
+
+    def _next_member(self, data: bytes) -> bytes:
+        """Behind a member comes another, padding, or garbage that everybody ignores."""
+        data = self._start + data
+        if data[:2] == b"\x1f\x8b":
+            self._inner, self._ended, self._start = fast_zlib.decompressobj(31), False, b""
+            return data
+        self._start = data if data == b"\x1f" else b"\0"
+        return b""
+
+    def finish(self) -> Iterator[bytes]:
+        if self._begun and not self._ended:
+            raise FetchError("encoding", "the gzip stream ends early")
+        return iter(())
+
+
+class _Deflate:
+    """RFC 9110 8.4.1.2 says zlib format; raw deflate is so common that browsers take both."""
+
+    def __init__(self) -> None:
+        self._inner: Any = None
+        self._start = b""
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        if self._inner is None:
+            data = self._start + bytes(data)
+            if len(data) < 2:
+                self._start = data
+                return
+            is_zlib = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
+            self._inner = fast_zlib.decompressobj(15 if is_zlib else -15)
+        if not self._inner.eof:
+            yield from _inflate(self._inner, data, "deflate")
+
+    def finish(self) -> Iterator[bytes]:
+        if self._start or (self._inner is not None and not self._inner.eof):
+            raise FetchError("encoding", "the deflate stream ends early")
+        return iter(())
+
+
+def _inflate(inner: Any, data: Piece, name: str) -> Iterator[bytes]:
+    try:
+        out = inner.decompress(data, PIECE_BYTES)
+        while out:
+            yield out
+            if inner.eof or (len(out) < PIECE_BYTES and not inner.unconsumed_tail):
+                return
+            out = inner.decompress(inner.unconsumed_tail, PIECE_BYTES)
+    except _ZLIB_ERRORS as error:
+        raise FetchError("encoding", f"broken {name} stream: {error}") from None
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._inner = brotli.Decompressor()
+        self._begun = False
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        inner = self._inner
+        if inner.is_finished():
+            return
+        self._begun = True
+        try:
+            out = inner.process(data, output_buffer_limit=PIECE_BYTES)
+            while out:
+                yield out
+                if inner.is_finished() or inner.can_accept_more_data():
+                    return
+                out = inner.process(b"", output_buffer_limit=PIECE_BYTES)
+        except brotli.error as error:
+            raise FetchError("encoding", f"broken br stream: {error}") from None
+
+    def finish(self) -> Iterator[bytes]:
+        if self._begun and not self._inner.is_finished():
+            raise FetchError("encoding", "the br stream ends early")
+        return iter(())
+
+
+class _Zstd:
+    def __init__(self) -> None:
+        self._wire: list[bytes] = []
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        self._wire.append(bytes(data))
+        return iter(())
+
+    def finish(self) -> Iterator[bytes]:
+        wire = b"".join(self._wire)
+        if not wire:
+            return
+        # A fresh object decompresses frame after frame; the reader alone would not tell a torn one.
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+        try:
+            with decompressor.stream_reader(io.BytesIO(wire), read_across_frames=True) as reader:
+                while out := reader.read(PIECE_BYTES):
+                    yield out
+        except zstandard.ZstdError as error:
+            raise FetchError("encoding", f"broken zstd stream: {error}") from None
+
+
+_CODINGS: dict[str, type[Coding]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "x-deflate": _Deflate,
+    "br": _Brotli,
+    "zstd": _Zstd,
+}
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+
+
+def codings_of(header: str) -> list[Coding]:
+    """The codings a Content-Encoding names, the outermost first; raises `FetchError` (encoding) when one is unknown."""
+    names = [name for one in header.split(",") if (name := one.strip().lower()) not in _NO_CODING]
+    if len(names) > MAX_CODINGS:
+        raise FetchError("encoding", f"{len(names)} content codings on top of each other")
+    for name in names:
+        if name not in _CODINGS:
+            raise FetchError("encoding", f"content coding {name[:30]!r} is not understood")
+    return [_CODINGS[name]() for name in reversed(names)]
+
+
+def pump_all(codings: list[Coding], data: Piece, last: int = 0) -> Iterator[bytes]:
+    """Run `data` through the codings from number `last` on."""
+    if last == len(codings):
+        yield bytes(data)
+        return
+    for piece in codings[last].pump(data):
+        yield from pump_all(codings, piece, last + 1)
+
+
+def finish_all(codings: list[Coding]) -> Iterator[bytes]:
+    """What is left in the codings, in order."""
+    for number, coding in enumerate(codings):
+        for piece in coding.finish():
+            yield from pump_all(codings, piece, number + 1)

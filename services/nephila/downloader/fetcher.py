@@ -1,0 +1,112 @@
+"""The contract of a fetcher: one order in, one answer out; what every implementation promises.
+
+- `fetch()` returns at once; `on_done` is called exactly once, never before `fetch()` has returned, and not at all after
+  `abort()`. It may order the next fetch.
+- Only `order.addresses` are dialled, up to three of them in order: they have passed the egress guard.
+- Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
+- Nothing is followed, nothing is cached, no cookie is kept. A URL's credentials are sent and never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from nephila.downloader.target import Target
+
+MAX_DIALS = 3
+MAX_HEAD_BYTES = 64 << 10
+# A body nobody reads (of a 404, of a redirect) is drained up to here to keep its connection, beyond it is cut off.
+DRAIN_BYTES = 64 << 10
+
+
+class Order:
+    """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error."""
+
+    __slots__ = ("addresses", "any_type", "dial_port", "etag", "keep", "last_modified", "target")
+
+    def __init__(
+        self,
+        target: Target,
+        addresses: tuple[str, ...],
+        dial_port: int,
+        *,
+        etag: str = "",
+        last_modified: str = "",
+        any_type: bool = False,
+        keep: int = 0,
+    ) -> None:
+        self.target = target
+        self.addresses = addresses
+        self.dial_port = dial_port
+        self.etag = etag
+        self.last_modified = last_modified
+        self.any_type = any_type
+        self.keep = keep
+
+
+class Answer:
+    """How a fetch ended. `reason` is empty when a response came; `status` may be set beside a reason.
+
+    Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
+    headers because the type is unwanted. `body` is decoded from transfer and content encoding. `wire_body` is None when
+    it equals `body` or was not asked for. `wire_bytes` counts the body as it came, without framing.
+    """
+
+    __slots__ = (
+        "address",
+        "body",
+        "charset",
+        "content_type",
+        "detail",
+        "headers",
+        "reason",
+        "request_head",
+        "response_head",
+        "status",
+        "wire_body",
+        "wire_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.content_type = ""
+        self.charset = ""
+        self.body = b""
+        self.wire_body: bytes | None = None
+        self.wire_bytes = 0
+        self.address = ""
+        self.reason = ""
+        self.detail = ""
+        self.request_head = b""
+        self.response_head = b""
+
+
+OnDone = Callable[[Answer], None]
+
+
+class Handle(Protocol):
+    """A fetch on its way."""
+
+    def abort(self) -> None:
+        """Stop; the connection is closed and `on_done` will not be called."""
+
+
+class Fetcher(Protocol):
+    """See the module."""
+
+    def fetch(self, order: Order, on_done: OnDone) -> Handle:
+        """Start one fetch."""
+
+    async def close(self) -> None:
+        """Abort what is on its way and close every connection."""
+
+
+class FetchError(Exception):
+    """A fetch ends here: `reason` in one word, the text for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail

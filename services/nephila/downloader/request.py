@@ -1,0 +1,83 @@
+"""The request as it goes out, and which answers are wanted. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.decode import ACCEPT_ENCODING
+from nephila.downloader.fetcher import Order
+from nephila.kernel.errors import UsageError
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
+
+
+def request_headers(config: DownloaderConfig) -> dict[str, str]:
+    """The headers that every request carries; raises `UsageError` for one that cannot be sent."""
+    headers = {"User-Agent": config.agent(), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+    for line in config.headers:
+        name, colon, value = line.partition(":")
+        name, value = name.strip(), value.strip()
+        if not colon or not _NAME.match(name):
+            raise UsageError(f"header {line!r}: expected 'Name: value'")
+        if name.lower() in ("host", "connection", "transfer-encoding", "content-length"):
+            raise UsageError(f"header {line!r}: {name} is set by the downloader")
+        for known in list(headers):
+            if known.lower() == name.lower():
+                del headers[known]
+        headers[name] = value
+    for name, value in headers.items():
+        if any(ord(char) < 32 or ord(char) == 127 for char in value):
+            raise UsageError(f"header {name}: control characters in its value")
+        if not value.isascii():
+            raise UsageError(f"header {name}: only ASCII can be sent, got {value!r}")
+    return headers
+
+
+def order_headers(order: Order) -> list[tuple[str, str]]:
+    """The headers of this one order: credentials and validators."""
+    headers = []
+    if order.target.authorization:
+        headers.append(("Authorization", order.target.authorization))
+    for name, value in (("If-None-Match", order.etag), ("If-Modified-Since", order.last_modified)):
+        # A validator is somebody else's text: only what fits on one header line goes back.
+        if value and value.isprintable() and value.isascii():
+            headers.append((name, value))
+    return headers
+
+
+class RequestHeads:
+    """Builds request heads; the part that is the same for all is built once."""
+
+    def __init__(self, config: DownloaderConfig) -> None:
+        lines = "".join(f"{name}: {value}\r\n" for name, value in request_headers(config).items())
+        self._rest = "\r\n" + lines
+        self._plain = self._rest + "\r\n"
+
+    def make(self, order: Order) -> bytes:
+        """Request line and headers, CRLF lines, ending in an empty one."""
+        target = order.target
+        start = f"GET {target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        if not (target.authorization or order.etag or order.last_modified):
+            return (start + self._plain).encode("ascii")
+        own = "".join(f"{name}: {value}\r\n" for name, value in order_headers(order))
+        return f"{start}{self._rest}{own}\r\n".encode("ascii")
+
+
+def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:
+    """A function that says whether a media type is wanted; refusal wins, a missing type is wanted."""
+    wanted, unwanted = _pattern(accept), _pattern(refuse)
+
+    @lru_cache(maxsize=1024)
+    def is_wanted(media_type: str) -> bool:
+        return not media_type or (wanted.match(media_type) is not None and unwanted.match(media_type) is None)
+
+    return is_wanted
+
+
+def _pattern(types: Iterable[str]) -> re.Pattern[str]:
+    alternatives = [re.escape(one.strip().lower()).replace(r"\*", ".*") for one in types]
+    return re.compile(f"(?:{'|'.join(alternatives)})\\Z" if alternatives else r"(?!)")

@@ -1,0 +1,313 @@
+"""The downloader service.
+
+IN   requests   FetchRequest: one URL, once; page or robots.txt
+OUT  pages      Page: what a 2xx or 304 brought, before its outcome
+     outcomes   FetchOutcome: exactly one for every request taken, given back ones included; it frees the host
+
+Decides how, never when or whether: a request that is here is fetched, unless it is too late (start_by), the egress
+guard refuses, or the service drains. Nothing is kept: a request is acked when its page and outcome have been taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
+from nephila.downloader.fetcher import Answer, Fetcher, Handle, Order
+from nephila.downloader.slots import Slots
+from nephila.downloader.target import Target
+from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.clock import Clock
+from nephila.kernel.egress import EgressError, EgressGuard, HostMap
+from nephila.kernel.errors import UsageError
+from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
+from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+
+log = logging.getLogger(__name__)
+
+ROBOTS_BYTES = 500 << 10
+ROBOTS_REDIRECTS = 5
+# What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
+_GIVE_BACK_S = 0.1
+
+
+class Flight:
+    """One request in our hands, from delivery to outcome."""
+
+    __slots__ = (
+        "address",
+        "delivery",
+        "dialled",
+        "handle",
+        "has_host",
+        "hops",
+        "place",
+        "request",
+        "started",
+        "target",
+    )
+
+    def __init__(self, delivery: Delivery, request: m.FetchRequest) -> None:
+        self.delivery = delivery
+        self.request = request
+        self.target: Target | None = None
+        self.place: tuple[tuple[str, ...], int] = ((), 0)
+        self.address = ""  # the address slot held or waited for
+        self.has_host = False
+        self.dialled = False
+        self.handle: Handle | asyncio.Task[None] | None = None
+        self.hops = 0
+        self.started = 0.0
+
+
+class Downloader:
+    """See the module."""
+
+    def __init__(self, config: DownloaderConfig, bus: Bus, clock: Clock, egress: Egress, fetcher: Fetcher) -> None:
+        self._config = config
+        self._bus = bus
+        self._clock = clock
+        self._egress = egress
+        self._fetcher = fetcher
+        self._flights: dict[Flight, None] = {}
+        self._hosts: Slots[Flight] = Slots(config.per_host)
+        self._addresses: Slots[Flight] = Slots(config.per_address)
+        self._draining = False
+        self._emptied: asyncio.Event | None = None
+
+    @property
+    def in_flight(self) -> int:
+        """Requests taken and not ended."""
+        return len(self._flights)
+
+    async def start(self) -> None:
+        """Begin to take requests."""
+        self._bus.subscribe(REQUESTS, "downloader", self._take, credits=self._config.concurrency)
+
+    async def drain(self, grace_s: float) -> None:
+        """Take nothing more; what is not dialled goes back at once, the rest after `grace_s` seconds to end."""
+        self._draining = True
+        # The last first: nobody in line is left when a holder gives its slot.
+        for flight in reversed(list(self._flights)):
+            if not flight.dialled:
+                self._give_back(flight)
+        if self._flights and grace_s > 0:
+            emptied = self._emptied = asyncio.Event()
+            timer = self._clock.call_at(self._clock.monotonic() + grace_s, emptied.set)
+            await emptied.wait()
+            timer.cancel()
+        for flight in list(self._flights):
+            self._give_back(flight)
+
+    async def close(self) -> None:
+        """Give back whatever is left and close every connection."""
+        await self.drain(0)
+        await self._fetcher.close()
+
+    # From delivery to dial
+
+    def _take(self, delivery: Delivery) -> None:
+        request: m.FetchRequest = delivery.message
+        if self._draining:
+            self._clock.call_at(self._clock.monotonic() + _GIVE_BACK_S, lambda: self._refuse(delivery))
+            return
+        flight = Flight(delivery, request)
+        self._flights[flight] = None
+        if self._hosts.take(request.host, flight):
+            self._with_host(flight)
+
+    def _refuse(self, delivery: Delivery) -> None:
+        if not delivery.acked:
+            receipt = self._bus.publish(OUTCOMES, delivery.partition, given_back(delivery.message))
+            delivery.ack_after((receipt,))
+
+    def _with_host(self, flight: Flight) -> None:
+        flight.has_host = True
+        if self._is_late(flight):
+            return
+        try:
+            target = Target(flight.request.url)
+        except ValueError as error:
+            self._end_unfetched(flight, m.FetchResult.FAILED, "bad_url", str(error))
+            return
+        self._locate(flight, target)
+
+    def _is_late(self, flight: Flight) -> bool:
+        start_by = flight.request.start_by
+        if start_by and self._clock.now() > start_by:
+            self._end_unfetched(flight, m.FetchResult.EXPIRED, "expired", "not started in time")
+            return True
+        return False
+
+    def _locate(self, flight: Flight, target: Target) -> None:
+        """Find out where to dial; without a task when the name is known."""
+        flight.target = target
+        try:
+            place = self._egress.known(target.dial_host, target.port)
+        except (EgressError, ResolveError) as error:
+            self._on_no_place(flight, error)
+            return
+        if place is not None:
+            self._on_place(flight, place)
+        else:
+            flight.handle = asyncio.get_running_loop().create_task(self._ask(flight, target))
+
+    async def _ask(self, flight: Flight, target: Target) -> None:
+        try:
+            place = await self._egress.place(target.dial_host, target.port)
+        except (EgressError, ResolveError) as error:
+            flight.handle = None
+            self._on_no_place(flight, error)
+            return
+        flight.handle = None
+        self._on_place(flight, place)
+
+    def _on_no_place(self, flight: Flight, error: Exception) -> None:
+        if isinstance(error, EgressError):
+            self._end_unfetched(flight, m.FetchResult.DENIED, "address", str(error))
+        else:
+            self._end_unfetched(flight, m.FetchResult.FAILED, "dns", str(error))
+
+    def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
+        flight.place = place
+        flight.address = place[0][0]
+        if self._addresses.take(flight.address, flight):
+            self._dial(flight)
+
+    def _dial(self, flight: Flight) -> None:
+        if not flight.dialled and self._is_late(flight):
+            return
+        request, target = flight.request, flight.target
+        assert target is not None
+        is_robots = request.kind == m.FetchKind.ROBOTS
+        addresses, port = flight.place
+        order = Order(
+            target,
+            addresses,
+            port,
+            etag=request.etag,
+            last_modified=request.last_modified,
+            any_type=is_robots or request.seed,
+            keep=ROBOTS_BYTES if is_robots else 0,
+        )
+        if not flight.dialled:
+            flight.started = self._clock.now()
+            flight.dialled = True
+        flight.handle = self._fetcher.fetch(order, lambda answer: self._on_answer(flight, answer))
+
+    # From answer to outcome
+
+    def _on_answer(self, flight: Flight, answer: Answer) -> None:
+        flight.handle = None
+        request = flight.request
+        if request.kind == m.FetchKind.ROBOTS:
+            if answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
+                return
+            self._end(flight, self._outcome(flight, answer), None)
+            return
+        outcome = self._outcome(flight, answer)
+        page = None
+        if outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
+            page = page_of(request, answer, flight.started)
+        self._end(flight, outcome, page)
+
+    def _outcome(self, flight: Flight, answer: Answer) -> m.FetchOutcome:
+        assert flight.target is not None
+        return outcome_of(flight.request, flight.target, answer, flight.started, self._clock.now())
+
+    def _follow(self, flight: Flight, answer: Answer) -> bool:
+        """A robots.txt may move up to five times (RFC 9309 2.3.1.2); each hop passes the egress guard anew."""
+        assert flight.target is not None
+        if flight.hops >= ROBOTS_REDIRECTS or self._draining:
+            return False
+        try:
+            target = location_of(flight.target, answer)
+        except ValueError:
+            return False
+        flight.hops += 1
+        self._leave_address(flight)
+        self._locate(flight, target)
+        return True
+
+    def _end_unfetched(self, flight: Flight, result: m.FetchResult, reason: str, detail: str) -> None:
+        """In the next turn of the loop: the outcome may bring the next request, which may end the same way."""
+        outcome = unfetched(flight.request, result, reason, detail, self._clock.now())
+        if flight.dialled:  # a robots.txt redirected to where nobody may or can go
+            outcome.started_at = flight.started
+        self._clock.call_soon(lambda: self._end(flight, outcome, None))
+
+    def _give_back(self, flight: Flight) -> None:
+        handle, flight.handle = flight.handle, None
+        if isinstance(handle, asyncio.Task):
+            handle.cancel()
+        elif handle is not None:
+            handle.abort()
+        self._end(flight, given_back(flight.request), None)
+
+    def _end(self, flight: Flight, outcome: m.FetchOutcome, page: m.Page | None) -> None:
+        """Free the slots first: the outcome may bring the host's next request at once."""
+        if self._flights.pop(flight, self) is self:
+            return
+        delivery = flight.delivery
+        receipts = []
+        try:
+            self._leave_address(flight)
+            self._leave_host(flight)
+        finally:
+            if page is not None:
+                receipts.append(self._bus.publish(PAGES, delivery.partition, page))
+            receipts.append(self._bus.publish(OUTCOMES, delivery.partition, outcome))
+            delivery.ack_after(receipts)
+            if self._emptied is not None and not self._flights:
+                self._emptied.set()
+
+    def _leave_address(self, flight: Flight) -> None:
+        address, flight.address = flight.address, ""
+        if address and not self._addresses.forget(address, flight):
+            following = self._addresses.give(address)
+            if following is not None:
+                self._dial(following)
+
+    def _leave_host(self, flight: Flight) -> None:
+        host = flight.request.host
+        if flight.has_host:
+            following = self._hosts.give(host)
+            if following is not None:
+                self._with_host(following)
+        else:
+            self._hosts.forget(host, flight)
+
+
+def build(config: DownloaderConfig, bus: Bus, clock: Clock) -> Downloader:
+    """The downloader with everything it stands on; raises `UsageError` for settings that make no sense."""
+    egress = Egress(
+        EgressGuard(config.allow_private),
+        SystemResolver(config.dns_timeout_s),
+        clock,
+        HostMap(config.host_map),
+        ttl_s=config.dns_ttl_s,
+        negative_ttl_s=config.dns_negative_ttl_s,
+        cache_size=config.dns_cache_size,
+    )
+    try:
+        make = FETCHERS[config.fetcher]
+    except KeyError:
+        raise UsageError(f"fetcher {config.fetcher!r}: known are {', '.join(FETCHERS)}") from None
+    return Downloader(config, bus, clock, egress, make(config, clock))
+
+
+def _lean(config: DownloaderConfig, clock: Clock) -> Fetcher:
+    from nephila.downloader.lean import LeanFetcher
+
+    return LeanFetcher(config, clock)
+
+
+def _auto(config: DownloaderConfig, clock: Clock) -> Fetcher:
+    return _lean(config, clock)
+
+
+FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {"auto": _auto, "lean": _lean}

@@ -1,0 +1,65 @@
+"""The last guard of politeness: so many fetches at once on one key, the rest waits in order. Pure.
+
+One instance counts hosts, another addresses. The scheduler decides the pace; this holds where something slips through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Slots(Generic[T]):
+    """At most `limit` holders per key (0 = no limit). Every operation is O(1) but `forget`, O(waiting on the key)."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: dict[Hashable, int] = {}
+        self._waiting: dict[Hashable, deque[T]] = {}
+
+    def take(self, key: Hashable, one: T) -> bool:
+        """True when `one` may go on; False when it has been put in line."""
+        if self._limit <= 0:
+            return True
+        held = self._held.get(key, 0)
+        if held < self._limit:
+            self._held[key] = held + 1
+            return True
+        self._waiting.setdefault(key, deque()).append(one)
+        return False
+
+    def give(self, key: Hashable) -> T | None:
+        """A holder is done; the slot passes to the first in line, which is returned and may go on."""
+        if self._limit <= 0:
+            return None
+        line = self._waiting.get(key)
+        if line:
+            one = line.popleft()
+            if not line:
+                del self._waiting[key]
+            return one
+        held = self._held[key] - 1
+        if held:
+            self._held[key] = held
+        else:
+            del self._held[key]
+        return None
+
+    def forget(self, key: Hashable, one: T) -> bool:
+        """Take `one` out of the line; False when it was not waiting."""
+        line = self._waiting.get(key)
+        if line is None or one not in line:
+            return False
+        line.remove(one)
+        if not line:
+            del self._waiting[key]
+        return True
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant is broken."""
+        assert all(0 < held <= self._limit for held in self._held.values())
+        assert all(self._waiting.values()), "an empty line"
+        assert all(self._held[key] == self._limit for key in self._waiting), "somebody waits for a free slot"
