@@ -1,0 +1,40 @@
+"""The parser's settings; every one bounds what a single page may cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from nephila.kernel.topics import DEFAULT_PARTITIONS
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the parser; the chart's values use the same names."""
+
+    window: Positive = 4096
+    """Pages taken and not acked yet. Storage and frontier commit once a second at most, so this is also the ceiling
+    on pages per second; an unacked page holds its text and links, no longer its body."""
+
+    partitions: Positive = DEFAULT_PARTITIONS
+    """Partitions of the keyed topics, a power of two, the same everywhere; a dead page's record is sent by it."""
+
+    max_links: Positive = 10_000
+    """Links taken from one page, in document order; a trap page lists millions."""
+
+    max_text_bytes: Positive = 4_000_000
+    """UTF-8 bytes of visible text kept of one page; the largest real articles have a tenth of it."""
+
+    max_title_chars: Positive = 1_000
+    """Characters of a title; browsers show about sixty."""
+
+    max_meta_chars: Positive = 2_000
+    """Characters of one metadata value (description, canonical URL, an OpenGraph property)."""
+
+    max_meta_entries: Positive = 100
+    """Metadata entries kept of one page; real pages have under forty."""
+
+    robots_agent: str = "nephila"
+    """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""

@@ -1,0 +1,199 @@
+"""IN: pages, jobs. OUT: outlinks, then records.
+
+One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Invariants: the outlinks of a
+page are published before its record, so that a crawl never looks finished while links are on their way; a page that
+cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept between pages but the jobs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
+from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Bus, Delivery, Receipt
+from nephila.kernel.clock import Clock
+from nephila.kernel.errors import PermanentError
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.config import ParserConfig
+from nephila.parser.directives import nofollow
+from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.meta import to_json
+from nephila.parser.passes import PageCall, PagePass
+from nephila.parser.text import plain_text
+
+GROUP: Final = "parser"
+MAX_LANG_CHARS: Final = 35
+"""The longest language tag that RFC 5646 asks anyone to accept."""
+
+_DEFAULT_JOB: Final = m.CrawlJob()
+
+
+def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
+    """The service with the native core that is installed."""
+    from nephila import native
+
+    return Parser(config, bus, clock, native.page_pass, native.sniff_encoding)
+
+
+class Parser:
+    """Turns pages into records and outlinks."""
+
+    def __init__(self, config: ParserConfig, bus: Bus, clock: Clock, page_pass: PageCall, sniff: Sniff) -> None:
+        self.config = config
+        self.pages = 0
+        self.failed = 0
+        self._bus = bus
+        self._clock = clock
+        self._page_pass = page_pass
+        self._sniff = sniff
+        self._jobs: dict[str, m.CrawlJob] = {}
+
+    async def start(self) -> None:
+        """Subscribe; jobs first, so that a page never meets its job's defaults."""
+        self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
+        self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
+
+    async def drain(self, grace_s: float) -> None:
+        """Nothing to wait for: a page is parsed and published within the call that delivers it."""
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: m.CrawlJob = delivery.message
+        self._jobs[job.uid] = job
+        delivery.ack()
+
+    def _on_page(self, delivery: Delivery) -> None:
+        page: m.Page = delivery.message
+        job = self._jobs.get(page.job, _DEFAULT_JOB)
+        try:
+            outlinks, record = self._parse(page, job)
+        except (Exception, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
+            raise PermanentError(f"{type(error).__name__}: {error}") from error
+        self.pages += 1
+        # The body ends here: a page that waits for its receipts holds its text and links only.
+        delivery.message = None
+        publish, partition = self._bus.publish, delivery.partition
+        if outlinks is None:
+            delivery.ack_after((publish(RECORDS, partition, record),))
+        else:
+            delivery.ack_after((publish(OUTLINKS, partition, outlinks), publish(RECORDS, partition, record)))
+
+    def _on_dead(self, page: m.Page, error: BaseException) -> Iterable[Receipt]:
+        """The URL of a page that cannot be parsed ends as failed(dead_letter), with what is known of it."""
+        self.failed += 1
+        record = _record(page)
+        record.outcome = m.Outcome.FAILED
+        record.reason = "dead_letter"
+        # An error may quote what could not be decoded; the row must be storable all the same.
+        text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
+        record.meta = to_json({"error": text}, [], self.config.max_meta_chars, 1)
+        return (self._bus.publish(RECORDS, self._partition_of(page.url_key), record),)
+
+    def _partition_of(self, url_key: bytes) -> int:
+        """Top bits of the fingerprint, as for every keyed message; `on_dead` is not told the delivery's."""
+        return int.from_bytes(url_key[:4], "big") * self.config.partitions >> 32
+
+    def _parse(self, page: m.Page, job: m.CrawlJob) -> tuple[m.Outlinks | None, m.Record]:
+        record = _record(page)
+        if page.not_modified:
+            record.reason = "not_modified"
+            record.not_modified = True
+            return None, record
+        body = page.body if type(page.body) is bytes else bytes(page.body)
+        record.size_bytes = len(body)
+        record.sha256 = hashlib.sha256(body).digest()
+        kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
+        if kind is Kind.HTML:
+            return self._html(page, job, record, body, sniffed)
+        entries = {"x_robots_tag": page.robots_tag, "sniffed_type": sniffed}
+        if kind is Kind.TEXT:
+            encoding = encoding_of_text(body, page.charset, page.content_type or sniffed)
+            record.text = plain_text(body, encoding, self.config.max_text_bytes)
+            entries["encoding"] = encoding
+        record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
+        return None, record
+
+    def _html(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str
+    ) -> tuple[m.Outlinks | None, m.Record]:
+        config = self.config
+        encoding = encoding_of(body, page.charset, self._sniff)
+        found = self._page_pass(
+            body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+        )
+        title = found.title
+        robots = found.robots
+        record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
+        record.lang = found.lang[:MAX_LANG_CHARS]
+        record.text = found.text
+        record.meta = to_json(
+            {
+                "encoding": encoding,
+                "description": found.description,
+                "canonical": found.canonical,
+                "robots": robots,
+                "x_robots_tag": page.robots_tag,
+                "refresh": found.refresh,
+                "sniffed_type": sniffed,
+            },
+            found.meta,
+            config.max_meta_chars,
+            config.max_meta_entries,
+        )
+        if not found.link_count:
+            return None, record
+        outlinks = _outlinks(page, found)
+        if job.keep_links:
+            record.links = outlinks
+        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
+            return None, record
+        return outlinks, record
+
+    def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
+        if job.politeness is not None and job.politeness.ignore_robots:
+            return False
+        token = self.config.robots_agent
+        return nofollow(robots, token) or nofollow(robots_tag, token)
+
+
+def _record(page: m.Page) -> m.Record:
+    """A stored row with all that the fetch says; what the body says is filled in after."""
+    return m.Record(
+        job=page.job,
+        url_key=page.url_key,
+        url=page.url,
+        fetch_no=page.fetch_no,
+        attempt=page.attempt,
+        outcome=m.Outcome.STORED,
+        status=page.status,
+        depth=page.depth,
+        content_type=page.content_type,
+        fetched_at=page.fetched_at,
+        etag=page.etag,
+        last_modified=page.last_modified,
+    )
+
+
+def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
+    """The packed buffers as the native core made them; nothing is unpacked here."""
+    return m.Outlinks(
+        job=page.job,
+        parent_key=page.url_key,
+        parent_url=page.url,
+        depth=page.depth + 1,
+        fingerprints=found.fingerprints,
+        urls=found.link_urls,
+        url_ends=found.link_ends,
+        host_spans=found.host_spans,
+        anchors=found.anchors,
+        anchor_ends=found.anchor_ends,
+        flags=found.link_flags,
+    )

@@ -1,0 +1,31 @@
+"""Plain text of a body that is not HTML: decoded, bounded, UTF-8.
+
+Invariant: the result is valid UTF-8 without NUL, at most `max_bytes` long and cut between characters.
+"""
+
+from __future__ import annotations
+
+import webencodings
+
+
+def plain_text(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    """Decode at most as much of `body` as can matter and return UTF-8; what cannot be decoded becomes U+FFFD.
+
+    `encoding` is a WHATWG name. At most 4 bytes of any encoding make one character, so 4 x `max_bytes` are read.
+    """
+    known = webencodings.lookup(encoding)
+    codec = known.codec_info.name if known is not None else "windows-1252"
+    text = bytes(body[: 4 * max_bytes]).decode(codec, "replace")
+    if text.startswith("\ufeff"):
+        text = text[1:]
+    return cut_utf8(text.replace("\0", "\ufffd").encode("utf-8", "replace"), max_bytes)
+
+
+def cut_utf8(text: bytes, max_bytes: int) -> bytes:
+    """The longest start of valid UTF-8 `text` that has at most `max_bytes` and ends between characters."""
+    if len(text) <= max_bytes:
+        return text
+    end = max_bytes
+    while end > 0 and text[end] & 0xC0 == 0x80:
+        end -= 1
+    return text[:end]

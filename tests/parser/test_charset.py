@@ -1,0 +1,138 @@
+"""Bytes that declare nothing, or the wrong thing, are still read as what they are."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from nephila.parser.charset import detect, encoding_of, encoding_of_text
+
+PROSE = {
+    "shift_jis": "東京都は新しい道路の建設を決定したと発表した。これはテストです。",
+    "euc-jp": "文字コードの自動判定を試験するために書かれています。",
+    "gbk": "新闻报道说政府决定建设新的道路，我们去公园散步吧。",
+    "big5": "新聞報導說政府決定建設新的道路，我們去公園散步吧。",
+    "euc-kr": "정부는 새로운 도로를 건설하기로 결정했다고 밝혔다.",
+    "windows-1251": "Правительство приняло решение о строительстве новой дороги, сообщает агентство.",
+    "koi8-r": "Съешь же ещё этих мягких французских булок, да выпей чаю.",
+    "windows-1253": "Η κυβέρνηση αποφάσισε να κατασκευάσει νέο δρόμο",
+    "windows-1255": "הממשלה החליטה לבנות כביש חדש בין הערים",
+    "windows-1256": "قررت الحكومة بناء طريق جديد يربط بين المدن",
+    "windows-874": "รัฐบาลตัดสินใจสร้างถนนสายใหม่เชื่อมต่อเมือง",
+    "windows-1252": "Où est l’élève qui a été reçu à l’école, déjà ?",
+    "utf-8": "Größe und Fuß — naïve",
+}
+CODECS = {"windows-874": "cp874", "shift_jis": "cp932", "euc-kr": "cp949"}
+
+
+def page(text: str, encoding: str, lang: str = "") -> bytes:
+    """A page that does not say how it is encoded."""
+    attribute = f' lang="{lang}"' if lang else ""
+    html = f"<html{attribute}><head><title>{text}</title><script>var x = 1;</script></head><body><p>{text}</p></body>"
+    return html.encode(CODECS.get(encoding, encoding))
+
+
+def undecided(body: bytes, charset: str | None) -> str:
+    """A sniff that found nothing declared."""
+    return ""
+
+
+@pytest.mark.parametrize("encoding", PROSE)
+@pytest.mark.parametrize("times", [1, 200])
+def test_undeclared_text_is_detected(encoding: str, times: int) -> None:
+    """One sentence is enough, and a long page gives the same answer."""
+    assert encoding_of(page((PROSE[encoding] + " ") * times, encoding), "", undecided) == encoding
+
+
+@pytest.mark.parametrize(
+    ("lang", "encoding", "text"),
+    [
+        ("cs", "windows-1250", "Vláda rozhodla o výstavbě nové dálnice, která spojí města"),
+        ("pl-PL", "windows-1250", "Zażółć gęślą jaźń, rząd podjął decyzję o budowie dróg"),
+        ("hu", "windows-1250", "Árvíztűrő tükörfúrógép, a kormány döntött az új út építéséről"),
+        ("tr", "windows-1254", "Hükümet yeni yolun inşasına karar verdi, güzel bir gün ışığı"),
+        ("de", "windows-1252", "Müller fährt über die Straße nach Österreich, schöne Grüße"),
+    ],
+)
+def test_declared_language_decides_between_latin_encodings(lang: str, encoding: str, text: str) -> None:
+    """They differ in a handful of letters; the lang attribute knows which are meant."""
+    assert detect(page(text, encoding, lang)) == encoding
+
+
+def test_without_a_language_symbols_inside_words_tell() -> None:
+    """Polish read as Western would put ¹ and ³ into words; Czech would not and stays with the web's default."""
+    assert detect(page("Zażółć gęślą jaźń, rząd podjął decyzję o budowie dróg", "windows-1250")) == "windows-1250"
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [
+        (b"", "windows-1252"),
+        (b"plain ascii", "windows-1252"),
+        (b"\x00\x01\x02", "windows-1252"),
+        ("price 5 €".encode("cp1252"), "windows-1252"),
+        ("it’s “quoted”".encode("cp1252"), "windows-1252"),
+        ("日本語".encode("iso2022_jp"), "iso-2022-jp"),
+        (("x" + "ü" * 200_000).encode(), "utf-8"),
+        (("Größe " * 50).encode() + b"\xe9", "utf-8"),
+    ],
+)
+def test_little_to_go_by(body: bytes, encoding: str) -> None:
+    """Nothing, a currency sign, an escape sequence, one broken byte: the web's default or the obvious."""
+    assert detect(body) == encoding
+
+
+def test_declaration_goes_before_the_look() -> None:
+    """What the sniff says is not doubted: it is WHATWG's answer."""
+    assert encoding_of(page(PROSE["koi8-r"], "koi8-r"), "", lambda body, charset: "windows-1251") == "windows-1251"
+
+
+def test_sniff_gets_the_headers_charset_or_none() -> None:
+    """An empty header field is no declaration."""
+    seen: list[str | None] = []
+
+    def sniff(body: bytes, charset: str | None) -> str:
+        seen.append(charset)
+        return "utf-8"
+
+    encoding_of(b"", "", sniff)
+    encoding_of(b"", "koi8-r", sniff)
+    assert seen == [None, "koi8-r"]
+
+
+@pytest.mark.parametrize(
+    ("body", "charset", "content_type", "encoding"),
+    [
+        (b"<?xml version='1.0'?><a/>", "", "application/xml", "utf-8"),
+        (b"<?xml version='1.0' encoding='GB2312'?><a/>", "", "", "gbk"),
+        (b"<?xml version='1.0' encoding='GB2312'?><a/>", "utf-8", "text/xml", "utf-8"),
+        (b"<?xml version='1.0' encoding='nonsense'?><a/>", "", "text/xml", "utf-8"),
+        (b"\xef\xbb\xbfx", "koi8-r", "text/plain", "utf-8"),
+        (b"<meta charset=koi8-r>", "", "text/plain", "windows-1252"),
+    ],
+)
+def test_text_that_is_not_html(body: bytes, charset: str, content_type: str, encoding: str) -> None:
+    """Mark, header, XML declaration; a <meta> in plain text says nothing."""
+    assert encoding_of_text(body, charset, content_type) == encoding
+
+
+HOSTILE = {
+    "high bytes": bytes(range(0x80, 0x100)) * 4_000,
+    "pairs": bytes(range(0xA1, 0xFF)) * 5_000,
+    "accents": b"caf\xe9 cr\xe8me " * 40_000,
+    "one word": b"\xe9" * 400_000,
+    "open tags": b"\xe9" + b"<" * 400_000,
+    "open tag": b"\xe9<" + b"a" * 400_000,
+    "lang lang": b"<html" + b" lang" * 80_000 + b"\xe9",
+    "html html": b"<html " * 80_000 + b"\xe9",
+    "broken utf-8": (b"\xc3\xa9 " * 20 + b"\xff ") * 10_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_body_takes_long(name: str) -> None:
+    """Every step is linear in a bounded sample; the bound here is ten times what is measured, for busy machines."""
+    detect(b"\xc3\xcf\xd7\xcf\xd2\xc9\xd4\xd8 \xd4\xcf")
+    started = time.process_time()
+    detect(HOSTILE[name])
+    assert time.process_time() - started < 0.08

@@ -1,0 +1,90 @@
+"""Which bodies are parsed as HTML, which as text, and which not at all."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from nephila.parser.kinds import Kind, kind_of
+from parser_room import FakePass, Room
+
+PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "head", "kind", "sniffed"),
+    [
+        ("text/html", b"anything", Kind.HTML, ""),
+        ("application/xhtml+xml", b"<?xml", Kind.HTML, ""),
+        ("text/html", b"", Kind.HTML, ""),
+        ("text/html", PNG, Kind.BINARY, "image/png"),
+        ("text/html", b"%PDF-1.7", Kind.BINARY, "application/pdf"),
+        ("text/plain", b"<html>", Kind.TEXT, ""),
+        ("text/markdown", b"# x", Kind.TEXT, ""),
+        ("application/json", b"{}", Kind.TEXT, ""),
+        ("application/activity+json", b"{}", Kind.TEXT, ""),
+        ("application/rss+xml", b"<rss>", Kind.TEXT, ""),
+        ("application/pdf", b"%PDF-1.7", Kind.BINARY, ""),
+        ("image/jpeg", b"<html>", Kind.BINARY, ""),
+        ("application/vnd.ms-excel", b"a,b", Kind.BINARY, ""),
+        ("", b"  \n<!DOCTYPE HTML>", Kind.HTML, "text/html"),
+        ("application/octet-stream", b"<a href=x>", Kind.HTML, "text/html"),
+        ("", b"plain words", Kind.TEXT, "text/plain"),
+        ("", b"<?xml version='1.0'?><x/>", Kind.TEXT, "text/xml"),
+        ("", b"a\x00b\x01", Kind.BINARY, "application/octet-stream"),
+        ("", b"\xff\xfea\x00", Kind.HTML, "text/html"),
+        ("", b"", Kind.TEXT, ""),
+        ("", b"GIF89a", Kind.BINARY, "image/gif"),
+    ],
+)
+def test_kind(content_type: str, head: bytes, kind: Kind, sniffed: str) -> None:
+    """The server's word counts, unless the bytes are a known binary format or there is no word."""
+    assert kind_of(content_type, head) == (kind, sniffed)
+
+
+async def test_binary_declared_as_html_is_a_row_without_text() -> None:
+    """No page pass over a picture; the row says what it is."""
+    room = await Room(FakePass(text=b"garbage")).start()
+    record = room.record(PNG + bytes(range(256)) * 100)
+    assert (record.text, room.calls) == (b"", [])
+    assert (record.size_bytes, len(record.sha256)) == (25610, 32)
+    assert json.loads(record.meta) == {"sniffed_type": "image/png"}
+
+
+async def test_pdf_is_a_row_without_text() -> None:
+    """A path to a PDF just works: stored, typed, hashed."""
+    room = await Room().start()
+    record = room.record(b"%PDF-1.7 ...", content_type="application/pdf")
+    assert (record.text, record.meta, record.size_bytes) == (b"", "", 12)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "charset", "text", "encoding"),
+    [
+        ("Größe".encode("latin-1"), "text/plain", "iso-8859-1", "Größe", "windows-1252"),
+        ("Größe".encode(), "text/plain", "", "Größe", "utf-8"),
+        ("Größe".encode("utf-16"), "text/plain", "utf-8", "Größe", "utf-16le"),
+        ("\ufeffGröße".encode("utf-16-be"), "text/plain", "", "Größe", "utf-16be"),
+        ('{"a":"ß"}'.encode(), "application/json", "", '{"a":"ß"}', "utf-8"),
+        ("<?xml version='1.0' encoding='koi8-r'?><a>Да</a>".encode("koi8-r"), "text/xml", "", "Да", "koi8-r"),
+        (b"a\x00b", "text/plain", "", "a\ufffdb", "windows-1252"),
+        (b"a\xffb", "text/plain", "utf-8", "a\ufffdb", "utf-8"),
+        (b"abc", "text/plain", "no-such-charset", "abc", "windows-1252"),
+    ],
+)
+async def test_plain_text_is_decoded(body: bytes, content_type: str, charset: str, text: str, encoding: str) -> None:
+    """Mark before header before XML declaration before a guess; the text is UTF-8 without NUL."""
+    room = await Room().start()
+    record = room.record(body, content_type=content_type, charset=charset)
+    assert text in record.text.decode()
+    assert json.loads(record.meta)["encoding"] == encoding
+    assert room.calls == []
+
+
+@pytest.mark.parametrize("limit", range(1, 12))
+async def test_plain_text_is_cut_between_characters(limit: int) -> None:
+    """A bound in bytes never halves a character."""
+    room = await Room(max_text_bytes=limit).start()
+    text = room.record("aß€𝄞x".encode() * 3, content_type="text/plain", charset="utf-8").text
+    assert len(text) <= limit
+    assert ("aß€𝄞x" * 3).startswith(text.decode())
