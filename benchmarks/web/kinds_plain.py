@@ -1,7 +1,7 @@
 """Ordinary hosts: most of the web. Pages of 10-200 KB, links within and across hosts, slow ones, validators, near-duplicates."""
 
-from benchmarks.web.site import Host, Page, ordinary
 from benchmarks.web.prose import Prose
+from benchmarks.web.site import Host, Page, ordinary
 from benchmarks.web.town import Town
 
 _FAN_OUT = 6

@@ -41,7 +41,7 @@ class Page:
     size: int = 6000
     hrefs: list[str] = field(default_factory=list)
     children: list[Page] = field(default_factory=list)
-    max_bytes: int = 256 << 20
+    max_bytes: int = 64 << 20
 
     def verdict_entry(self) -> dict[str, Any]:
         """What the judge is told."""
