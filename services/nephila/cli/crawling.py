@@ -1,0 +1,231 @@
+"""Running `nephila crawl`: options to a plan, the loop, signals, `run.json`, the summary."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nephila import __version__
+from nephila.cli.crawl import read_seeds, seed_url
+from nephila.directory import Directory, Run
+from nephila.kernel.config import load
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import CrawlJob, Politeness, Scope
+
+JOB = "crawl"
+"""Uid of the one job of `nephila crawl`; part of the key of every row."""
+KEPT_SEEDS = 1000
+"""Seeds of the command line kept in run.json."""
+
+
+@dataclass(slots=True)
+class Request:
+    """A command line, read."""
+
+    urls: list[str]
+    seed_file: str
+    out: Path
+    resume: bool
+    options: dict[str, Any]
+    given: set[str]
+    """Names of options that were written on the command line; on a resume only those override."""
+
+
+def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
+    """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
+    directory = Directory(request.out)
+    run = settle(request, directory)
+    plan = make_plan(request, run)
+    code, result = _run(plan, directory, run, quiet=quiet or as_json)
+    from nephila.cli import summary
+
+    summary.show(directory, run, result, as_json=as_json, quiet=quiet)
+    return code
+
+
+def settle(request: Request, directory: Directory) -> Run:
+    """The run as it will be: fresh, or what was stored with the given options over it."""
+    if not request.resume:
+        if not request.urls and not request.seed_file:
+            raise UsageError("nothing to crawl: give a URL, --seeds FILE, or --resume with --out DIR")
+        directory.check_fresh()
+        return Run(
+            program=f"nephila {__version__}",
+            seeds=request.urls[:KEPT_SEEDS],
+            seed_file=request.seed_file,
+            options=request.options,
+            started_at=time.time(),
+        )
+    run = directory.read()
+    if run is None:
+        if directory.frontier.exists() or not (request.urls or request.seed_file):
+            raise UsageError(f"{directory.path} holds no crawl that could be resumed (no run.json); check --out")
+        request.resume = False
+        return settle(request, directory)
+    if request.urls and request.urls != run.seeds[: len(request.urls)]:
+        raise UsageError(
+            f"{directory.path} holds a crawl of {run.seeds[0] if run.seeds else run.seed_file}, not of "
+            f"{request.urls[0]}; leave the URL out to --resume it or choose another --out"
+        )
+    for name, value in request.options.items():
+        if name in request.given or name not in run.options:
+            run.options[name] = value
+    run.seed_file = request.seed_file or run.seed_file
+    return run
+
+
+def make_plan(request: Request, run: Run) -> Any:
+    """The configuration of every service. Raises `UsageError` for values that make no sense."""
+    from nephila.downloader.config import DownloaderConfig
+    from nephila.embedded import Plan
+    from nephila.kernel.egress import HostMap
+    from nephila.parser.config import ParserConfig
+    from nephila.scheduler.config import SchedulerConfig
+    from nephila.scheduler.scope import MODES, CompiledScope
+    from nephila.storage.backends import BACKENDS
+    from nephila.storage.config import StorageConfig
+
+    o = run.options
+    if o["scope"] not in MODES:
+        raise UsageError(f"--scope {o['scope']!r} is none of {', '.join(MODES)}")
+    formats = tuple(name.strip() for name in o["format"].split(",") if name.strip())
+    for name in formats:
+        if name not in BACKENDS:
+            raise UsageError(f"--format {name!r} is none of {', '.join(BACKENDS)}")
+    for line in o["header"]:
+        if ":" not in line or "\n" in line or "\r" in line:
+            raise UsageError(f"--header {line!r} is not of the form 'Name: value'")
+    HostMap(o["host_map"])
+    scope = Scope(MODES[o["scope"]], o["include"], o["exclude"], o["max_depth"], o["max_pages"])
+    CompiledScope(scope)
+    here = "command line"
+    scheduler = load(
+        SchedulerConfig,
+        {"directory": str(request.out / "frontier"), "concurrency": o["concurrency"]},
+        here,
+        "scheduler",
+    )
+    run.window = scheduler.window
+    downloader: dict[str, Any] = {
+        "concurrency": o["concurrency"],
+        # Without a delay the user has taken the pace into their own hands; one per host remains.
+        "per_address": 4 if o["delay"] else 0,
+        "user_agent": o["user_agent"],
+        "contact": o["contact"],
+        "headers": tuple(o["header"]),
+        "allow_private": o["allow_private"],
+        "host_map": tuple(o["host_map"]),
+        "raw_capture": "warc" in formats,
+    }
+    storage = {"directory": request.out, "formats": ("sqlite", *(f for f in formats if f != "sqlite"))}
+    return Plan(
+        job=CrawlJob(
+            uid=JOB,
+            name=JOB,
+            generation=1,
+            seeds=run.seeds,
+            scope=scope,
+            politeness=Politeness(o["delay"], 1, o["ignore_robots"]),
+            keep_links=o["links"],
+        ),
+        seeds=(),
+        directory=request.out,
+        scheduler=scheduler,
+        downloader=load(DownloaderConfig, downloader, here, "downloader"),
+        parser=load(ParserConfig, {"partitions": scheduler.partitions}, here, "parser"),
+        storage=load(StorageConfig, {**storage, "resumed": request.resume}, here, "storage"),
+        resume=request.resume,
+        max_time_s=o["max_time"],
+        max_wait_s=o["max_wait"],
+    )
+
+
+def seeds_of(run: Run, refused: list[tuple[str, str]]) -> Iterator[str]:
+    """All seeds of a run, those of the command line first."""
+    yield from run.seeds
+    if run.seed_file:
+        yield from read_seeds(run.seed_file, lambda place, reason: refused.append((place, reason)))
+
+
+def _run(plan: Any, directory: Directory, run: Run, *, quiet: bool) -> tuple[int, Any]:
+    from rich.console import Console
+
+    from nephila.cli.progress import Progress
+    from nephila.embedded import Crawl
+
+    refused: list[tuple[str, str]] = []
+    seeds = seeds_of(run, refused)
+    if run.seed_file and not plan.resume:
+        # The first seed is read before anything is made, so that a wrong file leaves no directory behind.
+        seeds = itertools.chain([next(seeds)], seeds)
+    plan.seeds = seeds
+    progress = Progress(Console(stderr=True, quiet=quiet))
+
+    async def main() -> Any:
+        crawl = Crawl(plan)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, lambda: crawl.stop("interrupted"))
+        progress.watch(crawl)
+        try:
+            return await crawl.run()
+        finally:
+            await progress.stop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    from nephila.embedded import raise_open_files
+
+    raise_open_files()
+    with directory.locked():
+        run.runs += 1
+        run.state = "running"
+        directory.write(run)
+        result = run_loop(main())
+        result.refused_seeds[:0] = refused
+        _close_books(directory, run, plan, result)
+    if isinstance(result.error, UsageError):
+        raise result.error
+    if result.error is not None:
+        if isinstance(result.error, UserError):
+            print(f"nephila: {result.error}", file=sys.stderr)
+            return 1, result
+        raise result.error
+    return (130 if result.reason == "interrupted" else 0), result
+
+
+def run_loop(main: Any) -> Any:
+    """Run on uvloop where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+def _close_books(directory: Directory, run: Run, plan: Any, result: Any) -> None:
+    """Write the counts of the table into run.json."""
+    from nephila.storage import reader
+
+    counts = reader.summary(directory.path)
+    run.outcomes = counts.outcomes
+    run.reasons = counts.reasons
+    run.rows = sum(counts.outcomes.values())
+    run.left = result.left
+    run.reason = result.reason
+    run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"
+    run.ended_at = time.time()
+    run.error = str(result.error) if result.error else ""
+    with contextlib.suppress(UserError):
+        directory.write(run)
+
+
+__all__ = ["JOB", "Request", "crawl", "seed_url"]

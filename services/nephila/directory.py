@@ -1,0 +1,138 @@
+"""The output directory of a crawl: its lock, its `run.json`, and what may be started in it.
+
+One program at a time works in a directory. `run.json` says what the crawl is, with which options it was started, and
+once it has ended the counts of the table `pages`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.kernel.errors import UsageError, UserError
+
+FORMAT = 1
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What `run.json` holds."""
+
+    format: int = FORMAT
+    """Version of the directory's layout; another one is refused."""
+    program: str = ""
+    state: str = "running"
+    """running, finished, or stopped (resumable)."""
+    reason: str = ""
+    """Why the last run ended: done, max_pages, max_time, waiting, interrupted, failed."""
+    seeds: list[str] = []
+    seed_file: str = ""
+    options: dict[str, Any] = {}
+    """Options of the command line that were in force, by name."""
+    started_at: float = 0.0
+    """Seconds since 1970 UTC, first run."""
+    ended_at: float = 0.0
+    runs: int = 0
+    outcomes: dict[str, int] = {}
+    """Rows of the table `pages` by outcome."""
+    reasons: dict[str, int] = {}
+    """Rows by "outcome(reason)"."""
+    rows: int = 0
+    left: int = 0
+    """URLs left in the queues."""
+    window: int = 0
+    """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
+    error: str = ""
+
+
+class Directory:
+    """An output directory by its path; nothing is touched before `locked()`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def frontier(self) -> Path:
+        """Where the commit log lies."""
+        return self.path / "frontier"
+
+    @property
+    def run_file(self) -> Path:
+        """Where the counts lie."""
+        return self.path / "run.json"
+
+    def read(self) -> Run | None:
+        """What `run.json` says; None when there is no crawl here. Raises `UserError` when it cannot be understood."""
+        try:
+            data = self.run_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
+        try:
+            run = msgspec.json.decode(data, type=Run)
+        except msgspec.DecodeError as error:
+            raise UserError(f"{self.run_file} is damaged ({error}); move it away or choose another --out") from None
+        if run.format != FORMAT:
+            raise UserError(
+                f"{self.path} was written in directory format {run.format}, this program reads {FORMAT}; "
+                "use the program version that wrote it or choose another --out"
+            )
+        return run
+
+    def write(self, run: Run) -> None:
+        """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
+        temporary = self.run_file.with_suffix(".tmp")
+        try:
+            temporary.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+            temporary.replace(self.run_file)
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def check_fresh(self) -> None:
+        """Refuse to start a new crawl where one already is."""
+        run = self.read()
+        if run is not None:
+            what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
+            of = f" of {run.seeds[0]}" if run.seeds else ""
+            raise UsageError(f"{self.path} holds {what}{of}; continue it with --resume or choose another --out")
+        for name in ("nephila.db", "frontier"):
+            if (self.path / name).exists():
+                raise UsageError(
+                    f"{self.path} holds {name} of an unknown crawl; continue it with --resume or choose another --out"
+                )
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise self._refused(error) from None
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.read(fd, 32).decode(errors="replace").strip() or "?"
+                raise UserError(
+                    f"{self.path} is in use by another nephila (process {owner}); end that one or choose another --out"
+                ) from None
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+            yield
+        except OSError as error:
+            raise self._refused(error) from None
+        finally:
+            os.close(fd)
+
+    def _refused(self, error: OSError) -> UserError:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return UserError(f"disk full in {self.path}; free space and run again with --resume")
+        return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")

@@ -1,0 +1,189 @@
+"""A host is fetched from one at a time, never earlier than its delay, and never where robots.txt forbids it."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.messages import FetchKind, FetchOutcome, Scope, ScopeMode
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.politeness import Pace, from_state, is_refusal
+
+from tests.scheduler.world import Answer, World, chain, site
+
+CONFIG = SchedulerConfig()
+
+
+def gaps(world: World, host: str) -> list[float]:
+    """Seconds from the end of each fetch of a host to the start of its next."""
+    mine = [f for f in world.fetched if f.host == host]
+    return [round(b.start - a.end, 6) for a, b in itertools.pairwise(mine)]
+
+
+async def test_no_gap_below_the_delay(tmp_path):
+    """Start minus end of the fetch before is at least the delay, whatever a fetch takes."""
+    base = chain(12)
+
+    def web(request):
+        answer = base(request)
+        answer.took_s = 0.05 + (hash(request.url) % 7) / 10
+        return answer
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/0", delay_s=2.0)
+    world.run()
+    assert len(world.rows) == 12
+    assert min(gaps(world, "a.test")) >= 2.0
+    await world.scheduler.close()
+
+
+async def test_robots_is_fetched_first_and_is_paced(tmp_path):
+    """robots.txt comes before any page of its origin, and the delay lies between them."""
+
+    def web(request):
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(body=b"User-agent: *\nDisallow: /private\nCrawl-delay: 5\n")
+        return site({"/": ["/private/1", "/open"], "/open": []})(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/", robots=True)
+    world.run()
+    assert [f.url for f in world.fetched] == ["http://a.test/robots.txt", "http://a.test/", "http://a.test/open"]
+    assert min(gaps(world, "a.test")) >= 5.0
+    assert world.outcomes()["http://a.test/private/1"] == "denied(robots)"
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "row", "requests"),
+    [
+        (Answer(status=404), "stored", 2),
+        (Answer(status=403), "stored", 2),
+        (Answer(status=500), "denied(robots)", 3),
+        (Answer(reason="timeout"), "denied(robots)", 3),
+        (Answer(reason="dns"), "failed(dns)", 3),
+        (Answer(reason="connect"), "failed(connect)", 3),
+    ],
+    ids=["404", "403", "500", "timeout", "dns", "connect"],
+)
+async def test_what_an_unusable_robots_means(tmp_path, answer, row, requests):
+    """4xx allows; 5xx and silence forbid after three tries; a host that is not there fails as what it is."""
+    world = await World(tmp_path, lambda r: answer if r.kind is FetchKind.ROBOTS else Answer()).start()
+    world.crawl("http://a.test/", robots=True)
+    world.run()
+    assert world.outcomes() == {"http://a.test/": row}
+    assert len(world.fetched) == requests
+    await world.scheduler.close()
+
+
+async def test_http_and_https_have_a_robots_each_and_one_pace(tmp_path):
+    """robots.txt belongs to an origin, politeness to the host."""
+
+    def web(request):
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(body=b"User-agent: *\nDisallow: /x" if request.url.startswith("https") else b"")
+        return site({"http://a.test/x": ["https://a.test/x", "https://a.test/y"], "https://a.test/y": []})(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/x", robots=True)
+    world.run()
+    assert world.outcomes() == {
+        "http://a.test/x": "stored",
+        "https://a.test/x": "denied(robots)",
+        "https://a.test/y": "stored",
+    }
+    assert min(gaps(world, "a.test")) >= 1.0
+    await world.scheduler.close()
+
+
+async def test_pace_robots_and_backoff_survive_a_restart(tmp_path):
+    """After a restart a host still waits for its Retry-After, and robots.txt is not asked for again."""
+    state = {"refuse": True}
+
+    def web(request):
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(body=b"")
+        return Answer(status=503, retry_after_s=300) if state["refuse"] else Answer()
+
+    clock = ManualClock()
+    world = await World(tmp_path, web, clock).start()
+    world.crawl("http://a.test/", robots=True)
+    world.run(10)
+    refused_at = world.fetched[-1].end
+    await world.scheduler.close()
+    state["refuse"] = False
+    again = await World(tmp_path, web, clock).start()
+    again.run()
+    assert [f.url for f in again.fetched] == ["http://a.test/"]
+    assert again.fetched[0].start - refused_at >= 300
+    await again.scheduler.close()
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+async def test_a_clock_that_jumps_neither_frees_nor_freezes(tmp_path, jump):
+    """An hour's jump of UTC between two runs moves a pause by no more than its own length."""
+    clock = ManualClock()
+    world = await World(tmp_path, lambda r: Answer(status=503, retry_after_s=300), clock).start()
+    world.crawl("http://a.test/")
+    world.run(10)
+    await world.scheduler.close()
+    clock.jump(jump)
+    again = await World(tmp_path, lambda r: Answer(), clock).start()
+    started = clock.monotonic()
+    again.run()
+    assert again.outcomes() == {"http://a.test/": "stored"}
+    assert again.fetched[0].start - started <= 340
+    await again.scheduler.close()
+
+
+async def test_one_slow_host_does_not_hold_up_the_others(tmp_path):
+    """Ninety-nine hosts are done while one pauses."""
+    web = site({f"http://h{i}.test/": [] for i in range(100)})
+
+    def slow(request):
+        return Answer(status=429, retry_after_s=500) if request.host == "h7.test" else web(request)
+
+    world = await World(tmp_path, slow).start()
+    world.crawl(*[f"http://h{i}.test/" for i in range(100)], scope=Scope(ScopeMode.ANY))
+    world.run(5)
+    assert len(world.rows) == 99
+    await world.scheduler.close()
+
+
+def test_backoff_doubles_and_is_forgiven():
+    """10 s, 20 s, 40 s while refusals follow each other; back to 10 s after half an hour of peace."""
+    pace, rng = Pace(), random.Random(0)
+    config = SchedulerConfig(jitter=0.0)
+    assert [pace.after_refusal(float(t), 0.0, config, rng) for t in (0, 20, 60)] == [10, 20, 40]
+    assert pace.after_refusal(60 + 1801.0, 0.0, config, rng) == 10
+
+
+def test_a_hostile_retry_after_is_capped():
+    """A server cannot park a host for a year."""
+    pace = Pace()
+    pace.after_refusal(0.0, 1e9, CONFIG, random.Random(0))
+    assert pace.not_before <= CONFIG.backoff_max_s * (1 + CONFIG.jitter)
+
+
+@given(
+    delay=st.floats(0, 1e5),
+    age=st.floats(-1e6, 1e6),
+    offset=st.floats(1e9, 2e9),
+)
+def test_stored_pace_is_clamped_to_its_pause(delay, age, offset):
+    """Loaded at any later or earlier UTC, the wait lies in [0, the pause that set it]."""
+    pace = Pace()
+    pace.after_fetch(1000.0, delay)
+    state = pace.to_state("h", "", offset)
+    loaded = from_state(state, 50.0, 1000.0 + offset + age)
+    assert 50.0 <= loaded.not_before <= 50.0 + delay + 1e-3
+
+
+def test_retry_after_makes_any_outcome_a_refusal():
+    """A 200 with Retry-After is unusual, but the server has said it."""
+    assert is_refusal(FetchOutcome(retry_after_s=3))
+    assert not is_refusal(FetchOutcome(reason="http_500"))

@@ -1,0 +1,83 @@
+"""Scope: which URLs belong to a job, and the rule that says so."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.kernel.errors import UsageError
+from nephila.kernel.messages import Scope, ScopeMode
+from nephila.native import parse_url
+from nephila.scheduler.scope import CompiledScope
+
+
+def decide(scope: Scope, seed: str, url: str, depth: int = 1) -> bool:
+    """Whether a scope anchored at `seed` admits `url`."""
+    compiled = CompiledScope(scope)
+    parts = parse_url(seed)
+    compiled.add_seed(parts.host_key, parts.path_query)
+    target = parse_url(url)
+    return compiled.decide(target.href, target.host_key, depth).admitted
+
+
+@pytest.mark.parametrize(
+    ("mode", "seed", "url", "admitted"),
+    [
+        ("HOST", "http://example.org/", "https://example.org/x", True),
+        ("HOST", "http://example.org/", "https://www.example.org/x", True),
+        ("HOST", "http://www.example.org/", "http://example.org/x", True),
+        ("HOST", "http://example.org/", "http://example.org:8080/", False),
+        ("HOST", "http://example.org/", "http://blog.example.org/", False),
+        ("HOST", "http://wwwexample.org/", "http://example.org/", False),
+        ("DOMAIN", "http://www.example.co.uk/", "http://shop.example.co.uk/", True),
+        ("DOMAIN", "http://www.example.co.uk/", "http://other.co.uk/", False),
+        ("DOMAIN", "http://127.0.0.1:80/", "http://127.0.0.1:80/x", True),
+        ("PREFIX", "http://a.test/docs/index.html", "http://a.test/docs/deep/er?q=/x", True),
+        ("PREFIX", "http://a.test/docs/index.html", "http://a.test/docs/", True),
+        ("PREFIX", "http://a.test/docs/index.html", "http://a.test/docs", False),
+        ("PREFIX", "http://a.test/docs/index.html", "http://a.test/other?u=/docs/", False),
+        ("PREFIX", "http://a.test", "http://a.test/anything", True),
+        ("ANY", "http://a.test/", "ftp+http://b.test/".replace("ftp+", ""), True),
+    ],
+)
+def test_modes(mode, seed, url, admitted):
+    """Host ignores scheme, default port and www.; domain is the registrable one; prefix is a directory."""
+    assert (
+        decide(Scope(ScopeMode.UNSPECIFIED if mode == "HOST" else ScopeMode[mode], max_depth=-1), seed, url) is admitted
+    )
+
+
+def test_include_and_exclude_are_searched_in_the_full_url():
+    """Exclude wins over include; without a matching include nothing is admitted."""
+    scope = Scope(ScopeMode.ANY, include=[r"/news/\d{4}/", "special"], exclude=[r"\?print"], max_depth=-1)
+    assert decide(scope, "http://a.test/", "http://b.test/news/2026/x")
+    assert decide(scope, "http://a.test/", "http://special.test/")
+    assert not decide(scope, "http://a.test/", "http://b.test/news/x")
+    assert not decide(scope, "http://a.test/", "http://b.test/news/2026/x?print=1")
+
+
+def test_depth_limit():
+    """Links deeper than the limit stay out; -1 means no limit; 0 means seeds only."""
+    assert decide(Scope(max_depth=2), "http://a.test/", "http://a.test/x", depth=2)
+    assert not decide(Scope(max_depth=2), "http://a.test/", "http://a.test/x", depth=3)
+    assert not decide(Scope(max_depth=0), "http://a.test/", "http://a.test/x", depth=1)
+    assert decide(Scope(max_depth=-1), "http://a.test/", "http://a.test/x", depth=10_000)
+
+
+def test_the_verdict_names_its_rule():
+    """explain shows these words."""
+    scope = CompiledScope(Scope(exclude=["/login"], max_depth=-1))
+    scope.add_seed("a.test", "/")
+    assert scope.decide("http://a.test/login", "a.test").rule == "excluded by '/login'"
+    assert scope.decide("http://b.test/", "b.test").rule == "host b.test is not a seed host"
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a-", "(?=x)", "*"])
+def test_a_bad_expression_is_one_line(pattern):
+    """Option, pattern and reason; nothing about Python."""
+    with pytest.raises(UsageError, match=r"exclude .* is not a valid RE2 expression: "):
+        CompiledScope(Scope(exclude=[pattern]))
+
+
+def test_hostile_expressions_stay_linear():
+    """RE2 has no backtracking: this pattern would take Python's re longer than the universe has."""
+    scope = CompiledScope(Scope(ScopeMode.ANY, include=["(a+)+$"], max_depth=-1))
+    assert not scope.decide("http://h.test/" + "a" * 50_000 + "!", "h.test").admitted

@@ -1,0 +1,240 @@
+"""A scripted web around a real scheduler: downloader, parser and storage in a few lines, on a manual clock."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.messages import (
+    CrawlJob,
+    FetchKind,
+    FetchOutcome,
+    FetchRequest,
+    FetchResult,
+    Outcome,
+    Outlinks,
+    Politeness,
+    Receipt,
+    Receipts,
+    Record,
+    Scope,
+    Seed,
+)
+from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
+from nephila.native import parse_url, partition_of
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.service import Scheduler
+
+JOB = "t"
+
+
+@dataclass
+class Answer:
+    """What the scripted web says to one request."""
+
+    links: list[str] = field(default_factory=list)
+    status: int = 200
+    location: str = ""
+    reason: str = ""
+    retry_after_s: float = 0.0
+    took_s: float = 0.1
+    body: bytes = b""
+    result: FetchResult | None = None
+    silent: bool = False
+    """No outcome ever comes."""
+
+
+@dataclass
+class Fetched:
+    """One request as the server would have logged it."""
+
+    url: str
+    host: str
+    start: float
+    end: float
+    attempt: int
+    fetch_no: int
+
+
+Web = Callable[[FetchRequest], Answer]
+
+
+def outlinks(parent: FetchRequest, links: list[str]) -> Outlinks:
+    """The packed message that the parser makes of a list of URLs."""
+    urls, ends, spans, keys = bytearray(), array("I"), array("I"), bytearray()
+    for link in links:
+        parts = parse_url(link)
+        start = len(urls)
+        urls += parts.href.encode()
+        ends.append(len(urls))
+        at = start + parts.href.index(parts.host_key)
+        spans.extend((at, at + len(parts.host_key)))
+        keys += parts.fingerprint
+    return Outlinks(
+        parent.job,
+        parent.url_key,
+        parent.url,
+        parent.depth + 1,
+        bytes(keys),
+        bytes(urls),
+        ends.tobytes(),
+        spans.tobytes(),
+        b"",
+        array("I", [0] * len(ends)).tobytes(),
+        bytes(len(ends)),
+    )
+
+
+class World:
+    """Runs one scheduler in `directory` against a web; a new World on the same directory is a restart."""
+
+    def __init__(self, directory: Path, web: Web, clock: ManualClock | None = None, **config: object) -> None:
+        self.clock = clock or ManualClock()
+        self.web = web
+        self.bus = LocalBus(self.clock)
+        settings = {"directory": str(directory), "partitions": 4, **config}
+        self.scheduler = Scheduler(SchedulerConfig(**settings), self.bus, self.clock, random.Random(1))  # type: ignore[arg-type]
+        self.fetched: list[Fetched] = []
+        self.rows: dict[bytes, Record] = {}
+        self.held: list[Record] = []
+        self.hold_receipts = False
+        self.bus.subscribe(REQUESTS, "downloader", self._on_request, credits=1000)
+        self.bus.subscribe(RECORDS, "storage", self._on_record, credits=10_000)
+
+    async def start(self) -> World:
+        """Recover and settle."""
+        await self.scheduler.start()
+        self.clock.run_due()
+        return self
+
+    def crawl(self, *seeds: str, scope: Scope | None = None, delay_s: float = 1.0, robots: bool = False) -> None:
+        """Submit the job and its seeds."""
+        job = CrawlJob(JOB, JOB, 1, [], scope or Scope(max_depth=-1), Politeness(delay_s, 1, not robots))
+        self.bus.publish(JOBS, 0, job)
+        for seed in seeds:
+            self.bus.publish(SEEDS, 0, Seed(JOB, seed))
+        self.clock.run_due()
+
+    def run(self, limit_s: float = 10_000.0) -> World:
+        """Let time pass until nothing is due any more."""
+        end = self.clock.monotonic() + limit_s
+        while (due := self.clock.next_due) is not None and due <= end and not self.done:
+            self.clock.advance(max(0.0, due - self.clock.monotonic()))
+        return self
+
+    @property
+    def done(self) -> bool:
+        """Nothing queued, nothing on its way."""
+        return self.scheduler.idle and self.scheduler.queued == 0 and self.bus.unacked == 0
+
+    def outcomes(self) -> dict[str, str]:
+        """URL → outcome(reason) of every row."""
+        return {r.url: r.outcome.name.lower() + (f"({r.reason})" if r.reason else "") for r in self.rows.values()}
+
+    def _on_request(self, delivery: Delivery) -> None:
+        request: FetchRequest = delivery.message
+        answer = self.web(request)
+        start = self.clock.monotonic()
+        if answer.silent:
+            self.fetched.append(Fetched(request.url, request.host, start, start, request.attempt, request.fetch_no))
+            delivery.ack()
+            return
+        self.clock.call_at(start + answer.took_s, lambda: self._finish(delivery, request, answer, start))
+
+    def _finish(self, delivery: Delivery, request: FetchRequest, answer: Answer, start: float) -> None:
+        end = self.clock.monotonic()
+        self.fetched.append(Fetched(request.url, request.host, start, end, request.attempt, request.fetch_no))
+        result = answer.result
+        reason = answer.reason
+        if result is None:
+            if answer.location:
+                result = FetchResult.REDIRECT
+            elif reason or answer.status >= 400:
+                result, reason = FetchResult.FAILED, reason or f"http_{answer.status}"
+            else:
+                result = FetchResult.FETCHED
+        utc = self.clock.now()
+        receipts = []
+        if result is FetchResult.FETCHED and request.kind is not FetchKind.ROBOTS:
+            receipts = self._parse(request, answer)
+        outcome = FetchOutcome(
+            request.job,
+            request.url_key,
+            request.host,
+            request.kind,
+            request.fetch_no,
+            request.attempt,
+            request.epoch,
+            result,
+            reason,
+            answer.status if not answer.reason else 0,
+            utc - answer.took_s,
+            utc,
+            "192.0.2.1",
+            answer.retry_after_s,
+            answer.location,
+            answer.body,
+        )
+        receipts.append(self.bus.publish(OUTCOMES, delivery.partition, outcome))
+        delivery.ack_after(receipts)
+
+    def _parse(self, request: FetchRequest, answer: Answer) -> list:
+        receipts = []
+        if answer.links:
+            receipts.append(self.bus.publish(OUTLINKS, 0, outlinks(request, answer.links)))
+        record = Record(
+            request.job,
+            request.url_key,
+            request.url,
+            request.fetch_no,
+            request.attempt,
+            Outcome.STORED,
+            depth=request.depth,
+        )
+        receipts.append(self.bus.publish(RECORDS, 0, record))
+        return receipts
+
+    def _on_record(self, delivery: Delivery) -> None:
+        record: Record = delivery.message
+        known = self.rows.get(record.url_key)
+        if known is None or known.fetch_no <= record.fetch_no:
+            self.rows[record.url_key] = record
+        if self.hold_receipts:
+            self.held.append(record)
+        else:
+            self._receipt(record)
+        delivery.ack()
+
+    def _receipt(self, record: Record) -> None:
+        receipt = Receipt(record.url_key, record.fetch_no, record.outcome)
+        partition = partition_of(record.url_key, 4)
+        self.bus.publish(RECEIPTS, partition, Receipts(record.job, [receipt]))
+
+
+def site(pages: dict[str, list[str]], base: str = "http://a.test") -> Web:
+    """A web of 200s; keys and links are paths of one host unless they are absolute."""
+
+    def absolute(path: str) -> str:
+        return path if "://" in path else base + path
+
+    table = {absolute(path): [absolute(link) for link in links] for path, links in pages.items()}
+
+    def web(request: FetchRequest) -> Answer:
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(status=404)
+        if request.url in table:
+            return Answer(table[request.url])
+        return Answer(status=404)
+
+    return web
+
+
+def chain(n: int) -> Web:
+    """Page i links to i + 1 and i + 2; n pages."""
+    return site({f"/{i}": [f"/{j}" for j in (i + 1, i + 2) if j < n] for i in range(n)})
