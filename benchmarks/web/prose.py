@@ -8,7 +8,32 @@ import html
 import random
 from collections.abc import Sequence
 
-_ONSETS = ["b", "br", "c", "ch", "d", "dr", "f", "g", "gr", "h", "j", "k", "l", "m", "n", "p", "pr", "r", "s", "st", "t", "tr", "v", "w"]
+_ONSETS = [
+    "b",
+    "br",
+    "c",
+    "ch",
+    "d",
+    "dr",
+    "f",
+    "g",
+    "gr",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "pr",
+    "r",
+    "s",
+    "st",
+    "t",
+    "tr",
+    "v",
+    "w",
+]
 _VOWELS = ["a", "e", "i", "o", "u", "ea", "ou", "io"]
 _CODAS = ["", "n", "r", "s", "t", "l", "nd", "st", "ck", "m"]
 _SENTENCES = 400

@@ -1,0 +1,86 @@
+"""Run a program pinned to a core and say what it cost: CPU of the whole child tree, wall time, peak memory.
+
+CPU time is what is compared: wall time on a shared machine is noise. Peak memory is that of the largest single process of the tree.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run cost; seconds and megabytes."""
+
+    code: int
+    wall_s: float
+    cpu_user_s: float
+    cpu_sys_s: float
+    peak_rss_mb: float
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time of the tree."""
+        return self.cpu_user_s + self.cpu_sys_s
+
+    def per_page(self, pages: int) -> float:
+        """CPU-ms per page; infinite where nothing came of it."""
+        return self.cpu_s / pages * 1000 if pages else float("inf")
+
+    def as_json(self) -> dict[str, Any]:
+        """For the raw results."""
+        return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+def cores() -> tuple[int, int]:
+    """(the server's core, the measured program's core): the first and the last this process may use."""
+    usable = sorted(os.sched_getaffinity(0))
+    return usable[0], usable[-1]
+
+
+def start(
+    command: Sequence[str], core: int, *, log: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a program on one core; what it prints goes to *log*."""
+    output = log.open("ab") if log else None
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output or subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            env=dict(env) if env else None,
+        )
+    finally:
+        if output:
+            output.close()
+    os.sched_setaffinity(process.pid, {core})
+    return process
+
+
+def wait(process: subprocess.Popen[bytes], started: float) -> Cost:
+    """Wait for the program and read what its tree cost."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    wall = time.monotonic() - started
+    return Cost(process.returncode, wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def run(command: Sequence[str], core: int, *, log: Path | None = None, env: Mapping[str, str] | None = None) -> Cost:
+    """Start, wait, measure."""
+    started = time.monotonic()
+    return wait(start(command, core, log=log, env=env), started)
+
+
+def rss_mb(pid: int) -> float:
+    """The resident memory of a living process; 0 when it is gone."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0.0
+    line = next((line for line in text.splitlines() if line.startswith("VmRSS")), "VmRSS: 0 kB")
+    return int(line.split()[1]) / 1024
