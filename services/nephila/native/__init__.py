@@ -20,7 +20,16 @@ if _wanted not in ("", "python", "rust"):
 IMPLEMENTATION: str
 
 if TYPE_CHECKING:
-    from nephila.native._core import PagePass, SeenSet, UrlError, UrlParts, page_pass, parse_any, parse_url, sniff_encoding
+    from nephila.native._core import (
+        PagePass,
+        SeenSet,
+        UrlError,
+        UrlParts,
+        page_pass,
+        parse_any,
+        parse_url,
+        sniff_encoding,
+    )
 else:
     try:
         if _wanted == "python":
@@ -30,7 +39,9 @@ else:
         IMPLEMENTATION = "rust"
     except ImportError as _error:
         if _wanted == "rust":
-            raise ImportError("NEPHILA_NATIVE=rust, but the native core is not built: pip install needs cargo") from _error
+            raise ImportError(
+                "NEPHILA_NATIVE=rust, but the native core is not built: pip install needs cargo"
+            ) from _error
         from nephila.native import _twin as _chosen
 
         IMPLEMENTATION = "python"

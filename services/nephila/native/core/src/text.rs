@@ -35,6 +35,8 @@ pub struct TextSink {
     /// Whitespace of a preformatted line not yet known to be followed by anything.
     pending: Vec<u8>,
     full: bool,
+    /// The last run was inside a link.
+    linked: bool,
     limit: usize,
 }
 
@@ -128,6 +130,7 @@ impl TextSink {
         } else {
             b""
         };
+        let gap_len = gap.len();
         let newline = usize::from(!self.open && !self.text.is_empty());
         let used = self.text.len() + newline + gap.len();
         let mut run = run;
@@ -153,16 +156,20 @@ impl TextSink {
             let flags = context.flags & 0xFF;
             self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags });
             self.open = true;
+            self.linked = false;
         }
         self.text.extend_from_slice(gap);
         self.text.extend_from_slice(run);
-        self.space = false;
-        self.pending.clear();
         if context.in_link {
+            // The gap belongs to the link if there is link on both sides of it.
+            let inside = if self.linked { gap_len } else { 0 };
             if let Some(line) = self.lines.last_mut() {
-                line.link += run.len() as u32;
+                line.link += (run.len() + inside) as u32;
             }
         }
+        self.linked = context.in_link;
+        self.space = false;
+        self.pending.clear();
     }
 }
 

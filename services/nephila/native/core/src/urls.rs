@@ -107,7 +107,10 @@ pub fn resolve(base: &Base, raw: &str, out: &mut Vec<u8>) -> Result<Parts, Refus
 /// Schemes whose URLs always parse and are never fetched: the crate need not be asked.
 fn other_scheme(raw: &[u8]) -> Option<&'static str> {
     ["javascript", "mailto", "tel", "data"].into_iter().find(|scheme| {
-        raw.get(scheme.len()) == Some(&b':') && raw[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes())
+        // With "://" there is a host, which may be wrong.
+        raw.get(scheme.len()) == Some(&b':')
+            && raw.get(scheme.len() + 1) != Some(&b'/')
+            && raw[..scheme.len()].eq_ignore_ascii_case(scheme.as_bytes())
     })
 }
 

@@ -1,0 +1,133 @@
+"""The pure-Python twin of the native core: the same results under the same contract suite, slower.
+
+Its modules mirror those of core/src one to one; a change to one is a change to both.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+
+from nephila.native._twin import entities
+from nephila.native._twin import links as _links
+from nephila.native._twin import tokenizer as t
+from nephila.native._twin.encoding import sniff_encoding, to_utf8
+from nephila.native._twin.seen import SeenSet
+from nephila.native._twin.tags import TAGS
+from nephila.native._twin.tree import Page
+from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_http, parse_url
+
+_MAX_BODY = 2**31 - 1
+
+
+class PagePass:
+    """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
+
+    __slots__ = (
+        "anchor_ends", "anchors", "bad_links", "base", "canonical", "description", "fingerprints", "host_spans",
+        "lang", "link_count", "link_ends", "link_flags", "link_urls", "meta", "refresh", "robots", "text", "text_lines",
+        "title",
+    )  # fmt: skip
+
+    def __init__(self, data: bytes, url: str, max_links: int, max_text: int) -> None:
+        document = parse_http(url, None)
+        page = Page(data, max_links, max_text)
+        page.run()
+        base = _links.base_of(page, document)
+        self.text = b"".join(page.text.parts)
+        links = _links.finish(page, base, self.text, max_links)
+        self.title = (page.title or b"").decode()
+        self.lang = page.lang or ""
+        self.base = str(base)
+        self.canonical = _links.resolve_one(base, page.canonical, False)
+        self.robots = page.robots
+        self.description = page.description or ""
+        self.meta = page.meta
+        refresh = None if page.refresh is None else page.refresh.encode()
+        self.refresh = _links.resolve_one(base, refresh, True)
+        self.text_lines = b"".join(pack("<IIIHH", *line) for line in page.text.lines)
+        self.link_count = len(links.ends)
+        self.link_urls = b"".join(links.urls)
+        self.link_ends = _u32s(links.ends)
+        self.fingerprints = b"".join(links.keys)
+        self.host_spans = _u32s(links.host_spans)
+        self.anchors = b"".join(links.anchors)
+        ends, end = [], 0
+        for anchor in links.anchors:
+            end += len(anchor)
+            ends.append(end)
+        self.anchor_ends = _u32s(ends)
+        self.link_flags = bytes(links.flags)
+        self.bad_links = links.bad
+
+
+def _u32s(values: list[int]) -> bytes:
+    return pack(f"<{len(values)}I", *values)
+
+
+def page_pass(
+    body: bytes, url: str, encoding: str, *, max_links: int = 10_000, max_text_bytes: int = 4_000_000
+) -> PagePass:
+    """Title, meta, text lines and links of an HTML page in one scan without a tree. O(bytes).
+
+    `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
+    UrlError if `url` is not an absolute http(s) URL.
+    """
+    parse_http(url, None)
+    data = to_utf8(body, encoding)
+    if len(data) > _MAX_BODY:
+        raise ValueError("page too large")
+    return PagePass(data, url, max_links, max_text_bytes)
+
+
+_STATES = {
+    "RCDATA state": t.RCDATA,
+    "RAWTEXT state": t.RAWTEXT,
+    "Script data state": t.SCRIPT,
+    "PLAINTEXT state": t.PLAINTEXT,
+    "CDATA section state": t.CDATA,
+}
+
+
+def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple[str, str]]]]:
+    """The tokenizer alone, for the html5lib tokenizer tests; the same as the core's."""
+    tok = t.Tokenizer(text.encode())
+    tok.all_attrs = True
+    tok.raw_name = last.encode()
+    tok.raw = _STATES.get(state, t.DATA)
+    out: list[tuple[str, str, list[tuple[str, str]]]] = []
+
+    def clean(data: bytes) -> str:
+        return entities.decode(data, False, True).decode()
+
+    while (kind := tok.next()) != t.EOF:
+        if kind in (t.TEXT, t.RAW):
+            data = tok.data[slice(*tok.span)]
+            references = kind == t.TEXT or tok.raw_kind == t.RCDATA
+            # The tree drops NULs of the data state itself: here they stand as they came.
+            keep = kind == t.TEXT or tok.raw_kind == t.CDATA
+            parts = data.split(b"\0") if keep else [data]
+            piece = "\0".join(entities.decode(part, references, False).decode() for part in parts)
+            if out and out[-1][0] == "C":
+                piece = out.pop()[1] + piece
+            out.append(("C", piece, []))
+        elif kind == t.END:
+            out.append(("E", clean(tok.name), []))
+        else:
+            attributes: dict[str, str] = {}
+            for name, value in tok.attrs:
+                attributes.setdefault(clean(name), entities.decode(value, True, True).decode())
+            out.append(("s" if tok.self_closing else "S", clean(tok.name), list(attributes.items())))
+    return out
+
+
+__all__ = [
+    "TAGS",
+    "PagePass",
+    "SeenSet",
+    "UrlError",
+    "UrlParts",
+    "page_pass",
+    "parse_any",
+    "parse_url",
+    "sniff_encoding",
+]

@@ -1,0 +1,99 @@
+"""From raw links to packed buffers: resolve, canonicalise, fingerprint, drop duplicates."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import url as whatwg
+
+from nephila.native._twin import entities
+from nephila.native._twin.page import PageBase, RawLink
+from nephila.native._twin.text import collapse
+from nephila.native._twin.urls import (
+    UnsupportedScheme,
+    UrlError,
+    canonical_of,
+    fingerprint_of,
+    host_span,
+    parse_http,
+)
+
+MAX_ANCHOR: Final = 200
+_TRIM: Final = "".join(map(chr, range(0x21)))
+
+
+class Links:
+    """The links of a page as columns; row i of each belongs to link i."""
+
+    def __init__(self) -> None:
+        self.urls: list[bytes] = []
+        self.ends: list[int] = []
+        self.keys: list[bytes] = []
+        self.host_spans: list[int] = []
+        self.anchors: list[bytes] = []
+        self.flags = bytearray()
+        self.bad = 0
+
+
+def resolve(base: whatwg.URL, raw: bytes, decoded: bool) -> str:
+    """The href (no fragment) of a reference; UrlError if it is not http(s) or cannot be parsed."""
+    text = (raw if decoded else entities.decode(raw, True, True)).decode()
+    return str(parse_http(text.strip(_TRIM), base))
+
+
+def base_of(page: PageBase, document: whatwg.URL) -> whatwg.URL:
+    """The first <base href> if it comes to an http(s) URL, else the document's URL."""
+    if page.base is not None:
+        try:
+            return parse_http(entities.decode(page.base, True, True).decode(), document)
+        except UrlError:
+            pass
+    return document
+
+
+def resolve_one(base: whatwg.URL, raw: bytes | None, decoded: bool) -> str:
+    """Resolve one reference to an href; empty if that is impossible or not http(s)."""
+    if raw is None:
+        return ""
+    try:
+        return resolve(base, raw, decoded)
+    except UrlError:
+        return ""
+
+
+def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Links:
+    """All links of the page. O(bytes of hrefs), duplicates found by hash."""
+    links = Links()
+    seen: dict[bytes, int] = {}
+    anchors: list[RawLink] = []
+    length = 0
+    for raw in page.links:
+        try:
+            href = resolve(base, raw.href, raw.decoded)
+        except UnsupportedScheme:
+            continue
+        except UrlError:
+            links.bad += 1
+            continue
+        start, end = host_span(href)
+        key = fingerprint_of(href[start:end], canonical_of(href))
+        at = seen.get(key)
+        if at is not None:
+            if not raw.nofollow:
+                links.flags[at] &= 0xFE
+            if anchors[at].anchor[0] == anchors[at].anchor[1]:
+                anchors[at] = raw
+            continue
+        if len(anchors) >= max_links:
+            continue
+        seen[key] = len(anchors)
+        anchors.append(raw)
+        links.host_spans += (length + start, length + end)
+        data = href.encode()
+        length += len(data)
+        links.urls.append(data)
+        links.ends.append(length)
+        links.keys.append(key)
+        links.flags.append(raw.nofollow | raw.kind << 1)
+    links.anchors = [collapse(text[link.anchor[0] : link.anchor[1]], MAX_ANCHOR) for link in anchors]
+    return links

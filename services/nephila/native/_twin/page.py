@@ -1,0 +1,174 @@
+"""The page pass: tokens in, title, meta, text lines and raw links out. What each tag does is in tree.py.
+
+One loop, no recursion, no tree: memory is the output plus a stack of at most 1,024 small elements.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from nephila.native._twin import entities, tokenizer
+from nephila.native._twin.stack import Stack
+from nephila.native._twin.tags import F_HIDDEN, F_PRE, F_TMPL, ids
+from nephila.native._twin.text import SPACES, Context, TextSink, collapse
+from nephila.native._twin.tokenizer import Tokenizer
+
+KIND_A, KIND_AREA, KIND_IFRAME, KIND_FRAME = range(4)
+KIND_REFRESH: Final = 5
+MAX_VALUE: Final = 8192
+NO_FRAMES: Final = -1
+"""Value of `frames` outside a frameset; 0 is after it, n the number of open ones."""
+FOLLOW_NOTHING, FOLLOW_TITLE, FOLLOW_VISIBLE = range(3)
+XMP, PLAINTEXT_TAG = ids("xmp plaintext")
+
+_SPECIAL: Final = re.compile(rb"[&\0]")
+
+
+class RawLink:
+    """A link as found: its href as it stands in the page, resolved only when the base is known."""
+
+    __slots__ = ("anchor", "decoded", "href", "kind", "nofollow")
+
+    def __init__(self, href: bytes, kind: int, nofollow: bool, decoded: bool) -> None:
+        self.href = href
+        self.kind = kind
+        self.nofollow = nofollow
+        self.decoded = decoded
+        self.anchor = (0, 0)
+
+
+class PageBase:
+    """State of a scan and what text and links need; `tree.Page` adds the tags."""
+
+    def __init__(self, data: bytes, max_links: int, max_text: int) -> None:
+        self.tok = Tokenizer(data)
+        self.stack = Stack()
+        self.text = TextSink(max_text)
+        self.title: bytes | None = None
+        self.lang: str | None = None
+        self.base: bytes | None = None
+        self.canonical: bytes | None = None
+        self.robots = ""
+        self.description: str | None = None
+        self.meta: list[tuple[str, str]] = []
+        self.refresh: str | None = None
+        self.links: list[RawLink] = []
+        # Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
+        self.max_raw = max_links * 4
+        self.frames = NO_FRAMES
+        self.frameset_ok = True
+        self.follow = FOLLOW_NOTHING
+        self.anchor: tuple[RawLink | None, int, int] | None = None
+        self._seen: dict[bytes, RawLink] = {}
+
+    def settle(self) -> None:
+        """After a tag: line breaks and closed anchors that its pops brought, and the tokenizer's view of the tree."""
+        stack = self.stack
+        if stack.broke:
+            stack.broke = False
+            self.text.break_line()
+        if self.anchor is not None and stack.markers < self.anchor[2]:
+            self.close_anchor()
+        self.tok.foreign = stack.foreign > 0 and stack.items[-1].ns != 0
+
+    def _context(self) -> Context:
+        flags = self.stack.flags()
+        return self.stack.block(), flags, flags & F_PRE != 0, self.anchor is not None
+
+    def data(self) -> None:
+        """Text of the data state."""
+        if self.frames != NO_FRAMES:
+            return
+        start, end = self.tok.span
+        part = self.tok.data[start:end]
+        flags = self.stack.flags()
+        rest = part.lstrip(SPACES)
+        if not rest:
+            if not flags & (F_HIDDEN | F_TMPL):
+                if flags & F_PRE:
+                    self.text.add(part, self._context())
+                else:
+                    self.text.add_space()
+            return
+        if rest[0] and not flags & F_TMPL:
+            self.frameset_ok = False
+        if not flags & F_HIDDEN:
+            self._visible(part, True)
+
+    def _visible(self, part: bytes, references: bool) -> None:
+        """Add text with references to be decoded; NULs are dropped as the tree drops them."""
+        context = self._context()
+        add = self.text.add
+        at = 0
+        found = _SPECIAL.search(part)
+        while found:
+            start = found.start()
+            if part[start] == 0:
+                add(part[at:start], context)
+                at = start + 1
+            elif references:
+                add(part[at:start], context)
+                piece, at = entities.reference(part, start, False) or (b"&", start + 1)
+                add(piece, context)
+            found = _SPECIAL.search(part, max(at, start + 1))
+        add(part[at:], context)
+
+    def raw_text(self) -> None:
+        """Text of a raw element, RCDATA, plaintext or a CDATA section."""
+        start, end = self.tok.span
+        kind = self.tok.raw_kind
+        follow, self.follow = self.follow, FOLLOW_NOTHING
+        flags = self.stack.flags()
+        if kind == tokenizer.CDATA:
+            if not flags & F_HIDDEN:
+                self._visible(self.tok.data[start:end], False)
+        elif follow == FOLLOW_TITLE:
+            decoded = entities.decode(self.tok.data[start:end], True, False)
+            self.title = collapse(decoded, MAX_VALUE)
+        elif follow == FOLLOW_VISIBLE and not flags & F_HIDDEN and self.frames == NO_FRAMES:
+            tag = PLAINTEXT_TAG if kind == tokenizer.PLAINTEXT else XMP
+            context = (tag, flags | F_PRE, True, self.anchor is not None)
+            for piece in self.tok.data[start:end].split(b"\0"):
+                self.text.add(piece, context)
+            self.text.break_line()
+
+    def link(self, href: bytes, kind: int, nofollow: bool) -> RawLink | None:
+        """Note a link; its first occurrence counts, `nofollow` only if every one says so."""
+        known = self._seen.get(href)
+        if known is not None:
+            known.nofollow &= nofollow
+            return known
+        if len(self.links) >= self.max_raw:
+            return None
+        link = RawLink(href, kind, nofollow, False)
+        self._seen[href] = link
+        self.links.append(link)
+        return link
+
+    def refresh_link(self, target: str) -> None:
+        """Note the target of a meta refresh."""
+        if len(self.links) < self.max_raw:
+            self.links.append(RawLink(target.encode(), KIND_REFRESH, False, True))
+
+    def open_anchor(self, link: RawLink | None) -> None:
+        """Text from here on is inside a link."""
+        self.close_anchor()
+        self.anchor = (link, self.text.length, self.stack.markers)
+
+    def close_anchor(self) -> None:
+        """The open link ends here; its first text that is not empty is its anchor."""
+        anchor, self.anchor = self.anchor, None
+        if anchor is None or anchor[0] is None:
+            return
+        link, start, _ = anchor
+        if link.anchor[0] == link.anchor[1] and start < self.text.length:
+            link.anchor = (start, self.text.length)
+
+    def drop_body(self) -> None:
+        """A frameset takes the place of the body: what the body held is no longer in the tree."""
+        self.anchor = None
+        self.links = [link for link in self.links if link.kind == KIND_REFRESH]
+        self._seen.clear()
+        self.text.clear()
+        self.stack.pop_to(0)
