@@ -1,0 +1,103 @@
+"""`nephila extract`: title, main text, metadata, links and media of one document, without a crawl or a request."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nephila.cli.batch import lines, scalar_text
+from nephila.cli.output import note, print_json, print_pairs
+from nephila.cli.safe import plain_lines
+from nephila.kernel.errors import UsageError, UserError
+
+
+def extract(
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="A document; - is standard input.")] = "",
+    url: Annotated[str, typer.Option(help="Where it came from: relative links are resolved against it.")] = "",
+    content_type: Annotated[str, typer.Option(help="Content-Type as the server sent it.")] = "",
+    batch: Annotated[
+        bool, typer.Option("--batch", help='Read JSON lines {"file", "url"} from standard input.')
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+) -> None:
+    """Print what a reader would want of a document: title, author, date, language and main text."""
+    if batch:
+        if file or url:
+            raise UsageError("give a FILE or --batch, not both; a batch names the URL of each file in its line")
+        _batch()
+        return
+    if not file:
+        raise UsageError("which document? give a FILE, - for standard input, or --batch to read JSON lines")
+    found = _extract(file, scalar_text(url), content_type)
+    if json:
+        print_json(found)
+    else:
+        _show(found, file)
+
+
+def _extract(file: str, url: str, content_type: str) -> dict[str, Any]:
+    from nephila.parser.extract import MAX_FILE_BYTES, read_file, type_by_name
+    from nephila.parser.extract import extract as extract_document
+
+    media_type, charset = _content_type(content_type)
+    try:
+        if file == "-":
+            body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+            if len(body) > MAX_FILE_BYTES:
+                raise UserError(f"standard input is larger than {MAX_FILE_BYTES // 2**20} MiB")
+        else:
+            path = Path(file)
+            body = read_file(path)
+            media_type = media_type or type_by_name(path)
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    try:
+        return extract_document(body, url, media_type, charset)
+    except ValueError as error:
+        raise UsageError(f"--url {url}: {error}") from None
+
+
+def _content_type(header: str) -> tuple[str, str]:
+    """Media type and charset of a Content-Type header."""
+    media_type, _, parameters = header.partition(";")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return media_type.strip().lower(), value.strip().strip('"').lower()
+    return media_type.strip().lower(), ""
+
+
+def _show(found: dict[str, Any], file: str) -> None:
+    counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
+    print_pairs(
+        [
+            *((key, found.get(key) or None) for key in ("title", "author", "published", "lang", "url", "description")),
+            *((label, len(found[key])) for label, key in counts if found.get(key)),
+        ]
+    )
+    if found.get("text"):
+        sys.stdout.write("\n")
+        for line in plain_lines(found["text"]):
+            sys.stdout.write(line + "\n")
+    elif not found.get("title"):
+        note(f"{file} has no text that this version can read (HTML and plain text)")
+
+
+def _batch() -> None:
+    from nephila.parser.extract import extract_batch
+
+    out = sys.stdout.buffer
+
+    def questions() -> Iterator[str]:
+        for line in lines(sys.stdin.buffer, out.flush):
+            yield line.decode("utf-8", "replace")
+
+    for answer in extract_batch(questions()):
+        out.write(answer.encode() + b"\n")
+    out.flush()

@@ -1,0 +1,161 @@
+"""The program `nephila`: its table of commands, and what every one of them does with errors.
+
+Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted. What a person can put right is one line on standard error,
+never a traceback. A command's file is imported when the command is run: `nephila url key` does not wait for a crawler.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from nephila import __version__
+from nephila.cli.output import note
+from nephila.kernel.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from typer import _click as click
+
+COMMANDS = {
+    "crawl": ("nephila.cli.crawl:crawl", "Crawl sites into a directory, or go on with a crawl."),
+    "explain": ("nephila.cli.explain:explain", "Say what became of a URL in a crawl, and why."),
+    "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
+    "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
+    "url": ("nephila.cli.url:app", "How a URL is written, keyed and placed."),
+    "robots": ("nephila.cli.robots:app", "What a robots.txt allows."),
+    "doctor": ("nephila.cli.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
+}
+"""Command → (where its function or group is, one line of help), in the order of --help."""
+
+EXTRAS = {
+    "aiohttp": "downloader",
+    "httptools": "downloader",
+    "selectolax": "parser",
+    "webencodings": "parser",
+    "pyarrow": "storage",
+    "warcio": "storage",
+    "rich": "cli",
+}
+"""Library → the extra of this distribution that installs it."""
+
+
+class LazyGroup(TyperGroup):
+    """The commands of the table; --help and did-you-mean are served from the table alone."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (_, line) in COMMANDS.items():
+            self.commands[name] = TyperCommand(name, help=line)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that was asked for."""
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _load(name) if name else None, rest
+
+
+def _load(name: str) -> Any:
+    place, attribute = COMMANDS[name][0].split(":")
+    target = getattr(importlib.import_module(place), attribute)
+    if not isinstance(target, typer.Typer):
+        function, target = target, typer.Typer(add_completion=False)
+        target.command(name)(function)
+    return typer.main.get_command(target)
+
+
+app = typer.Typer(cls=LazyGroup, pretty_exceptions_enable=False, add_completion=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"nephila {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def nephila(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Nephila crawls the web politely and loses nothing: nephila crawl https://example.org/ --out DIR"""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line (by default the process's own); returns the exit code."""
+    _tolerate_any_text()
+    command: Any = typer.main.get_command(app)
+    try:
+        code = command.main(args=arguments, prog_name="nephila", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        _silence_stdout()
+        return 1
+    except UserError as error:
+        note(str(error))
+        return 2 if isinstance(error, UsageError) else 1
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Click's usage errors, missing extras, and what nobody expected."""
+    usage = getattr(error, "format_message", None)
+    if usage is not None:
+        # By its shape: which class it is depends on whether this version of Typer brings its own Click.
+        context = getattr(error, "ctx", None)
+        hint = f" Try '{context.command_path} --help'." if context is not None else ""
+        text = usage()
+        note(f"{text}{'' if text.endswith(('.', '?', ')')) else '.'}{hint}")
+        return int(getattr(error, "exit_code", 2))
+    if os.environ.get("NEPHILA_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exc()
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        extra = EXTRAS.get(error.name.partition(".")[0])
+        if extra is not None:
+            note(f"this needs {error.name}; install it with: pip install 'nephila[{extra}]'")
+            return 1
+    note(f"{type(error).__name__}: {error}; run with NEPHILA_DEBUG=1 for the traceback")
+    return 1
+
+
+def _tolerate_any_text() -> None:
+    """A terminal that cannot show a character gets its escape, not an exception."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _silence_stdout() -> None:
+    """Whoever read our output has left: nothing more is said, not even when the interpreter flushes at its end."""
+    stdout: TextIO = sys.stdout
+    try:
+        target = stdout.fileno()
+    except (OSError, ValueError):
+        return
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, target)
+    os.close(devnull)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

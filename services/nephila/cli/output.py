@@ -1,0 +1,31 @@
+"""What commands print: one JSON line, or aligned `key: value` lines for people. Nothing else is decided here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from nephila.cli.safe import plain
+
+_encode = msgspec.json.Encoder().encode
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on standard output; bytes must have been made text before."""
+    sys.stdout.write(_encode(value).decode() + "\n")
+
+
+def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Aligned lines on standard output; pairs whose value is None are left out."""
+    shown = [(key, plain(str(value), 2000)) for key, value in pairs if value is not None]
+    width = max((len(key) for key, _ in shown), default=0) + 1
+    for key, value in shown:
+        sys.stdout.write(f"{key + ':':<{width}} {value}".rstrip() + "\n")
+
+
+def note(text: str) -> None:
+    """One line on standard error, in the program's name."""
+    sys.stderr.write(f"nephila: {plain(text, 2000)}\n")

@@ -1,0 +1,150 @@
+"""`nephila robots check`: what a robots.txt says of URLs, by the same reader the crawler uses; no request.
+
+A path is judged as it is written. A full URL is judged as it is written and as it would be fetched (dots resolved,
+backslashes turned): it is allowed only where both are.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from nephila.cli.batch import answer_batch, asker, scalar_text
+from nephila.cli.output import print_json, print_pairs
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.robots import Robots, Verdict
+from nephila.kernel.robots import parse as parse_robots
+
+app = typer.Typer(add_completion=False, help="What a robots.txt allows.")
+
+DEFAULT_AGENT = "nephila"
+MAX_FILE_BYTES = 500 * 1024
+"""What the crawler reads of a robots.txt (RFC 9309, 2.5)."""
+_COMPATIBLE = re.compile(r"^Mozilla/\S+ \(compatible; ([A-Za-z_-]+)", re.IGNORECASE)
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class Question(msgspec.Struct):
+    """One line of a batch: `robots` (text) or `file` (path), whichever is given."""
+
+    agent: str = DEFAULT_AGENT
+    urls: list[str] = []
+    robots: str | None = None
+    file: str | None = None
+
+
+@app.callback()
+def robots() -> None:
+    """What a robots.txt allows."""
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Option(metavar="FILE", help="A robots.txt; - is standard input.")] = "",
+    agent: Annotated[str, typer.Option(help="Product token or full User-Agent.")] = DEFAULT_AGENT,
+    url: Annotated[str, typer.Option(help="URL or path to judge.")] = "",
+    batch: Annotated[
+        bool, typer.Option("--batch", help='Read JSON lines {"robots" or "file", "agent", "urls"} from standard input.')
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; exit 0 allowed, 1 denied.")] = False,
+) -> None:
+    """Say whether a URL may be fetched and which line decides.
+
+    The exit code is 0 for either verdict, as both are answers; with --quiet it is the verdict: 0 allowed, 1 denied.
+    """
+    if batch:
+        if file or url:
+            raise UsageError("give --file and --url, or --batch, not both")
+        ask = asker(Question)
+        answer_batch(lambda line: answer(ask(line)))
+        return
+    if not file or not url:
+        raise UsageError("give --file FILE and --url URL, or --batch to read JSON lines")
+    rules = parse_robots(_read(file))
+    token = product_token(scalar_text(agent))
+    verdict = decide(rules, token, scalar_text(url))
+    if quiet:
+        raise typer.Exit(0 if verdict.allowed else 1)
+    delay = rules.crawl_delay_s(token)
+    if json:
+        print_json({"url": scalar_text(url), **verdict._asdict(), "crawl_delay_s": delay})
+        return
+    print_pairs(
+        [
+            ("verdict", "allowed" if verdict.allowed else "denied"),
+            ("because", f"line {verdict.line}: {verdict.rule}" if verdict.line else f"no rule for {token} matches"),
+            ("crawl delay", None if delay is None else f"{delay:g} s"),
+        ]
+    )
+
+
+def answer(question: Question) -> dict[str, Any]:
+    """The verdicts on one line of a batch."""
+    if question.robots is not None:
+        rules = _parsed(question.robots.encode("utf-8", "replace"))
+    elif question.file is not None:
+        rules = _parsed(_bytes(Path(question.file)))
+    else:
+        raise ValueError('"robots" (text) or "file" (path) is missing')
+    token = product_token(question.agent)
+    allow: list[str] = []
+    deny: list[str] = []
+    for url in question.urls:
+        (allow if decide(rules, token, url).allowed else deny).append(url)
+    return {"allow": allow, "deny": deny, "crawl_delay_s": rules.crawl_delay_s(token)}
+
+
+@lru_cache(maxsize=8)
+def _parsed(body: bytes) -> Robots:
+    """Lines of a batch often ask the same file for one agent after the other."""
+    return parse_robots(body)
+
+
+def decide(rules: Robots, token: str, url: str) -> Verdict:
+    """The verdict on a URL or path; see the module."""
+    if not _SCHEME.match(url):
+        return rules.decide(token, url or "/")
+    written = rules.decide(token, _path_as_written(url))
+    return _fetched(rules, token, url) or written if written.allowed else written
+
+
+def _fetched(rules: Robots, token: str, url: str) -> Verdict | None:
+    """The verdict on the path that a request for the URL would have; None when no request could be made."""
+    from nephila.native import UrlError, parse_url
+
+    try:
+        return rules.decide(token, parse_url(url).path_query)
+    except UrlError:
+        return None
+
+
+def _path_as_written(url: str) -> str:
+    """Path and query of a URL, untouched."""
+    rest = url.split("://", 1)[1].partition("#")[0]
+    cut = re.search(r"[/?;]", rest)
+    return rest[cut.start() :] if cut else "/"
+
+
+def product_token(agent: str) -> str:
+    """The name that robots.txt is asked for: of "Mozilla/5.0 (compatible; FooBot/1.0)" it is FooBot."""
+    match = _COMPATIBLE.match(agent)
+    return match[1] if match else agent
+
+
+def _read(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read(MAX_FILE_BYTES) if name == "-" else _bytes(Path(name))
+    except OSError as error:
+        raise UserError(f"cannot read {name}: {error.strerror}") from None
+
+
+def _bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_FILE_BYTES)

@@ -1,0 +1,48 @@
+"""Text from the web made safe for a terminal: no escape sequences, no control characters, no hidden direction changes.
+
+Invariant: what comes out is one line without control characters, and no longer than the limit. `plain` is for print(),
+`safe` for Rich, where a title such as "[link=file:///etc/passwd]free[/]" would otherwise be markup.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_SEQUENCES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor, screen
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS …: title, clipboard
+    r"|\x1b[ -/]*[0-~]?"
+)
+_BLANKS = re.compile(r"[\s\x1c-\x1f\x85\u2028\u2029]+")
+# Controls, soft hyphen, zero-width and direction marks (they make a URL read as another one), tags, lone surrogates.
+_HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+_MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
+_SLACK = 16
+"""Escape sequences may make a text this many times longer than what is left of it; beyond that it is cut unread."""
+
+
+def plain(text: str, limit: int = 200) -> str:
+    """One harmless line of at most `limit` characters; a longer text ends in an ellipsis. O(limit)."""
+    cut = len(text) > limit * _SLACK
+    text = _SEQUENCES.sub("", text[: limit * _SLACK])
+    text = _HIDDEN.sub("", _BLANKS.sub(" ", text)).strip()
+    if len(text) > limit or cut:
+        return text[: max(limit - 1, 0)].rstrip() + "…"
+    return text
+
+
+def safe(text: str, limit: int = 200) -> str:
+    """`plain`, with Rich markup escaped (backslashes may make it longer than `limit`)."""
+    escaped = _MARKUP.sub(lambda match: f"{match[1]}{match[1]}\\{match[2]}", plain(text, limit))
+    # A backslash at the end would swallow the tag of whatever is printed behind it.
+    return escaped + "\\" if escaped.endswith("\\") and not escaped.endswith("\\\\") else escaped
+
+
+def plain_lines(text: str) -> Iterator[str]:
+    """A longer text line by line, each line harmless and whole."""
+    for line in text.splitlines():
+        yield plain(line, max(len(line), 1))
