@@ -1,0 +1,101 @@
+"""DIR/pages.jsonl: one JSON object per fetch that ended, with the names of the table's columns.
+
+A 304 is a short object with reason not_modified: it moves fetched_at, status, fetch_no and fetch_id of the object
+before it on. Of several objects of one (job, url_key) the one with the highest fetch_no holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.storage.backends.files import AppendFile, refuse_foreign
+from nephila.storage.backends.sqlite import Sqlite
+from nephila.storage.config import StorageConfig
+from nephila.storage.rows import COLUMNS, META, TEXT, Batch, Row
+
+NAME = "pages.jsonl"
+
+
+class Jsonl:
+    """See `Backend`."""
+
+    raw = False
+
+    def __init__(self, config: StorageConfig, ledger: Sqlite) -> None:
+        self._path: Path = config.directory / NAME
+        self._fsync = config.fsync
+        self._ledger = ledger
+        self._file: AppendFile | None = None
+        self._buffer = bytearray()
+
+    def open(self) -> None:
+        """See `Backend`."""
+        committed = self._ledger.sinks().get(NAME)
+        if committed is None:
+            refuse_foreign(self._path)
+            self._ledger.register(NAME)
+        self._file = AppendFile(self._path, committed or 0, self._fsync)
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Backend`."""
+        return {NAME: self._open_file.length}
+
+    def stage(self, batch: Batch) -> None:
+        """See `Backend`."""
+        buffer = self._buffer
+        for rows in (batch.rows, batch.touched):
+            for row in rows:
+                append_line(buffer, row)
+        try:
+            if buffer:
+                self._open_file.append(buffer)
+        finally:
+            self._buffer = bytearray()
+
+    def committed(self) -> None:
+        """See `Backend`."""
+        self._open_file.committed()
+
+    def rollback(self) -> None:
+        """See `Backend`."""
+        self._open_file.rollback()
+
+    def close(self) -> None:
+        """See `Backend`."""
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def _open_file(self) -> AppendFile:
+        if self._file is None:
+            raise RuntimeError(f"{self._path} is not open")
+        return self._file
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def append_line(buffer: bytearray, row: Row) -> None:
+    """Append the row as one line of JSON."""
+    value: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    text = row[TEXT]
+    value["text"] = text if isinstance(text, str) else str(text, "utf-8")
+    value["meta"] = json_object(row[META])
+    _encoder.encode_into(value, buffer, -1)
+    buffer += b"\n"
+
+
+def json_object(text: str) -> dict[str, Any] | str:
+    """The object of a JSON text; the text itself when it is none, because one page must not tear the file."""
+    if not text:
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text

@@ -1,0 +1,44 @@
+"""Settings of the storage service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+
+class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is written where, and how often."""
+
+    directory: Path
+    """Where nephila.db and the files lie; made when it does not exist."""
+
+    formats: tuple[str, ...] = ("sqlite",)
+    """Names from `BACKENDS`; sqlite is always on because it is the ledger of all others."""
+
+    batch_rows: int = 256
+    """Rows that start a flush: one fsync and a few statements are shared by as many pages."""
+
+    batch_bytes: int = 16 * 1024 * 1024
+    """Bytes of text and bodies that start a flush, so that pages of 10 MB do not pile up 256 deep."""
+
+    flush_interval_s: float = 0.25
+    """Seconds after the first waiting record until a flush starts: how long an ended URL waits for its receipt."""
+
+    credits: int = 2048
+    """Records taken from the bus and not yet durable: the memory bound, 0.5 s at 4,000 pages/s."""
+
+    raw_credits: int = 8192
+    """Raw pages held until their record comes; above `credits`, as a page is seen before it is parsed."""
+
+    fsync: bool = True
+    """False leaves durability to the operating system: a power cut may lose the last seconds. For tests and benches."""
+
+    wal_bytes: int = 16 * 1024 * 1024
+    """Bytes of write-ahead log after which it is copied into the database; a small log stays in the CPU's cache."""
+
+    warc_bytes: int = 1_000_000_000
+    """Bytes after which a WARC file is closed and the next begun (the usual size of the field)."""
+
+    parquet_rows: int = 50_000
+    """Rows of a Parquet file; it is written between two flushes, so a larger file is a longer pause."""

@@ -1,0 +1,49 @@
+"""Foreign errors of files and of SQLite, translated once into one line for people."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from nephila.kernel.errors import UserError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def write_fault(error: BaseException, path: Path) -> BaseException:
+    """The `UserError` of an error met while writing `path`; any other exception comes back as it is."""
+    where = Path(error.filename) if isinstance(error, OSError) and isinstance(error.filename, str) else path
+    if isinstance(error, OSError):
+        if error.errno in _FULL:
+            return UserError(f"disk full writing {where}; free space and run again with --resume")
+        return UserError(f"cannot write {where}: {error.strerror or error}")
+    if isinstance(error, sqlite3.Error):
+        return sqlite_fault(error, path)
+    return error
+
+
+def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
+    """The `UserError` of an error of SQLite on the database `path`."""
+    code = _code(error)
+    if code == sqlite3.SQLITE_FULL:
+        return UserError(f"disk full writing {path}; free space and run again with --resume")
+    if code == sqlite3.SQLITE_NOTADB:
+        return UserError(f"{path} is not an SQLite database; move it away or choose another directory with --out")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return UserError(f"{path} is damaged ({error}); move it away, or try sqlite3's .recover on a copy of it")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return UserError(f"{path} is locked by another program; close it and run again with --resume")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return UserError(f"cannot write {path}: {error}; check the permissions or choose another directory with --out")
+    return UserError(f"cannot write {path}: {error} (free space? broken disk?); then run again with --resume")
+
+
+def unsure(error: BaseException) -> bool:
+    """True when a failed commit may yet turn out durable: its bytes were written and only the sync failed."""
+    return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC
+
+
+def _code(error: sqlite3.Error) -> int:
+    # The low byte is the primary result code; the rest says more than people need.
+    return int(getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF

@@ -1,0 +1,158 @@
+"""What a record looks like as a row: one tuple in column order, shared by every backend, made once.
+
+Invariant: every string of a row is valid Unicode without NUL, so that no backend has to refuse a row: invalid UTF-8
+and lone surrogates become U+FFFD, and so does NUL (SQLite's functions and PostgreSQL stop at it).
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from nephila.kernel import messages as m
+
+COLUMNS = (
+    "url",
+    "url_key",
+    "job",
+    "outcome",
+    "reason",
+    "status",
+    "final_url",
+    "depth",
+    "content_type",
+    "bytes",
+    "sha256",
+    "title",
+    "lang",
+    "fetched_at",
+    "fetch_id",
+    "fetch_no",
+    "rule",
+    "rule_version",
+    "etag",
+    "last_modified",
+    "meta",
+    "text",
+)
+"""Columns of `pages`. The text is last: what stands before it is read without walking a page's overflow chain."""
+
+OUTCOMES = ("unspecified", "stored", "denied", "failed", "dropped")
+"""Text of each `Outcome`, by number."""
+
+NOT_MODIFIED = "not_modified"
+"""Reason of a row that says only that an earlier fetch still holds (304)."""
+
+Row = tuple[Any, ...]
+
+URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
+    COLUMNS.index(name) for name in ("url", "url_key", "job", "outcome", "reason", "status")
+)
+BYTES, SHA256, FETCHED_AT, FETCH_NO, META, TEXT = (
+    COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_no", "meta", "text")
+)
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one flush makes durable: fetches that no earlier flush has made durable, each once."""
+
+    rows: list[Row] = field(default_factory=list)
+    """Complete rows, in order of arrival."""
+    touched: list[Row] = field(default_factory=list)
+    """304: only fetched_at, status, fetch_no and fetch_id of the earlier row change."""
+    attempts: list[int] = field(default_factory=list)
+    """Attempt of each of `rows`, then of each of `touched`."""
+    links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
+    """(job, url_key, links) of rows that keep their links."""
+    pages: list[m.Page] = field(default_factory=list)
+    """Raw pages of these fetches, for the sinks that keep them."""
+
+
+def row_of(record: m.Record) -> Row:
+    """The row of a record; its text stays UTF-8 bytes."""
+    key = record.url_key.hex()
+    return (
+        clean(record.url),
+        key,
+        clean(record.job),
+        OUTCOMES[record.outcome],
+        NOT_MODIFIED if record.not_modified else clean(record.reason),
+        record.status,
+        clean(record.final_url),
+        record.depth,
+        clean(record.content_type),
+        record.size_bytes,
+        record.sha256.hex(),
+        clean(record.title),
+        clean(record.lang),
+        iso(record.fetched_at),
+        f"{key}-{record.fetch_no}-{record.attempt}",
+        record.fetch_no,
+        clean(record.rule),
+        record.rule_version,
+        clean(record.etag),
+        clean(record.last_modified),
+        clean(record.meta),
+        clean_utf8(record.text),
+    )
+
+
+def clean(text: str) -> str:
+    """The text without NUL and lone surrogates."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_utf8(data: bytes | bytearray | memoryview) -> bytes:
+    """The bytes as valid UTF-8 without NUL; 0.5 µs for 15 KB of ASCII, 10 µs for 15 KB of other text."""
+    text = data if type(data) is bytes else bytes(data)
+    if not text.isascii():
+        try:
+            str(text, "utf-8")
+        except UnicodeDecodeError:
+            text = text.decode("utf-8", "replace").encode()
+    if b"\0" in text:
+        text = text.replace(b"\0", b"\xef\xbf\xbd")
+    return text
+
+
+@lru_cache(maxsize=64)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def iso(seconds: float) -> str:
+    """2026-11-21T09:21:00.123Z; empty for 0 and for times no calendar holds."""
+    if not seconds:
+        return ""
+    try:
+        whole = int(seconds)
+        return f"{_second(whole)}.{int((seconds - whole) * 1000):03d}Z"
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def unpack_links(links: m.Outlinks) -> Iterator[tuple[str, str, str]]:
+    """(url, url_key as hex, anchor) of each link of a packed list."""
+    count = len(links.fingerprints) // 16
+    url_ends = struct.unpack(f"<{count}I", links.url_ends)
+    anchor_ends = struct.unpack(f"<{count}I", links.anchor_ends) if links.anchor_ends else (0,) * count
+    url_start = anchor_start = 0
+    for index, (url_end, anchor_end) in enumerate(zip(url_ends, anchor_ends, strict=True)):
+        yield (
+            clean(str(links.urls[url_start:url_end], "utf-8", "replace")),
+            bytes(links.fingerprints[16 * index : 16 * index + 16]).hex(),
+            clean(str(links.anchors[anchor_start:anchor_end], "utf-8", "replace")),
+        )
+        url_start, anchor_start = url_end, anchor_end

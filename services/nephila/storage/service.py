@@ -1,0 +1,194 @@
+"""IN: records; pages too when a sink keeps them raw. OUT: receipts.
+
+Records are collected on the loop and made durable by one thread, one flush at a time; what arrives meanwhile is the
+next flush. Invariant: a receipt is published, and its record acked, only after the transaction that holds its row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.clock import Clock, Timer
+from nephila.kernel.errors import PermanentError
+from nephila.kernel.topics import DEAD, PAGES, RECEIPTS, RECORDS
+from nephila.storage.config import StorageConfig
+from nephila.storage.raw import RawPages
+from nephila.storage.writer import Committed, Writer
+
+log = logging.getLogger(__name__)
+
+GROUP = "storage"
+RAW_GROUP = "raw"
+
+
+def build(config: StorageConfig, bus: Bus, clock: Clock) -> Storage:
+    """The service, subscribed but not started. Raises `UsageError` for an unknown format.
+
+    Build it before the readers of pages subscribe, so that a raw page is here before its record.
+    """
+    return Storage(config, bus, clock, Writer(config))
+
+
+class Storage:
+    """See the module; `lifecycle.Service`."""
+
+    def __init__(self, config: StorageConfig, bus: Bus, clock: Clock, writer: Writer) -> None:
+        self.outcomes: Counter[str] = Counter()
+        """Rows committed in this run, by outcome."""
+        self.on_fatal: Callable[[BaseException], None] | None = None
+        """Called once, on the loop, when a flush has failed for good; nothing is receipted after it."""
+        self._config = config
+        self._bus = bus
+        self._clock = clock
+        self._writer = writer
+        self._thread: ThreadPoolExecutor | None = None
+        self._buffer: list[Delivery] = []
+        self._bytes = 0
+        self._taken = 0
+        self._settled = 0
+        self._goal = 0
+        self._timer: Timer | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._failed: BaseException | None = None
+        self._raw = RawPages(self._more) if writer.raw else None
+        if self._raw is not None:
+            bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
+        bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits)
+
+    @property
+    def buffered(self) -> int:
+        """Records taken and not yet durable."""
+        return self._taken - self._settled
+
+    async def start(self) -> None:
+        """Open the directory and recover it. Raises `UserError` in one line."""
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nephila-storage")
+        try:
+            await asyncio.get_running_loop().run_in_executor(thread, self._writer.open)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        self._thread = thread
+        self._more()
+
+    async def flush(self) -> None:
+        """Return once all that has been taken until now is durable. Raises what made a flush fail."""
+        self._goal = goal = self._taken
+        while self._settled < goal or (self._raw is not None and self._raw.late):
+            if self._failed is not None:
+                raise self._failed
+            self._begin()
+            if self._task is None:
+                raise RuntimeError("storage has not been started")
+            await asyncio.shield(self._task)
+
+    async def drain(self, grace_s: float) -> None:
+        """Make durable what has been taken, for `grace_s` seconds at most; what is left comes again on a resume."""
+        if self._failed is None and self._thread is not None:
+            try:
+                await asyncio.wait_for(self.flush(), max(grace_s, 0.1))
+            except TimeoutError:
+                log.warning("storage: %d records were not written in time; --resume fetches them again", self.buffered)
+            except Exception as error:
+                log.debug("drained into a failure that on_fatal has told: %s", error)
+
+    async def close(self) -> None:
+        """End the flush under way, finish the files, close them. Raises `UserError` when a file cannot be finished."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            try:
+                await asyncio.get_running_loop().run_in_executor(thread, self._writer.close)
+            finally:
+                thread.shutdown(wait=False)
+
+    def _on_record(self, delivery: Delivery) -> None:
+        record = delivery.message
+        if not record.outcome or len(record.url_key) != 16:
+            raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
+        self._buffer.append(delivery)
+        self._taken += 1
+        self._bytes += len(record.text)
+        if self._task is None:
+            self._more()
+
+    @property
+    def _due(self) -> bool:
+        return len(self._buffer) >= self._config.batch_rows or self._bytes >= self._config.batch_bytes
+
+    def _more(self) -> None:
+        """Start a flush or the timer for one, if there is anything to write and nothing under way."""
+        if self._thread is None or self._task is not None or self._failed is not None:
+            return
+        if self._due or self._settled < self._goal:
+            self._begin()
+        elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.late)):
+            self._timer = self._clock.call_at(self._clock.monotonic() + self._config.flush_interval_s, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._begin()
+
+    def _begin(self) -> None:
+        if self._thread is None or self._task is not None or self._failed is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        # The task takes the buffer in the next turn of the loop: a raw page published in this turn is still in time.
+        self._task = asyncio.get_running_loop().create_task(self._flush(self._thread))
+
+    async def _flush(self, thread: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
+        deliveries, self._buffer, self._bytes = self._buffer, [], 0
+        records: list[m.Record] = [delivery.message for delivery in deliveries]
+        pages: list[m.Page | None]
+        raw = self._raw.take(records) if self._raw is not None else None
+        pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
+        try:
+            result = await loop.run_in_executor(thread, self._writer.commit, records, pages, late)
+            self._receipt(deliveries, records, result)
+            if raw is not None:
+                raw.ack()
+            # The receipts are out: what else the files need is done behind them, before the next batch.
+            await loop.run_in_executor(thread, self._writer.settle)
+        except Exception as error:
+            self._fail(error)
+        finally:
+            self._task = None
+        self._more()
+
+    def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: Committed) -> None:
+        """Tell whoever waits for these URLs, then let go of the messages."""
+        self.outcomes += result.new
+        batches: dict[tuple[str, int], list[m.Receipt]] = {}
+        for delivery, record, outcome in zip(deliveries, records, result.outcomes, strict=True):
+            receipt = m.Receipt(record.url_key, record.fetch_no, outcome)
+            batches.setdefault((record.job, delivery.partition), []).append(receipt)
+        for record, error in result.dead:
+            letter = m.DeadLetter(
+                topic=RECORDS.name, service=GROUP, error=error[:500], attempts=1, job=record.job, url_key=record.url_key
+            )
+            self._bus.publish(DEAD, 0, letter)
+        for (job, partition), receipts in batches.items():
+            self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
+        self._settled += len(deliveries)
+        # A lost receipt is repaired by the lease: the URL is fetched again, found durable and receipted again.
+        for delivery in deliveries:
+            delivery.ack()
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed = error
+        log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
+        if self.on_fatal is not None:
+            self.on_fatal(error)
