@@ -108,7 +108,7 @@ def test_sniff_gets_the_headers_charset_or_none() -> None:
         (b"<?xml version='1.0' encoding='GB2312'?><a/>", "utf-8", "text/xml", "utf-8"),
         (b"<?xml version='1.0' encoding='nonsense'?><a/>", "", "text/xml", "utf-8"),
         (b"\xef\xbb\xbfx", "koi8-r", "text/plain", "utf-8"),
-        (b"<meta charset=koi8-r>", "", "text/plain", "windows-1252"),
+        (b"<meta charset=koi8-r>", "", "text/plain", "utf-8"),
     ],
 )
 def test_text_that_is_not_html(body: bytes, charset: str, content_type: str, encoding: str) -> None:

@@ -67,9 +67,9 @@ async def test_pdf_is_a_row_without_text() -> None:
         ("\ufeffGröße".encode("utf-16-be"), "text/plain", "", "Größe", "utf-16be"),
         ('{"a":"ß"}'.encode(), "application/json", "", '{"a":"ß"}', "utf-8"),
         ("<?xml version='1.0' encoding='koi8-r'?><a>Да</a>".encode("koi8-r"), "text/xml", "", "Да", "koi8-r"),
-        (b"a\x00b", "text/plain", "", "a\ufffdb", "windows-1252"),
+        (b"a\x00b", "text/plain", "", "a\ufffdb", "utf-8"),
         (b"a\xffb", "text/plain", "utf-8", "a\ufffdb", "utf-8"),
-        (b"abc", "text/plain", "no-such-charset", "abc", "windows-1252"),
+        (b"abc", "text/plain", "no-such-charset", "abc", "utf-8"),
     ],
 )
 async def test_plain_text_is_decoded(body: bytes, content_type: str, charset: str, text: str, encoding: str) -> None:

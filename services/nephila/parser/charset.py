@@ -1,7 +1,8 @@
 """The encoding of a document: what it declares (native sniff), else what its bytes look like.
 
-Order: byte order mark, Content-Type, <meta> - all in the native sniff, by WHATWG's rules - then valid UTF-8, then
-charset-normalizer on a bounded sample of the non-ASCII text, then windows-1252. Invariant: the answer is a WHATWG name
+Order: byte order mark, Content-Type, <meta>, valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML
+declaration, then the look of a bounded sample of the non-ASCII text (double-byte by structure, single-byte by
+charset-normalizer), then windows-1252. Invariant: the answer is a WHATWG name
 that webencodings knows, and no body costs more than a few milliseconds, whatever is in it.
 """
 
@@ -60,7 +61,7 @@ _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 def encoding_of(body: bytes, charset: str, sniff: Sniff) -> str:
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
-    return sniff(body, charset or None) or detect(body)
+    return sniff(body, charset or None) or _xml_declared(body) or detect(body)
 
 
 def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
@@ -76,7 +77,7 @@ def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
         return "utf-8"
     if content_type.endswith("xml") or body.startswith(b"<?xml"):
         return _xml_declared(body) or "utf-8"
-    return detect(body)
+    return "utf-8" if body.isascii() else detect(body)
 
 
 def detect(body: bytes) -> str:
@@ -154,5 +155,7 @@ _XML: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]+
 
 def _xml_declared(body: bytes) -> str:
     found = _XML.match(body[:256])
-    named = webencodings.lookup(found[1].decode("ascii")) if found else None
+    if found is None:
+        return ""
+    named = webencodings.lookup(found[1].decode("ascii"))
     return str(named.name) if named is not None else ""

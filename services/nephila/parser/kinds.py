@@ -134,6 +134,8 @@ def _sniff(head: bytes) -> tuple[Kind, str]:
         return Kind.HTML, "text/html"
     if not head:
         return Kind.TEXT, ""
+    if start.startswith(b"<?xml") and b"<html" in head.lower():
+        return Kind.HTML, "application/xhtml+xml"
     if len(head.translate(None, _BINARY_BYTES)) != len(head):
         return Kind.BINARY, "application/octet-stream"
     return Kind.TEXT, "text/xml" if start.startswith(b"<?xml") else "text/plain"

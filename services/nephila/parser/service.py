@@ -16,6 +16,7 @@ from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
@@ -33,9 +34,7 @@ _DEFAULT_JOB: Final = m.CrawlJob()
 
 def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
     """The service with the native core that is installed."""
-    from nephila import native
-
-    return Parser(config, bus, clock, native.page_pass, native.sniff_encoding)
+    return Parser(config, bus, clock, page_pass, sniff_encoding)
 
 
 class Parser:
@@ -95,11 +94,8 @@ class Parser:
         # An error may quote what could not be decoded; the row must be storable all the same.
         text = f"{type(error).__name__}: {error}".encode("utf-8", "replace").decode()
         record.meta = to_json({"error": text}, [], self.config.max_meta_chars, 1)
-        return (self._bus.publish(RECORDS, self._partition_of(page.url_key), record),)
-
-    def _partition_of(self, url_key: bytes) -> int:
-        """Top bits of the fingerprint, as for every keyed message; `on_dead` is not told the delivery's."""
-        return int.from_bytes(url_key[:4], "big") * self.config.partitions >> 32
+        # The bus does not say on which partition the page came; the fingerprint does.
+        return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
     def _parse(self, page: m.Page, job: m.CrawlJob) -> tuple[m.Outlinks | None, m.Record]:
         record = _record(page)

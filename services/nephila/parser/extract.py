@@ -1,0 +1,181 @@
+"""One document to title, main text, metadata, links and media: `nephila extract`, no crawl, no network.
+
+Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which the parser service never does.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import webencodings
+
+from nephila.native import UrlError, page_pass, parse_url, sniff_encoding
+from nephila.parser.byline import byline
+from nephila.parser.charset import encoding_of, encoding_of_text
+from nephila.parser.config import ParserConfig
+from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.links import unpack
+from nephila.parser.maintext import main_text
+from nephila.parser.media import media
+from nephila.parser.text import plain_text
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+"""A larger file is refused: the downloader's limit is below it as well."""
+MAX_TREE_BYTES: Final = 8 * 1024 * 1024
+"""Above this no tree is built (some 20 bytes of memory per byte); media then come from OpenGraph alone."""
+
+MAX_TREE_DEPTH: Final = 10_000
+"""Elements open at once above which no tree is built: every tag then costs lexbor a walk through all of them."""
+_DEPTH_STEP: Final = 64 * 1024
+
+# Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
+_NOWHERE: Final = "http://document.invalid/"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def extract(body: bytes, url: str, content_type: str = "", charset: str = "") -> dict[str, Any]:
+    """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
+
+    `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
+    main text. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    """
+    config = ParserConfig()
+    result: dict[str, Any] = {
+        **dict.fromkeys(("url", "title", "text", "lang", "published", "author", "description", "canonical"), ""),
+        "encoding": "",
+        "links": [],
+        "images": [],
+        "videos": [],
+    }
+    result["url"] = parse_url(url).href if url else ""
+    kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
+    if kind is Kind.TEXT:
+        result["encoding"] = encoding_of_text(body, charset, content_type)
+        result["text"] = plain_text(body, result["encoding"], config.max_text_bytes).decode()
+    elif kind is Kind.HTML:
+        _html(result, body, charset, config)
+    return result
+
+
+def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfig) -> None:
+    encoding = encoding_of(body, charset, sniff_encoding)
+    url = result["url"] or _NOWHERE
+    found = page_pass(body, url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes)
+    pairs = found.meta
+    base = found.base
+
+    def resolve(raw: str) -> str:
+        try:
+            href = parse_url(raw, base).href
+        except UrlError:
+            return ""
+        return "" if href.startswith(_NOWHERE) else href
+
+    tree = _tree(body, encoding)
+    scripts = [] if tree is None else [node.text() for node in tree.css('script[type="application/ld+json"]')]
+    said = byline(pairs, scripts)
+    images, videos = media(pairs, tree, resolve)
+    result.update(
+        encoding=encoding,
+        title=_headline(tree, said.title, found.title)[: config.max_title_chars],
+        text=main_text(found.text, found.text_lines).decode("utf-8", "replace"),
+        lang=found.lang,
+        published=said.published or _time(tree),
+        author=said.author,
+        description=found.description or dict(reversed(pairs)).get("og:description", ""),
+        canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
+        links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
+        images=images,
+        videos=videos,
+    )
+
+
+def _headline(tree: Any, said: str, title: str) -> str:
+    """The first <h1> when the stated title or <title> contains it (they add the site's name), else what is stated.
+
+    Measured on the 538 development pages of WCXB: 62 % equal to the human's title; <title> 19 %, og:title 37 %.
+    """
+    node = None if tree is None else tree.css_first("h1")
+    heading = " ".join(node.text().split()) if node is not None else ""
+    around = f"{said}\n{title}".lower()
+    return heading if heading and heading.lower() in around else (said or title)
+
+
+def _time(tree: Any) -> str:
+    """The first <time datetime> or schema.org date of publication, as a last resort."""
+    node = None if tree is None else tree.css_first("time[datetime], [itemprop=datePublished]")
+    if node is None:
+        return ""
+    return (node.attributes.get("datetime") or node.attributes.get("content") or "").strip()
+
+
+def _tree(body: bytes, encoding: str) -> Any:
+    if len(body) > MAX_TREE_BYTES or _open_elements(body) > MAX_TREE_DEPTH:
+        return None
+    from selectolax.lexbor import LexborHTMLParser
+
+    known = webencodings.lookup(encoding)
+    codec = known.codec_info.name if known is not None else "windows-1252"
+    return LexborHTMLParser(body.decode(codec, "replace").encode("utf-8", "replace").decode())
+
+
+def _open_elements(body: bytes) -> int:
+    """About how many elements are open at the deepest place: start tags less twice end tags, void ones left out."""
+    deepest = depth = 0
+    for at in range(0, len(body), _DEPTH_STEP):
+        piece = body[at : at + _DEPTH_STEP]
+        depth += piece.count(b"<") - 2 * piece.count(b"</")
+        for void in (b"<!", b"<img", b"<br", b"<meta", b"<link", b"<input", b"<source", b"<hr"):
+            depth -= piece.count(void)
+        depth = max(0, depth)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def extract_batch(lines: Iterable[str]) -> Iterator[str]:
+    """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
+
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them.
+    """
+    for line in lines:
+        yield _encode(_one(line)).decode()
+
+
+def _one(line: str) -> dict[str, Any]:
+    try:
+        request = msgspec.json.decode(line)
+        if not isinstance(request, dict) or not isinstance(request.get("file"), str):
+            return {"error": 'expected an object with "file": path'}
+        fields = [request.get(name) or "" for name in ("url", "content_type", "charset")]
+        if not all(isinstance(field, str) for field in fields):
+            return {"error": '"url", "content_type" and "charset" are strings'}
+        path = Path(request["file"])
+        url, content_type, charset = fields
+        return extract(read_file(path), url, content_type or type_by_name(path), charset)
+    except OSError as error:
+        return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
+    except Exception as error:
+        # One document never ends the batch, whatever is in it.
+        told = isinstance(error, ValueError | msgspec.DecodeError)
+        text = str(error) if told else f"{type(error).__name__}: {error}"
+        return {"error": text.encode("utf-8", "replace").decode()}
+
+
+def read_file(path: Path) -> bytes:
+    """The file's bytes; `ValueError` when it is larger than `MAX_FILE_BYTES`."""
+    with path.open("rb") as file:
+        body = file.read(MAX_FILE_BYTES + 1)
+    if len(body) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
+    return body
+
+
+def type_by_name(path: Path) -> str:
+    """Media type that a file's name promises where it is text; "" for all others, whose bytes are asked."""
+    guessed = mimetypes.guess_type(path.name)[0] or ""
+    return guessed if guessed and kind_of(guessed, b"")[0] is Kind.TEXT else ""

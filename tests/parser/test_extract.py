@@ -1,0 +1,172 @@
+"""One document to title, text, metadata, links and media; JSON lines in, JSON lines out."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nephila.native import UrlError
+from nephila.parser.extract import extract, extract_batch
+from nephila.parser.maintext import CHROME, HEADING, LINE, MAIN, main_text
+
+PAGE = """<!doctype html><html lang=en><head><title>Spiders spin | The Site</title>
+<meta property=og:title content="Spiders spin"><meta property=og:image content=/og.png>
+<meta property=article:published_time content=2026-01-02><meta name=author content="A. Writer">
+<meta name=description content="About spiders"><link rel=canonical href=/spiders></head>
+<body><nav><a href=/home>Home</a> <a href=/about>About</a></nav>
+<article><h1>Spiders spin</h1>
+<p>A golden orb-weaver builds the largest webs of all spiders, and it repairs them every single night of the year.</p>
+<p>Some of them are <a href="http://b.test/x" rel=nofollow>golden</a>, and most of them live in the warmer regions.</p>
+<img src=/a.png><img data-src=lazy.jpg src="data:image/gif;base64,AAAA"><video src=/v.mp4 poster=/poster.jpg></video>
+<video><source src=/w.webm></video><iframe src="https://www.youtube.com/embed/abc"></iframe></article>
+<footer>Copyright somebody, all rights reserved, and so on.</footer></body></html>"""
+
+
+def test_a_page() -> None:
+    """Everything that the contract names, absolute where it is a URL."""
+    found = extract(PAGE.encode(), "http://a.test/dir/page")
+    text = found.pop("text")
+    assert text.startswith("Spiders spin\nA golden orb-weaver")
+    assert "Home" not in text
+    assert "Copyright" not in text
+    assert found == {
+        "url": "http://a.test/dir/page",
+        "title": "Spiders spin",
+        "lang": "en",
+        "published": "2026-01-02",
+        "author": "A. Writer",
+        "description": "About spiders",
+        "canonical": "http://a.test/spiders",
+        "encoding": "utf-8",
+        "links": [
+            {"url": "http://a.test/home", "text": "Home", "nofollow": False},
+            {"url": "http://a.test/about", "text": "About", "nofollow": False},
+            {"url": "http://b.test/x", "text": "golden", "nofollow": True},
+            {"url": "https://www.youtube.com/embed/abc", "text": "", "nofollow": False},
+        ],
+        "images": [
+            "http://a.test/og.png",
+            "http://a.test/a.png",
+            "http://a.test/dir/lazy.jpg",
+            "http://a.test/poster.jpg",
+        ],
+        "videos": ["http://a.test/v.mp4", "http://a.test/w.webm", "https://www.youtube.com/embed/abc"],
+    }
+
+
+def test_without_a_url_relative_links_are_left_out() -> None:
+    """Nothing is known to resolve them against; absolute ones stay."""
+    found = extract(PAGE.encode(), "")
+    assert (found["url"], found["canonical"], found["images"]) == ("", "", [])
+    assert [link["url"] for link in found["links"]] == ["http://b.test/x", "https://www.youtube.com/embed/abc"]
+
+
+def test_bad_url_is_an_error() -> None:
+    """A URL that is given must be absolute http(s)."""
+    with pytest.raises(UrlError):
+        extract(b"<p>", "nonsense")
+
+
+@pytest.mark.parametrize(
+    ("data", "author", "published"),
+    [
+        ('{"@type":"NewsArticle","datePublished":"2026-03-04","author":{"name":"J. Doe"}}', "J. Doe", "2026-03-04"),
+        ('{"@graph":[{"x":1},{"headline":"h","author":[{"name":"A"},"B"]}]}', "A, B", ""),
+        ('{"author":{"name":"no article"}}', "", ""),
+        ('{"headline":"h","author":"https://a.test/me"}', "", ""),
+        ("{not json", "", ""),
+        ("[" * 100_000, "", ""),
+        ('{"headline":{"a":[]},"author":[[[["x"]]]],"datePublished":5}', "", ""),
+    ],
+)
+def test_json_ld_gives_author_and_date(data: str, author: str, published: str) -> None:
+    """Only where <meta> says nothing, and never an error."""
+    found = extract(f'<script type="application/ld+json">{data}</script><p>x'.encode(), "http://a.test/")
+    assert (found["author"], found["published"]) == (author, published)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        (b"", "", ""),
+        (b"%PDF-1.7", "", ""),
+        ("Größe\n1 < 2".encode(), "text/plain", "Größe\n1 < 2"),
+        (b"<section>fragment</section>", "", "fragment"),
+    ],
+)
+def test_what_is_no_page(body: bytes, content_type: str, text: str) -> None:
+    """All keys are there, empty where there is nothing."""
+    found = extract(body, "http://a.test/", content_type)
+    assert found["text"] == text
+    assert found["links"] == []
+
+
+def lines(*rows: tuple[str, int, int]) -> tuple[bytes, bytes]:
+    """A text and its table from (line, bytes in links, flags)."""
+    packed, at = b"", 0
+    for line, link, flags in rows:
+        size = len(line.encode())
+        packed += LINE.pack(at, size, link, 0, flags)
+        at += size + 1
+    return "\n".join(row[0] for row in rows).encode(), packed
+
+
+LONG = "This sentence is long enough to be taken for prose wherever on a page it stands."
+
+
+def test_main_text_drops_menus_and_frames_and_keeps_headings_with_text() -> None:
+    """Link share, chrome and orphaned headings."""
+    text, table = lines(
+        ("Menu", 4, 0),
+        ("Related", 0, HEADING),
+        ("A long list of links that looks like a sentence but is none of them.", 60, 0),
+        ("Title", 0, HEADING),
+        (LONG, 5, 0),
+        ("About this site and its many owners, in the footer of every page.", 0, CHROME),
+        ("Share", 0, 0),
+    )
+    assert main_text(text, table).decode() == f"Title\n{LONG}"
+
+
+def test_main_text_prefers_the_main_element_when_it_holds_enough() -> None:
+    """<main> and <article> are believed from a quarter of the text on."""
+    text, table = lines((LONG, 0, 0), (LONG[:40], 0, MAIN))
+    assert main_text(text, table).decode() == LONG[:40]
+    text, table = lines((LONG * 5, 0, 0), (LONG[:40], 0, MAIN))
+    assert main_text(text, table) == text
+
+
+def test_main_text_gives_up_rather_than_lose_the_page() -> None:
+    """Less than a quarter left: the whole visible text."""
+    text, table = lines(*[("link", 4, 0)] * 100, (LONG, 0, 0))
+    assert main_text(text, table) == text
+    assert main_text(b"", b"") == b""
+
+
+def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
+    """One answer a line; what fails says why and stops nothing."""
+    (tmp_path / "a.html").write_text(PAGE)
+    (tmp_path / "b.txt").write_text("1 < 2\n<b>")
+    requests: list[Any] = [
+        {"file": str(tmp_path / "a.html"), "url": "http://a.test/"},
+        {"file": str(tmp_path / "missing.html")},
+        {"file": str(tmp_path / "b.txt")},
+        {"file": str(tmp_path / "a.html"), "url": "mailto:x"},
+        {"file": str(tmp_path / "a.html"), "url": 5},
+        {"url": "http://a.test/"},
+        [],
+    ]
+    answers = [json.loads(line) for line in extract_batch([*map(json.dumps, requests), "{", "\ud800"])]
+    assert len(answers) == len(requests) + 2
+    assert answers[0]["title"] == "Spiders spin"
+    assert answers[2]["text"] == "1 < 2\n<b>"
+    assert "cannot read" in answers[1]["error"]
+    assert all(list(answer) == ["error"] for answer in answers[3:])
+
+
+def test_line_layout_is_sixteen_bytes() -> None:
+    """The page pass packs <IIIHH."""
+    assert LINE.size == struct.calcsize("<IIIHH") == 16
