@@ -78,7 +78,7 @@ def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.F
         return m.FetchResult.NOT_MODIFIED, "", "", ""
     if status in REDIRECTS and (status != 300 or "location" in answer.headers):
         try:
-            return m.FetchResult.REDIRECT, "", "", location_of(target, answer).url
+            return m.FetchResult.REDIRECT, "", "", location_of(target, answer).href
         except ValueError as error:
             return m.FetchResult.FAILED, "bad_redirect", str(error), ""
     return m.FetchResult.FAILED, f"http_{status}", "", ""

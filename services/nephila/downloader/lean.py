@@ -16,51 +16,40 @@ from nephila.downloader.fetcher import MAX_DIALS, Answer, FetchError, OnDone, Or
 from nephila.downloader.lean_conn import Buffers, Connection
 from nephila.downloader.pool import Pool
 from nephila.downloader.request import RequestHeads, media_filter
-from nephila.kernel.clock import Clock, Timer
+from nephila.downloader.tls import dial_error, tls_context
+from nephila.downloader.watch import CONNECT, HEADERS, Watch, Watched
+from nephila.kernel.clock import Clock
 
-CONNECT, HEADERS, BODY = 1, 2, 3
 
-
-class Exchange:
+class Exchange(Watched):
     """One fetch on its way; the handle its caller holds."""
 
-    __slots__ = (
-        "answer",
-        "body_since",
-        "connection",
-        "dial",
-        "dials",
-        "fetcher",
-        "on_done",
-        "order",
-        "phase",
-        "phase_seen",
-        "progress_seen",
-        "progress_since",
-        "retried",
-        "since",
-        "started",
-    )
+    __slots__ = ("answer", "connection", "dial", "fetcher", "on_done", "order", "retried")
 
     def __init__(self, fetcher: LeanFetcher, order: Order, on_done: OnDone, started: float) -> None:
+        super().__init__(started)
         self.fetcher = fetcher
         self.order = order
         self.on_done: OnDone | None = on_done
         self.answer = Answer()
         self.connection: Connection | None = None
         self.dial: asyncio.Task[object] | None = None
-        self.dials = 0
         self.retried = False
-        self.phase = CONNECT
-        self.started = self.since = self.progress_since = started
-        self.phase_seen = 0
-        self.progress_seen = -1
 
     def abort(self) -> None:
         """See `Handle.abort`."""
         if self.on_done is not None:
             self.on_done = None
             self.fetcher.forget(self)
+
+    @property
+    def progress(self) -> int:
+        """See `Watched.progress`."""
+        return self.connection.progress if self.connection is not None else 0
+
+    def time_out(self, detail: str) -> None:
+        """See `Watched.time_out`."""
+        self.fetcher.time_out(self, detail)
 
 
 class LeanFetcher:
@@ -73,13 +62,7 @@ class LeanFetcher:
         self._clock = clock
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
-        self._active: set[Exchange] = set()
-        self._timer: Timer | None = None
-        shortest = min(
-            config.connect_timeout_s, config.headers_timeout_s, config.idle_timeout_s, config.body_timeout_s,
-            config.total_timeout_s, config.keepalive_s,
-        )  # fmt: skip
-        self._tick_s = min(0.5, max(0.01, shortest / 8))
+        self._watch: Watch[Exchange] = Watch(config, clock, self._on_tick)
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
@@ -88,9 +71,7 @@ class LeanFetcher:
     def fetch(self, order: Order, on_done: OnDone) -> Exchange:
         """See `Fetcher.fetch`."""
         exchange = Exchange(self, order, on_done, self._clock.monotonic())
-        self._active.add(exchange)
-        if self._timer is None:
-            self._arm()
+        self._watch.add(exchange)
         connection = self._pool.take(self._keys(order))
         if connection is not None:
             self._send(exchange, connection)
@@ -101,13 +82,11 @@ class LeanFetcher:
     async def close(self) -> None:
         """See `Fetcher.close`."""
         self._closed = True
-        for exchange in list(self._active):
+        for exchange in self._watch.all():
             exchange.abort()
         for connection in self._pool.drain():
             connection.drop()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._watch.close()
         # Transports tell their protocols in the next turns of the loop; without them sockets would outlive us.
         for _ in range(2):
             await asyncio.sleep(0)
@@ -189,7 +168,7 @@ class LeanFetcher:
                     evicted.drop()
             else:
                 connection.drop()
-        self._active.discard(exchange)
+        self._watch.discard(exchange)
         on_done, exchange.on_done = exchange.on_done, None
         if on_done is not None:
             on_done(exchange.answer)
@@ -220,7 +199,7 @@ class LeanFetcher:
 
     def forget(self, exchange: Exchange) -> None:
         """Drop what an aborted exchange holds."""
-        self._active.discard(exchange)
+        self._watch.discard(exchange)
         if exchange.dial is not None:
             task, exchange.dial = exchange.dial, None
             task.cancel()
@@ -228,79 +207,21 @@ class LeanFetcher:
             connection, exchange.connection = exchange.connection, None
             connection.drop()
 
-    # The one timer
+    # Time
 
-    def _arm(self) -> None:
-        self._timer = self._clock.call_at(self._clock.monotonic() + self._tick_s, self._sweep)
-
-    def _sweep(self) -> None:
-        """Look at every exchange: O(active) per tick, and no clock is read on the way of a byte."""
-        self._timer = None
-        now = self._clock.monotonic()
-        for exchange in list(self._active):
-            if exchange.on_done is not None:
-                self._look_at(exchange, now)
-        for connection in self._pool.expired(now):
-            connection.drop()
-        if (self._active or len(self._pool)) and not self._closed and self._timer is None:
-            self._arm()
-
-    def _look_at(self, exchange: Exchange, now: float) -> None:
-        config = self.config
-        if now - exchange.started > config.total_timeout_s:
-            self._time_out(exchange, f"total: not done after {config.total_timeout_s:g} s")
-            return
-        phase = exchange.phase + 8 * exchange.dials
-        if phase != exchange.phase_seen:
-            exchange.phase_seen, exchange.since = phase, now
-        elapsed = now - exchange.since
-        if exchange.phase == CONNECT:
-            if elapsed > config.connect_timeout_s:
-                if exchange.dial is not None:
-                    task, exchange.dial = exchange.dial, None
-                    task.cancel()
-                detail = f"connect: no connection within {config.connect_timeout_s:g} s"
-                self._not_connected(exchange, FetchError("timeout", detail))
-        elif exchange.phase == HEADERS:
-            if elapsed > config.headers_timeout_s:
-                self._time_out(exchange, f"headers: none complete within {config.headers_timeout_s:g} s")
-        elif exchange.connection is not None:
-            progress = exchange.connection.progress
-            if progress != exchange.progress_seen:
-                exchange.progress_seen, exchange.progress_since = progress, now
-            if now - exchange.progress_since > config.idle_timeout_s:
-                self._time_out(exchange, f"body: nothing came for {config.idle_timeout_s:g} s")
-            elif elapsed > config.body_timeout_s:
-                self._time_out(exchange, f"body: not complete within {config.body_timeout_s:g} s")
-
-    def _time_out(self, exchange: Exchange, detail: str) -> None:
+    def time_out(self, exchange: Exchange, detail: str) -> None:
+        """A limit has passed. An attempt to connect may be followed by one to the next address."""
         if exchange.dial is not None:
             task, exchange.dial = exchange.dial, None
             task.cancel()
+            if detail.startswith("connect:"):
+                self._not_connected(exchange, FetchError("timeout", detail))
+                return
         connection = exchange.connection
         if connection is None or not connection.give_up():
             self.fail(exchange, "timeout", detail)
 
-
-def tls_context(verify: bool) -> ssl.SSLContext:
-    """The client's TLS settings; one context for all connections."""
-    context = ssl.create_default_context()
-    context.set_alpn_protocols(["http/1.1"])
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def dial_error(error: BaseException, scheme: str) -> FetchError:
-    """One word and one line for why no connection came about."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return FetchError("tls", f"certificate: {error.verify_message}")
-    if isinstance(error, ssl.SSLError):
-        return FetchError("tls", f"handshake: {error.reason or text}")
-    if scheme == "https" and isinstance(error, (ConnectionResetError, ConnectionAbortedError, EOFError)):
-        return FetchError("tls", f"the connection was closed during the handshake: {text}")
-    if isinstance(error, OSError):
-        return FetchError("connect", text)
-    return FetchError("connect", f"{type(error).__name__}: {text}")
+    def _on_tick(self, now: float) -> bool:
+        for connection in self._pool.expired(now):
+            connection.drop()
+        return len(self._pool) > 0

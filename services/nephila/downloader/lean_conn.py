@@ -15,6 +15,7 @@ from nephila.downloader.body import Body
 from nephila.downloader.chunked import Chunked
 from nephila.downloader.decode import codings_of
 from nephila.downloader.fetcher import DRAIN_BYTES, MAX_HEAD_BYTES, FetchError
+from nephila.downloader.watch import BODY
 
 if TYPE_CHECKING:
     from nephila.downloader.lean import Exchange, LeanFetcher
@@ -23,7 +24,6 @@ SHARED_BYTES = 256 << 10
 _SPARE = 64
 
 IDLE, HEAD, FILL, LENGTH, CHUNKS, CLOSE, GONE = range(7)
-_PHASE_BODY = 3
 
 
 class Buffers:
@@ -224,7 +224,7 @@ class Connection(asyncio.BufferedProtocol):
         answer = exchange.answer
         answer.status = status
         answer.headers = headers
-        exchange.phase = _PHASE_BODY
+        exchange.phase = BODY
         if fetcher.config.raw_capture:
             answer.response_head = raw
         value = headers.get("content-type")

@@ -11,7 +11,7 @@ guard refuses, or the service drains. Nothing is kept: a request is acked when i
 from __future__ import annotations
 
 import asyncio
-import logging
+import sys
 from collections.abc import Callable
 
 from nephila.downloader.config import DownloaderConfig
@@ -26,8 +26,6 @@ from nephila.kernel.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
-
-log = logging.getLogger(__name__)
 
 ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
@@ -306,8 +304,20 @@ def _lean(config: DownloaderConfig, clock: Clock) -> Fetcher:
     return LeanFetcher(config, clock)
 
 
+def _aiohttp(config: DownloaderConfig, clock: Clock) -> Fetcher:
+    from nephila.downloader.aio import AiohttpFetcher
+
+    return AiohttpFetcher(config, clock)
+
+
 def _auto(config: DownloaderConfig, clock: Clock) -> Fetcher:
-    return _lean(config, clock)
+    # The Proactor loop reads ahead into the buffer it was given; the lean fetcher shares one between connections.
+    return (_aiohttp if sys.platform == "win32" else _lean)(config, clock)
 
 
-FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {"auto": _auto, "lean": _lean}
+# Imported when chosen: an image or a laptop run pays for one of them only.
+FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {
+    "auto": _auto,
+    "lean": _lean,
+    "aiohttp": _aiohttp,
+}

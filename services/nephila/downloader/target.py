@@ -9,26 +9,24 @@ from __future__ import annotations
 from base64 import b64encode
 from urllib.parse import unquote_to_bytes
 
-from nephila.downloader._url import href_of
+from nephila.native import parse_url
 
 _PORTS = {"http": 80, "https": 443}
 
 
-class BadUrlError(ValueError):
-    """The URL cannot be fetched; the text says why, without its credentials."""
-
-
 class Target:
-    """One URL, ready to dial. `host` is ASCII; an IPv6 literal carries no brackets in `dial_host`."""
+    """One URL, ready to dial; raises `UrlError` (a ValueError) when it is none, or not http(s).
+
+    `host` is ASCII; an IPv6 literal carries no brackets in `dial_host`. `href` has no fragment, and may hold
+    credentials: never for a log.
+    """
 
     __slots__ = ("authorization", "dial_host", "host", "host_header", "href", "path", "port", "scheme")
 
     def __init__(self, url: str, base: str = "") -> None:
-        href = self.href = href_of(url, base)
-        scheme, separator, rest = href.partition("://")
-        port = _PORTS.get(scheme)
-        if not separator or port is None:
-            raise BadUrlError(f"scheme {href.partition(':')[0]!r} is not http or https")
+        href = self.href = parse_url(url, base or None).href
+        scheme, _, rest = href.partition("://")
+        port = _PORTS[scheme]
         authority, slash, path = rest.partition("/")
         userinfo, at, hostport = authority.rpartition("@")
         self.authorization = _basic(userinfo) if at else ""
@@ -40,12 +38,7 @@ class Target:
             self.host, _, digits = hostport.rpartition(":")
             self.port = int(digits)
         self.dial_host = self.host[1:-1] if self.host[:1] == "[" else self.host
-        self.path = slash + path.partition("#")[0]
-
-    @property
-    def url(self) -> str:
-        """The URL without its fragment, credentials included: never for a log."""
-        return self.href.partition("#")[0]
+        self.path = slash + path
 
 
 def _basic(userinfo: str) -> str:
