@@ -3,8 +3,9 @@
 usage: python -m benchmarks.bench_kill --web DIR [--kills 20] [--seed 7] [--format sqlite,jsonl,warc] [--window N]
        [--failpoint NAME[:nth] | --all-failpoints] [--extra '…words for nephila crawl…']
 
-Each kill falls 0.2-1.0 s (seeded) after the first fetch of its run, seen in the server's log. A crawl that ends before its kill is checked
-and a new one is begun, until all kills are done. Refetches = requests the server counted minus pages; they may be at most window × kills.
+Each kill falls 0.2-1.0 s (seeded) after the first fetch of its run, seen in the server's log. A crawl that ends before
+its kill is checked and a new one is begun, until all kills are done. Refetches = requests the server counted minus
+pages; they may be at most window x kills.
 """
 
 import argparse
@@ -62,10 +63,29 @@ class Show:
         """The crawl; --resume where there is something to resume."""
         resume = ["--resume"] if self.out.exists() else []
         return [
-            *self.program, "crawl", self.web.start, "--scope", "any", "--include", r"\.bench\.test", "--ignore-robots", "--allow-private",
-            "--delay", "0", "--concurrency", "100", "--host-map", "*.bench.test=127.0.0.1", "--format", ",".join(self.formats),
-            "--quiet", "--out", str(self.out), *self.extra, *resume,
-        ]  # fmt: skip
+            *self.program,
+            "crawl",
+            self.web.start,
+            "--scope",
+            "any",
+            "--include",
+            r"\.bench\.test",
+            "--ignore-robots",
+            "--allow-private",
+            "--delay",
+            "0",
+            "--concurrency",
+            "100",
+            "--host-map",
+            "*.bench.test=127.0.0.1",
+            "--format",
+            ",".join(self.formats),
+            "--quiet",
+            "--out",
+            str(self.out),
+            *self.extra,
+            *resume,
+        ]
 
     def requests(self) -> int:
         """Page requests the server has logged so far, over all rounds."""
@@ -147,7 +167,9 @@ def finished(show: Show, code: int) -> bool:
 
 
 def at_failpoint(show: Show, failpoint: str, window: int | None) -> None:
-    """Die at a point inside the crawler, then resume to the end. `restore` needs something to restore: a kill comes first."""
+    """Die at a point inside the crawler, then resume to the end. `restore` needs something to restore: a kill comes
+    first.
+    """
     name, _, nth = failpoint.partition(":")
     killed = 0
     if name == "restore":

@@ -1,8 +1,10 @@
-"""Memory and the start: resident memory with a million queued URLs and with a crawl of a plain web, and the time from start to first fetch.
+"""Memory and the start: resident memory with a million queued URLs and with a crawl of a plain web, and the time from
+start to first fetch.
 
 usage: python -m benchmarks.bench_memory --web DIR [--queued 1000000] [--hosts 1000] [--seeds FILE] [--max-pages 200]
 
-Targets: 600 MB with a million queued, 250 MB at the end of 6,000 pages, first fetch in under 1 s. The queue is filled from a file of seeds
+Targets: 600 MB with a million queued, 250 MB at the end of 6,000 pages, first fetch in under 1 s. The queue is filled
+from a file of seeds
 on hosts that all lie on loopback; --max-pages and a time limit end the crawl while the queue is full.
 """
 
@@ -29,7 +31,9 @@ def write_seeds(path: Path, count: int, hosts: int, port: int) -> None:
 
 
 def watch(command: list[str], log: Path, requests: Callable[[], int], limit_s: float) -> dict[str, Any]:
-    """Run a crawl and look at it every 20 ms: peak and last memory of its process, and when the server saw the first request."""
+    """Run a crawl and look at it every 20 ms: peak and last memory of its process, and when the server saw the first
+    request.
+    """
     before, started = requests(), time.monotonic()
     process = measure.start(command, measure.cores()[1], log=log)
     peak = last = first = 0.0
@@ -65,9 +69,21 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def crawl(program: list[str], out: Path, words: list[str]) -> list[str]:
     """The crawl with the words both cases share."""
     return [
-        *program, "crawl", "--scope", "any", "--include", r"\.bench\.test", "--ignore-robots", "--allow-private", "--host-map",
-        "*.bench.test=127.0.0.1", "--quiet", "--out", str(out), *words,
-    ]  # fmt: skip
+        *program,
+        "crawl",
+        "--scope",
+        "any",
+        "--include",
+        r"\.bench\.test",
+        "--ignore-robots",
+        "--allow-private",
+        "--host-map",
+        "*.bench.test=127.0.0.1",
+        "--quiet",
+        "--out",
+        str(out),
+        *words,
+    ]
 
 
 def parser() -> argparse.ArgumentParser:

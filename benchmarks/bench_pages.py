@@ -1,9 +1,13 @@
-"""CPU per page, side by side with the peers that are installed: the same web, the same work, one core each, one after another.
+"""CPU per page, side by side with the peers that are installed: the same web, the same work, one core each, one after
+another.
 
-usage: python -m benchmarks.bench_pages --web DIR [--peers-venv VENV] [--colly BIN] [--spider BIN] [--only nephila,colly] [--repeat 1] [--edit-hosts]
+usage: python -m benchmarks.bench_pages --web DIR [--peers-venv VENV] [--colly BIN] [--spider BIN] [--only
+nephila,colly] [--repeat 1] [--edit-hosts]
 
-Work: all pages from page 0, title and links of each; a row per page. Nephila does it with everything on: durable frontier, SQLite with title,
-text and metadata. The server is pinned to the first core, the crawler to the last; user + system time of the crawler's process tree is compared.
+Work: all pages from page 0, title and links of each; a row per page. Nephila does it with everything on: durable
+frontier, SQLite with title,
+text and metadata. The server is pinned to the first core, the crawler to the last; user + system time of the
+crawler's process tree is compared.
 """
 
 import argparse
@@ -39,9 +43,26 @@ def nephila(web: plainweb.PlainWeb, program: list[str], concurrency: int, extra:
 
     def command(out: Path) -> list[str]:
         return [
-            *program, "crawl", web.start, "--scope", "any", "--include", r"\.bench\.test", "--ignore-robots", "--allow-private", "--delay", "0",
-            "--concurrency", str(concurrency), "--host-map", "*.bench.test=127.0.0.1", "--quiet", "--out", str(out), *extra,
-        ]  # fmt: skip
+            *program,
+            "crawl",
+            web.start,
+            "--scope",
+            "any",
+            "--include",
+            r"\.bench\.test",
+            "--ignore-robots",
+            "--allow-private",
+            "--delay",
+            "0",
+            "--concurrency",
+            str(concurrency),
+            "--host-map",
+            "*.bench.test=127.0.0.1",
+            "--quiet",
+            "--out",
+            str(out),
+            *extra,
+        ]
 
     return Runner("nephila", command, stored_urls)
 

@@ -1,4 +1,6 @@
-"""What a crawl left behind, checked row by row: the table, pages.jsonl, the WARC files. Returns complaints in plain words; empty = whole."""
+"""What a crawl left behind, checked row by row: the table, pages.jsonl, the WARC files. Returns complaints in plain
+words; empty = whole.
+"""
 
 import gzip
 import json

@@ -1,6 +1,7 @@
 """Run a program pinned to a core and say what it cost: CPU of the whole child tree, wall time, peak memory.
 
-CPU time is what is compared: wall time on a shared machine is noise. Peak memory is that of the largest single process of the tree.
+CPU time is what is compared: wall time on a shared machine is noise. Peak memory is that of the largest single
+process of the tree.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""A plain web on disk and a server for it: which URLs it has, nginx where there is one, else our own server; names in /etc/hosts for the peers."""
+"""A plain web on disk and a server for it: which URLs it has, nginx where there is one, else our own server; names in
+/etc/hosts for the peers.
+"""
 
 import re
 import shutil
@@ -16,9 +18,11 @@ HOSTS_FILE = Path("/etc/hosts")
 _NGINX = """worker_processes 1; daemon off; master_process off; pid {run}/nginx.pid; error_log {run}/error.log warn;
 events {{ worker_connections 8192; }}
 http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 120;
- client_body_temp_path {run}/t1; proxy_temp_path {run}/t2; fastcgi_temp_path {run}/t3; uwsgi_temp_path {run}/t4; scgi_temp_path {run}/t5;
+ client_body_temp_path {run}/t1; proxy_temp_path {run}/t2; fastcgi_temp_path {run}/t3; uwsgi_temp_path {run}/t4;
+ scgi_temp_path {run}/t5;
  open_file_cache max=20000 inactive=600s; default_type text/html; types {{ text/html html; }}
- server {{ listen 127.0.0.1:{port} backlog=4096; server_name ~^(?<h>[a-z0-9.]+)$; root {web}/$h; location = /robots.txt {{ return 404; }} }} }}
+ server {{ listen 127.0.0.1:{port} backlog=4096; server_name ~^(?<h>[a-z0-9.]+)$; root {web}/$h;
+  location = /robots.txt {{ return 404; }} }} }}
 """
 
 
@@ -52,7 +56,8 @@ def read(folder: Path) -> PlainWeb:
     first = folder / "h0.bench.test" / "p" / "0.html"
     if not first.is_file():
         raise SystemExit(
-            f"{folder}: no plain web (h0.bench.test/p/0.html is missing); make one with: python -m benchmarks.web.plain {folder}"
+            f"{folder}: no plain web (h0.bench.test/p/0.html is missing); "
+            f"make one with: python -m benchmarks.web.plain {folder}"
         )
     port = re.search(rb"\.bench\.test:(\d+)/", first.read_bytes())
     if not port:

@@ -1,4 +1,6 @@
-"""The crawlers we are compared with: one table, a runner program each, all with the same words: START_URL PART OUT CONCURRENCY."""
+"""The crawlers we are compared with: one table, a runner program each, all with the same words: START_URL PART OUT
+CONCURRENCY.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,1 +1,3 @@
-"""The bench web: a seeded generator of hostile and of plain sites, the server that logs every request, and the judge that reads the log."""
+"""The bench web: a seeded generator of hostile and of plain sites, the server that logs every request, and the judge
+that reads the log.
+"""

@@ -1,4 +1,6 @@
-"""What a server does beside sending a stored body: waiting, dripping, flooding, lying, hanging up, pages without end. One function per word."""
+"""What a server does beside sending a stored body: waiting, dripping, flooding, lying, hanging up, pages without end.
+One function per word.
+"""
 
 from __future__ import annotations
 

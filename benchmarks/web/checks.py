@@ -1,4 +1,6 @@
-"""The judge's checks: each takes the case and returns what it found. `CHECKS` is the whole list; pure functions, no I/O."""
+"""The judge's checks: each takes the case and returns what it found. `CHECKS` is the whole list; pure functions, no
+I/O.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ def one_connection(case: Case) -> Finding:
 
 
 def _most_at_once(spans: list[tuple[float, float]], slack: float) -> tuple[int, float]:
-    """How many spans overlap at most, and when; a span that is over within *slack* of another's start is over. O(n log n)."""
+    """How many spans overlap at most, and when; a span that is over within *slack* of another's start is over. O(n log
+    n).
+    """
     edges = sorted([(start, 1) for start, _ in spans] + [(max(start, end - slack), -1) for start, end in spans])
     now = most = 0
     when = 0.0
@@ -73,7 +77,9 @@ def _most_at_once(spans: list[tuple[float, float]], slack: float) -> tuple[int, 
 
 
 def no_gap_below_the_delay(case: Case) -> Finding:
-    """From the end of a request to the start of the next on its host: the delay, or the host's Crawl-delay if that is longer."""
+    """From the end of a request to the start of the next on its host: the delay, or the host's Crawl-delay if that is
+    longer.
+    """
     if case.concurrency > 1:
         return Finding(0, skipped="a gap is defined for one connection per host")
     found = Finding(0)

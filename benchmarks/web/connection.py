@@ -1,6 +1,7 @@
 """One connection: reads requests one after another, answers each by its action, logs its start and its end.
 
-Start = the request's head is fully read. End = the last byte has left our buffer, or the connection is lost. Plain bodies are written without a
+Start = the request's head is fully read. End = the last byte has left our buffer, or the connection is lost. Plain
+bodies are written without a
 task; whatever waits runs in one, which dies with the connection.
 """
 
@@ -140,9 +141,18 @@ class Connection(asyncio.Protocol):
         self._skip = int(fields.get("content-length", "0") or 0)
         host = fields.get("host", "").rpartition(":")[0] or fields.get("host", "")
         self.record = {
-            "t_start": time.monotonic(), "host": host.lower(), "path": words[1], "method": words[0], "peer": self._peer, "address": self._local,
-            "conn": self.id, "status": 0, "bytes": 0, "user_agent": fields.get("user-agent", ""), "aborted": False,
-        }  # fmt: skip
+            "t_start": time.monotonic(),
+            "host": host.lower(),
+            "path": words[1],
+            "method": words[0],
+            "peer": self._peer,
+            "address": self._local,
+            "conn": self.id,
+            "status": 0,
+            "bytes": 0,
+            "user_agent": fields.get("user-agent", ""),
+            "aborted": False,
+        }
         action = self.shared.content.find(host.lower(), words[1])
         self._answer(action, fields)
 

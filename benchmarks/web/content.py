@@ -44,7 +44,9 @@ class GeneratedSite:
                 self._inherit(host, action)
 
     def find(self, host: str, target: str) -> Action:
-        """An exact route, else the route of the same URL without tracking and with sorted parameters, else an open prefix."""
+        """An exact route, else the route of the same URL without tracking and with sorted parameters, else an open
+        prefix.
+        """
         routes = self._routes.get(host)
         if routes is None:
             return WRONG_HOST

@@ -1,4 +1,6 @@
-"""Pages of webs without end, made from their own URL: calendars, repeating paths, session ids, facets, redirects to ever new places."""
+"""Pages of webs without end, made from their own URL: calendars, repeating paths, session ids, facets, redirects to
+ever new places.
+"""
 
 import hashlib
 from collections.abc import Callable

@@ -1,4 +1,5 @@
-"""What a judge has before it: the server's log, the manifest and, for lost rows, the crawl's table. Reading only; no opinion.
+"""What a judge has before it: the server's log, the manifest and, for lost rows, the crawl's table. Reading only; no
+opinion.
 
 Everything that cannot be read ends as `Unusable` with one line that says which file and why.
 """
@@ -112,7 +113,9 @@ def load_manifest(path: Path) -> dict[str, Any]:
 
 
 def load_log(path: Path) -> tuple[list[Request], dict[int, float]]:
-    """The requests and the times at which connections closed. A torn last line is what a killed server leaves; any other is an error."""
+    """The requests and the times at which connections closed. A torn last line is what a killed server leaves; any
+    other is an error.
+    """
     try:
         lines = path.read_text().split("\n")
     except OSError as error:
@@ -140,9 +143,16 @@ def load_log(path: Path) -> tuple[list[Request], dict[int, float]]:
 
 def _request(event: dict[str, Any]) -> Request:
     return Request(
-        event["host"], event["path"], event["t_start"], event["t_end"], event["status"], event["bytes"], event["conn"], event["aborted"],
+        event["host"],
+        event["path"],
+        event["t_start"],
+        event["t_end"],
+        event["status"],
+        event["bytes"],
+        event["conn"],
+        event["aborted"],
         event.get("retry_after_s"),
-    )  # fmt: skip
+    )
 
 
 def load_rows(path: Path) -> list[Row]:

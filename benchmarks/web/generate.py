@@ -1,4 +1,5 @@
-"""Build the hostile bench web: manifest.json for the judge, site.json and bodies.bin for the server. Same arguments, same bytes.
+"""Build the hostile bench web: manifest.json for the judge, site.json and bodies.bin for the server. Same arguments,
+same bytes.
 
 usage: python -m benchmarks.web.generate OUT [--seed 7] [--pages 1500] [--hosts 24] [--port 8089] [--max-depth 8]
 """
@@ -62,7 +63,8 @@ def main(argv: list[str] | None = None) -> int:
     site.write(args.out)
     (args.out / "crawl.sh").write_text(f'exec nephila crawl {shlex.join(site.crawl_arguments())} "$@"\n')
     print(
-        f"{len(site.pages)} pages on {len(site.hosts)} hosts in {args.out}; crawl it with: sh {args.out}/crawl.sh --delay 1 --out DIR"
+        f"{len(site.pages)} pages on {len(site.hosts)} hosts in {args.out}; "
+        f"crawl it with: sh {args.out}/crawl.sh --delay 1 --out DIR"
     )
     return 0
 

@@ -1,6 +1,8 @@
-"""Judge a crawl of the bench web by what the server saw. Exit 0 = clean, 1 = a violation, 2 = the input cannot be judged.
+"""Judge a crawl of the bench web by what the server saw. Exit 0 = clean, 1 = a violation, 2 = the input cannot be
+judged.
 
-usage: python -m benchmarks.web.judge --log LOG --manifest M [--db nephila.db] [--delay 1.0] [--concurrency 1] [--slack 0.02] [--all]
+usage: python -m benchmarks.web.judge --log LOG --manifest M [--db nephila.db] [--delay 1.0] [--concurrency 1]
+[--slack 0.02] [--all]
 
 The log and the manifest are all it reads; the database is asked only for lost, doubled and wrong rows.
 """

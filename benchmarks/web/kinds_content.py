@@ -1,4 +1,6 @@
-"""Hosts by content: charsets declared rightly and wrongly, broken markup, NUL bytes, deep trees, other types, pages of scripts only."""
+"""Hosts by content: charsets declared rightly and wrongly, broken markup, NUL bytes, deep trees, other types, pages of
+scripts only.
+"""
 
 from collections.abc import Callable
 
@@ -128,7 +130,9 @@ def _types(town: Town) -> None:
 
 
 def _scripts_only(town: Town) -> None:
-    """Pages that are empty without a browser; the links their scripts would make are not for a crawl that renders nothing."""
+    """Pages that are empty without a browser; the links their scripts would make are not for a crawl that renders
+    nothing.
+    """
     host = town.host("scripts only")
     for i in range(3):
         body = (

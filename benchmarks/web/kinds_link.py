@@ -1,6 +1,8 @@
-"""Links as people write them: relative, with a base, entities, spaces, backslashes, credentials, fragments, tracking, other schemes, very long.
+"""Links as people write them: relative, with a base, entities, spaces, backslashes, credentials, fragments, tracking,
+other schemes, very long.
 
-Every link here leads to a page of its own that must be reached, or to a place that must be left alone (a forbidden host, or `/never/…`).
+Every link here leads to a page of its own that must be reached, or to a place that must be left alone (a forbidden
+host, or `/never/…`).
 """
 
 from benchmarks.web.site import STORED, Host, Page
@@ -88,7 +90,8 @@ def _elements(town: Town) -> None:
 
 def _all_elements(page: Page, prose: object) -> bytes:
     return (
-        b"<!DOCTYPE html><title>Elements</title><map><area href='/el/area'></map><iframe src='/el/iframe'></iframe><a href=/el/unquoted>u</a>"
+        b"<!DOCTYPE html><title>Elements</title><map><area href='/el/area'></map><iframe src='/el/iframe'></iframe>"
+        b"<a href=/el/unquoted>u</a>"
         b"<A class=x HREF = '/el/single' >s</A><A HREF=\"/el/upper\">u</A><a href='/el/nested'><div><b>n</a></div></b>"
         b"<a rel=nofollow href='/el/nofollow'>n</a><a rel='ugc noopener' href='/el/ugc'>n</a>"
         b"<!-- <a href='/never/comment'>no</a> --><script>var s = \"<a href='/never/script'>no</a>\"</script>"

@@ -1,4 +1,6 @@
-"""Ordinary hosts: most of the web. Pages of 10-200 KB, links within and across hosts, slow ones, validators, near-duplicates."""
+"""Ordinary hosts: most of the web. Pages of 10-200 KB, links within and across hosts, slow ones, validators, near-
+duplicates.
+"""
 
 from benchmarks.web.prose import Prose
 from benchmarks.web.site import Host, Page, ordinary
@@ -17,7 +19,7 @@ def build(town: Town, pages: int, hosts: int) -> None:
 
 
 def _tree(town: Town, pages: int, hosts: int) -> None:
-    """Breadth first, so the tree is as shallow as its fan-out allows; each page also links to some it may (see Site)."""
+    """Breadth first, so the tree is as shallow as its fan-out allows; each page links to some more (see Site)."""
     homes = [
         town.host("ordinary", robots=None if i % 3 == 0 else b"User-agent: *\nDisallow: /admin/\n")
         for i in range(hosts)

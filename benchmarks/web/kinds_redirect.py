@@ -1,6 +1,7 @@
 """Redirects: every status, chains, across hosts, to forbidden and foreign places, loops and ones without end.
 
-Each hop is a URL of its own that ends as dropped(redirect); the last target is a page like any other, at the depth of the first.
+Each hop is a URL of its own that ends as dropped(redirect); the last target is a page like any other, at the depth of
+the first.
 """
 
 from benchmarks.web.site import DENIED, REDIRECTED, Host, Open, Page
@@ -75,7 +76,9 @@ def _loops(town: Town, host: Host, other: Host) -> None:
 
 
 def _endless(town: Town) -> None:
-    """Ever new targets, on one host and back and forth between two. The contract allows ten hops; two more are left for how they are counted."""
+    """Ever new targets, on one host and back and forth between two. The contract allows ten hops; two more are left
+    for how they are counted.
+    """
     one, two = town.host("endless redirect"), town.host("endless redirect over hosts")
     for host, prefix, following in ((one, "/endless/", one), (one, "/ping/", two), (two, "/ping/", one)):
         action = {"do": "next_redirect", "to": town.site.url(following.name, prefix)}

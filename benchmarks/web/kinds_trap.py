@@ -1,4 +1,6 @@
-"""Traps: URLs without end that look new. A crawl is bounded by its depth; a crawler that sees through a trap earlier may say dropped(trap)."""
+"""Traps: URLs without end that look new. A crawl is bounded by its depth; a crawler that sees through a trap earlier
+may say dropped(trap).
+"""
 
 from benchmarks.web.site import Action, Host, Open
 from benchmarks.web.town import Town

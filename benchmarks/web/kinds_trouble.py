@@ -1,6 +1,7 @@
 """Hosts in trouble: statuses that pass or stay, servers that stall, flood, lie about lengths, hang up or speak no HTTP.
 
-The trouble is always on one page; robots.txt and the home page of its host are sound, so only that page's outcome is at stake.
+The trouble is always on one page; robots.txt and the home page of its host are sound, so only that page's outcome is
+at stake.
 """
 
 from benchmarks.web.site import STORED, Action, Host
@@ -60,6 +61,7 @@ def _lasting(town: Town) -> None:
         "no content",
         accept=("stored", "failed(*)", "dropped(content_type)"),
         action={"do": "body", "status": 204},
+        render=lambda _p, _s: b"",
     )
     town.page(empty, "/nothing", "empty body", accept=("stored",), render=lambda _p, _s: b"")
 
@@ -128,12 +130,13 @@ def _lies(town: Town) -> None:
     town.page(hung, "/gone", "closes without an answer", accept=_BROKEN, action={"do": "abort"})
 
 
+_HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 _NOT_HTTP = {
     "not HTTP": "220 mail.web.test ESMTP ready\r\n500 what?\r\n",
-    "bad chunk size": "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n<p>no</p>\r\n0\r\n\r\n",
+    "bad chunk size": _HEAD + "Transfer-Encoding: chunked\r\n\r\nzz\r\n<p>no</p>\r\n0\r\n\r\n",
     "bad status": "HTTP/1.1 2x0 Fine\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n",
-    "bad gzip": "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
-    "two lengths": "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\nContent-Length: 4\r\n\r\n<p>hi</p>",
+    "bad gzip": _HEAD + "Content-Encoding: gzip\r\nContent-Length: 9\r\n\r\nnot gzip!",
+    "two lengths": _HEAD + "Content-Length: 9\r\nContent-Length: 4\r\n\r\n<p>hi</p>",
 }
 
 

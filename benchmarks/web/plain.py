@@ -1,6 +1,8 @@
-"""A plain finite web: N pages on H hosts as files, every page reachable from page 0, nothing hostile. What speed is measured on.
+"""A plain finite web: N pages on H hosts as files, every page reachable from page 0, nothing hostile. What speed is
+measured on.
 
-usage: python -m benchmarks.web.plain OUT [--pages 6000] [--hosts 100] [--port 8088] [--seed 7] [--size 80000] [--links 100]
+usage: python -m benchmarks.web.plain OUT [--pages 6000] [--hosts 100] [--port 8088] [--seed 7] [--size 80000]
+[--links 100]
 
 OUT/h<n % H>.bench.test/p/<n>.html; the exact URL set is http://h<n % H>.bench.test:PORT/p/<n>.html for n < N.
 """
@@ -19,7 +21,9 @@ def page_url(n: int, hosts: int, port: int) -> str:
 
 
 def targets(n: int, pages: int, hosts: int, links: int, rng: random.Random) -> Iterator[int]:
-    """The pages that page *n* links to: two children of a binary tree (so all are reachable), then two of three on its own host."""
+    """The pages that page *n* links to: two children of a binary tree (so all are reachable), then two of three on its
+    own host.
+    """
     yield (2 * n + 1) % pages
     yield (2 * n + 2) % pages
     for i in range(links - 2):

@@ -1,6 +1,7 @@
 """Ordinary pages: seeded words in the markup that real sites wrap around them.
 
-Invariant: the same seed and the same calls give the same bytes. A page carries exactly the links it is given (no other href in the document is
+Invariant: the same seed and the same calls give the same bytes. A page carries exactly the links it is given (no
+other href in the document is
 followed by a crawler), so whoever builds a web knows its link graph.
 """
 
@@ -59,7 +60,9 @@ class Prose:
         return " ".join(self._rng.choices(self._sentences, k=sentences))
 
     def page(self, title: str, hrefs: Sequence[str], size: int, *, head: str = "", charset: str = "utf-8") -> bytes:
-        """One document of about *size* bytes that links to *hrefs*: some in the navigation, the rest spread over the text."""
+        """One document of about *size* bytes that links to *hrefs*: some in the navigation, the rest spread over the
+        text.
+        """
         nav, inline = hrefs[: len(hrefs) // 4], hrefs[len(hrefs) // 4 :]
         parts = [
             _HEAD.format(charset=charset, title=html.escape(title), head=head, nav="".join(map(self._nav_item, nav)))
@@ -92,7 +95,8 @@ class Prose:
             return f'<script type="application/json">{{"id":{i},"state":"{text}","open":"<\\/div>"}}</script>\n'
         if i % 5 == 0:
             return (
-                f'<div class="card card--wide" data-id="{i}" data-track="c{i}"><figure><img src="/static/{i}.jpg" alt="{self.title()}" loading="lazy">'
+                f'<div class="card card--wide" data-id="{i}" data-track="c{i}"><figure>'
+                f'<img src="/static/{i}.jpg" alt="{self.title()}" loading="lazy">'
                 f'<figcaption class="caption">{text}</figcaption></figure></div>\n'
             )
         if i % 11 == 0:
@@ -101,7 +105,8 @@ class Prose:
                 + "".join(f"<li><em>{word}</em></li>" for word in self._rng.choices(self._words, k=8))
                 + "</ul>\n"
             )
-        return f'<p class="body-text paragraph-{i % 9}">{text} <b>{self._rng.choice(self._words)}</b> &amp; &#8211; {self.text(1)}</p>\n'
+        bold = self._rng.choice(self._words)
+        return f'<p class="body-text paragraph-{i % 9}">{text} <b>{bold}</b> &amp; &#8211; {self.text(1)}</p>\n'
 
 
 _HEAD = """<!DOCTYPE html>

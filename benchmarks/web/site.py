@@ -1,6 +1,7 @@
 """The model of a bench web: hosts, pages, what the server does for each and how a right crawler ends each.
 
-Invariant: a page's depth does not depend on the order in which hosts answer. It holds because a page has one parent, and all other links go to
+Invariant: a page's depth does not depend on the order in which hosts answer. It holds because a page has one parent,
+and all other links go to
 pages a crawler has surely seen by then (ancestors and their children: see `Site.seen_by`).
 """
 
@@ -25,7 +26,9 @@ Render = Callable[["Page", Prose], bytes]
 
 @dataclass
 class Page:
-    """One URL. *accept* are the outcomes a right crawler may give it, in the contract's words; "none" = no row; * is a wildcard."""
+    """One URL. *accept* are the outcomes a right crawler may give it, in the contract's words; "none" = no row; * is a
+    wildcard.
+    """
 
     host: str
     path: str
@@ -62,7 +65,9 @@ class Page:
 
 @dataclass
 class Open:
-    """A prefix under which URLs have no end: every row under it must be in *accept*; the server may see at most *max_requests*."""
+    """A prefix under which URLs have no end: every row under it must be in *accept*; the server may see at most
+    *max_requests*.
+    """
 
     host: str
     prefix: str
@@ -124,7 +129,9 @@ class Site:
         hop: bool = False,
         **changes: Any,
     ) -> Page:
-        """A page that *parent* links to (by *href*, if the link is not simply its URL); *hop* = reached by redirect, at the parent's depth."""
+        """A page that *parent* links to (by *href*, if the link is not simply its URL); *hop* = reached by redirect,
+        at the parent's depth.
+        """
         url = self.url(host.name, path)
         if url in self.pages:
             raise ValueError(f"page {url} twice")

@@ -1,4 +1,6 @@
-"""Hands out hosts of a site: the next name, an address of 127.0.1.1-50 (some shared), a home page one link from the seed."""
+"""Hands out hosts of a site: the next name, an address of 127.0.1.1-50 (some shared), a home page one link from the
+seed.
+"""
 
 import random
 from typing import Any

@@ -1,4 +1,6 @@
-"""Two tiny crawlers for the judge's tests: one keeps every rule, the other none. Both record what they did in a table `pages`."""
+"""Two tiny crawlers for the judge's tests: one keeps every rule, the other none. Both record what they did in a table
+`pages`.
+"""
 
 import asyncio
 import re
@@ -13,7 +15,9 @@ _TITLE = re.compile(r"<title>([^<]*)</title>")
 
 
 class TinyCrawler:
-    """Breadth first over keep-alive connections. *polite*: robots.txt first and obeyed, one connection, a delay, Retry-After kept."""
+    """Breadth first over keep-alive connections. *polite*: robots.txt first and obeyed, one connection, a delay,
+    Retry-After kept.
+    """
 
     def __init__(self, port: int, delay_s: float, polite: bool) -> None:
         self.port, self.delay_s, self.polite = port, delay_s, polite

@@ -269,6 +269,13 @@ def test_unusable_database(make: bytes | None, tmp_path: Path, capsys: pytest.Ca
 def log_line() -> dict[str, object]:
     """One finished request as the server writes it."""
     return {
-        "event": "request", "host": "s01.web.test", "path": "/", "t_start": 1.0, "t_end": 1.1, "status": 200, "bytes": 10, "conn": 1,
+        "event": "request",
+        "host": "s01.web.test",
+        "path": "/",
+        "t_start": 1.0,
+        "t_end": 1.1,
+        "status": 200,
+        "bytes": 10,
+        "conn": 1,
         "aborted": False,
-    }  # fmt: skip
+    }
