@@ -150,7 +150,7 @@ class AiohttpFetcher:
         text = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, aiohttp.ClientResponseError):
             return FetchError("protocol", " ".join(error.message.split())[:200])
-        if isinstance(cause, aiohttp.http_exceptions.TransferEncodingError):
+        if isinstance(cause, aiohttp.http_exceptions.TransferEncodingError) and "Not enough data" not in cause.message:
             return FetchError("protocol", " ".join(cause.message.split())[:200])
         if isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, aiohttp.ClientOSError)):
             where = "within the body" if answer.status else "before any answer"

@@ -15,6 +15,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     concurrency: int = 100
     """Fetches at once, and the credit on the topic `requests`: what a slow network needs to keep one core busy."""
 
+    window: int = 4096
+    """Requests taken and not acked yet, the credit on `requests`: a request is acked once its page is durable, long
+    after its fetch has ended, so this is far above `concurrency`."""
+
     per_host: int = 1
     """Fetches at once on one host key; the last guard behind the scheduler's own rule. 0 = no limit."""
 

@@ -152,7 +152,8 @@ class _Zstd:
         wire = b"".join(self._wire)
         if not wire:
             return
-        # A fresh object decompresses frame after frame; the reader alone would not tell a torn one.
+        if not zstd_complete(wire):  # the reader would not tell
+            raise FetchError("encoding", "the zstd stream ends early")
         decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
         try:
             with decompressor.stream_reader(io.BytesIO(wire), read_across_frames=True) as reader:
@@ -160,6 +161,31 @@ class _Zstd:
                     yield out
         except zstandard.ZstdError as error:
             raise FetchError("encoding", f"broken zstd stream: {error}") from None
+
+
+def zstd_complete(wire: bytes) -> bool:
+    """True when every zstd frame is there to its end; looks at headers only (RFC 8878 3.1). O(blocks)."""
+    at = 0
+    while at < len(wire):
+        magic = wire[at : at + 4]
+        if magic[1:] == b"\x2a\x4d\x18" and 0x50 <= magic[0] <= 0x5F:  # skippable frame
+            at += 8 + int.from_bytes(wire[at + 4 : at + 8], "little")
+            continue
+        if magic != b"\x28\xb5\x2f\xfd" or at + 5 > len(wire):
+            return at > 0 and magic != b"\x28\xb5\x2f\xfd"[: len(magic)]  # garbage behind a frame is ignored
+        descriptor = wire[at + 4]
+        single_segment = descriptor >> 5 & 1
+        size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+        at += 5 + (not single_segment) + (0, 1, 2, 4)[descriptor & 3] + size_bytes
+        last = 0
+        while not last:
+            if at + 3 > len(wire):
+                return False
+            block = int.from_bytes(wire[at : at + 3], "little")
+            last = block & 1
+            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
+        at += 4 * (descriptor >> 2 & 1)
+    return at == len(wire)
 
 
 _CODINGS: dict[str, type[Coding]] = {

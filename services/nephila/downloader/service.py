@@ -84,7 +84,7 @@ class Downloader:
 
     async def start(self) -> None:
         """Begin to take requests."""
-        self._bus.subscribe(REQUESTS, "downloader", self._take, credits=self._config.concurrency)
+        self._bus.subscribe(REQUESTS, "downloader", self._take, credits=self._config.window)
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing more; what is not dialled goes back at once, the rest after `grace_s` seconds to end."""
