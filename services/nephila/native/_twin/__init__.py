@@ -14,7 +14,7 @@ from nephila.native._twin.encoding import sniff_encoding, to_utf8
 from nephila.native._twin.seen import SeenSet
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
-from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_http, parse_url
+from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_document, parse_url
 
 _MAX_BODY = 2**31 - 1
 
@@ -29,7 +29,7 @@ class PagePass:
     )  # fmt: skip
 
     def __init__(self, data: bytes, url: str, max_links: int, max_text: int) -> None:
-        document = parse_http(url, None)
+        document = parse_document(url)
         page = Page(data, max_links, max_text)
         page.run()
         base = _links.base_of(page, document)
@@ -37,7 +37,7 @@ class PagePass:
         links = _links.finish(page, base, self.text, max_links)
         self.title = (page.title or b"").decode()
         self.lang = page.lang or ""
-        self.base = str(base)
+        self.base = _links.base_href(base)
         self.canonical = _links.resolve_one(base, page.canonical, False)
         self.robots = page.robots
         self.description = page.description or ""
@@ -72,7 +72,7 @@ def page_pass(
     `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
     UrlError if `url` is not an absolute http(s) URL.
     """
-    parse_http(url, None)
+    parse_document(url)
     data = to_utf8(body, encoding)
     if len(data) > _MAX_BODY:
         raise ValueError("page too large")

@@ -10,16 +10,17 @@ from nephila.native._twin import entities
 from nephila.native._twin.page import PageBase, RawLink
 from nephila.native._twin.text import collapse
 from nephila.native._twin.urls import (
+    TRIM,
     UnsupportedScheme,
     UrlError,
     canonical_of,
     fingerprint_of,
     host_span,
+    parse_document,
     parse_http,
 )
 
 MAX_ANCHOR: Final = 200
-_TRIM: Final = "".join(map(chr, range(0x21)))
 
 
 class Links:
@@ -38,17 +39,22 @@ class Links:
 def resolve(base: whatwg.URL, raw: bytes, decoded: bool) -> str:
     """The href (no fragment) of a reference; UrlError if it is not http(s) or cannot be parsed."""
     text = (raw if decoded else entities.decode(raw, True, True)).decode()
-    return str(parse_http(text.strip(_TRIM), base))
+    return parse_http(text.strip(TRIM), base)
 
 
 def base_of(page: PageBase, document: whatwg.URL) -> whatwg.URL:
     """The first <base href> if it comes to an http(s) URL, else the document's URL."""
     if page.base is not None:
         try:
-            return parse_http(entities.decode(page.base, True, True).decode(), document)
+            return parse_document(parse_http(entities.decode(page.base, True, True).decode(), document))
         except UrlError:
             pass
     return document
+
+
+def base_href(base: whatwg.URL) -> str:
+    """The base as text."""
+    return parse_http(str(base), None)
 
 
 def resolve_one(base: whatwg.URL, raw: bytes | None, decoded: bool) -> str:

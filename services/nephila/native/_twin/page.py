@@ -91,8 +91,8 @@ class PageBase:
                 else:
                     self.text.add_space()
             return
-        if rest[0] and not flags & F_TMPL:
-            self.frameset_ok = False
+        if self.frameset_ok and not flags & F_TMPL:
+            self.frameset_ok = not part.strip(SPACES + b"\0")
         if not flags & F_HIDDEN:
             self._visible(part, True)
 
@@ -159,9 +159,11 @@ class PageBase:
     def close_anchor(self) -> None:
         """The open link ends here; its first text that is not empty is its anchor."""
         anchor, self.anchor = self.anchor, None
-        if anchor is None or anchor[0] is None:
+        if anchor is None:
             return
         link, start, _ = anchor
+        if link is None:
+            return
         if link.anchor[0] == link.anchor[1] and start < self.text.length:
             link.anchor = (start, self.text.length)
 

@@ -201,7 +201,9 @@ _ENDS: Final[dict[bytes, re.Pattern[bytes]]] = {}
 def _end_tag(name: bytes) -> re.Pattern[bytes]:
     pattern = _ENDS.get(name)
     if pattern is None:
-        pattern = re.compile(rb"</" + re.escape(name) + rb"(?=[ \t\n\r\f/>])", re.IGNORECASE)
+        # Without a name (a test's initial state) nothing is an appropriate end tag.
+        body = rb"</" + re.escape(name) + rb"(?=[ \t\n\r\f/>])" if name else rb"(?!)"
+        pattern = re.compile(body, re.IGNORECASE)
         if len(_ENDS) < 64:
             _ENDS[name] = pattern
     return pattern

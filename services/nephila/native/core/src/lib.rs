@@ -11,6 +11,7 @@ mod md5;
 mod meta;
 mod page;
 mod pass;
+mod search;
 mod seen;
 mod stack;
 mod tags;
@@ -20,6 +21,7 @@ mod tokens;
 mod tree;
 mod urls;
 mod urls_py;
+mod whatwg;
 
 use pyo3::prelude::*;
 

@@ -42,7 +42,8 @@ struct Row {
 pub fn base_of(page: &Page<'_>, document: Url) -> Base {
     let own = page.head.base.and_then(|raw| {
         let decoded = entities::decode(raw, true, true);
-        urls::parse_http(std::str::from_utf8(&decoded).ok()?, Some(&document)).ok()
+        let href = urls::parse_http(std::str::from_utf8(&decoded).ok()?, Some(&document)).ok()?;
+        Url::parse(&href.text).ok()
     });
     Base::new(own.unwrap_or(document))
 }

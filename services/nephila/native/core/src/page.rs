@@ -142,7 +142,7 @@ impl<'a> Page<'a> {
         }
         let flags = self.stack.flags();
         // Between two tags there is mostly whitespace.
-        let Some(first) = part.iter().position(|b| !is_space(*b)) else {
+        if part.iter().all(|b| is_space(*b)) {
             if flags & (F_HIDDEN | F_TMPL) == 0 {
                 if flags & F_PRE != 0 {
                     let context = self.context();
@@ -152,9 +152,9 @@ impl<'a> Page<'a> {
                 }
             }
             return;
-        };
-        if flags & F_TMPL == 0 && self.frameset_ok && part[first] != 0 {
-            self.frameset_ok = false;
+        }
+        if flags & F_TMPL == 0 && self.frameset_ok {
+            self.frameset_ok = part.iter().all(|b| is_space(*b) || *b == 0);
         }
         if flags & F_HIDDEN == 0 {
             self.visible(part, true);

@@ -3,8 +3,9 @@
 //! Invariant: `pos` only grows, every byte is looked at a bounded number of times. Comments and doctypes are stepped
 //! over. What the tree decides (raw text states, CDATA) is told to it by the caller between two tokens.
 
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memmem};
 
+use crate::search::{comment_end, find_near, raw_end, script_end};
 use crate::tags;
 
 /// A range of the input.
@@ -66,12 +67,12 @@ pub fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0C)
 }
 
-const NAME_END: u8 = 1;
+pub const NAME_END: u8 = 1;
 const ATTR_END: u8 = 2;
 const UNQUOTED_END: u8 = 4;
 const SPACE: u8 = 8;
 
-static CLASS: [u8; 256] = {
+pub static CLASS: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut i = 0;
     let spaces = [b' ', b'\n', b'\t', b'\r', 0x0C];
@@ -343,110 +344,8 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// Short distances first: most attribute values end within 16 bytes, less than a call of memchr costs.
-#[inline(always)]
-fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
-    let pattern = u64::from(byte) * 0x0101_0101_0101_0101;
-    let mut at = 0;
-    while at < 16 {
-        let Some(chunk) = hay.get(at..at + 8) else { break };
-        let word = u64::from_le_bytes(chunk.try_into().unwrap()) ^ pattern;
-        let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
-        if hit != 0 {
-            return Some(at + (hit.trailing_zeros() / 8) as usize);
-        }
-        at += 8;
-    }
-    memchr(byte, &hay[at..]).map(|offset| at + offset)
-}
-
 /// FNV-1a of the lower-cased name, never 0.
 pub fn name_hash(name: &[u8]) -> u32 {
     name.iter().fold(0x811C_9DC5, |hash: u32, b| (hash ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
         | 1
-}
-
-/// Index just past the comment whose text starts at `from` (after `<!--`).
-fn comment_end(input: &[u8], from: usize) -> usize {
-    let rest = &input[from..];
-    if rest.starts_with(b">") {
-        return from + 1;
-    }
-    if rest.starts_with(b"->") {
-        return from + 2;
-    }
-    let mut p = from;
-    while let Some(offset) = memmem::find(&input[p..], b"--") {
-        p += offset + 2;
-        while input.get(p) == Some(&b'-') {
-            p += 1;
-        }
-        if input.get(p) == Some(&b'>') {
-            return p + 1;
-        }
-        if input.get(p) == Some(&b'!') && input.get(p + 1) == Some(&b'>') {
-            return p + 2;
-        }
-    }
-    input.len()
-}
-
-/// Is there `</name` followed by a space, `/` or `>` at `lt`?
-fn is_end_tag(input: &[u8], lt: usize, name: &[u8]) -> bool {
-    let from = lt + 2;
-    input.get(lt + 1) == Some(&b'/')
-        && input.get(from..from + name.len()).is_some_and(|found| found.eq_ignore_ascii_case(name))
-        && input.get(from + name.len()).is_some_and(|b| CLASS[*b as usize] & NAME_END != 0)
-}
-
-fn raw_end(input: &[u8], start: usize, name: &[u8]) -> usize {
-    let mut p = start;
-    while let Some(offset) = memchr(b'<', &input[p..]) {
-        p += offset;
-        if is_end_tag(input, p, name) {
-            return p;
-        }
-        p += 1;
-    }
-    input.len()
-}
-
-/// The end of script data, with its escaped and double escaped states.
-fn script_end(input: &[u8], start: usize, name: &[u8]) -> usize {
-    let mut p = start;
-    // 0 = script data, 1 = escaped, 2 = double escaped
-    let mut escaped = 0;
-    loop {
-        let found = if escaped == 0 { memchr(b'<', &input[p..]) } else { memchr2(b'<', b'-', &input[p..]) };
-        let Some(offset) = found else { return input.len() };
-        p += offset;
-        if input[p] == b'-' {
-            let dashes = input[p..].iter().take_while(|b| **b == b'-').count();
-            p += dashes;
-            if dashes >= 2 && input.get(p) == Some(&b'>') {
-                escaped = 0;
-            }
-            continue;
-        }
-        if escaped == 0 && input[p..].starts_with(b"<!--") {
-            escaped = 1;
-            // The two dashes may already belong to a closing `-->`.
-            p += 2;
-            continue;
-        }
-        if escaped < 2 && is_end_tag(input, p, name) {
-            return p;
-        }
-        if escaped == 1 && is_script_word(input, p + 1) {
-            escaped = 2;
-        } else if escaped == 2 && input.get(p + 1) == Some(&b'/') && is_script_word(input, p + 2) {
-            escaped = 1;
-        }
-        p += 1;
-    }
-}
-
-fn is_script_word(input: &[u8], from: usize) -> bool {
-    input.get(from..from + 6).is_some_and(|word| word.eq_ignore_ascii_case(b"script"))
-        && input.get(from + 6).is_some_and(|b| CLASS[*b as usize] & NAME_END != 0)
 }

@@ -2,9 +2,10 @@
 //!
 //! Invariant: the fast path either answers exactly as the crate would or not at all.
 
-use url::{ParseError, Position, Url};
+use url::{ParseError, Url};
 
 use crate::md5;
+pub use crate::whatwg::{parse_http, Href};
 
 /// Where things stand in a resolved href (offsets into it).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,46 +45,24 @@ pub struct Base {
     https: bool,
     /// Length of "scheme://userinfo@host:port" in the href.
     authority: usize,
-    host: (u32, u32),
     /// Length up to and with the last "/" of the path.
     directory: usize,
-    /// Href without fragment.
-    href: String,
-    query: u32,
+    /// Without fragment.
+    href: Href,
 }
 
 impl Base {
-    pub fn new(mut url: Url) -> Base {
-        url.set_fragment(None);
-        let host = (url[..Position::BeforeHost].len() as u32, url[..Position::AfterPort].len() as u32);
-        let path_end = url[..Position::AfterPath].len();
-        let href: String = url.as_str().into();
-        let directory = href[..path_end].rfind('/').map_or(path_end, |at| at + 1);
-        let query = if url.query().is_some() { path_end } else { href.len() };
-        Base {
-            https: url.scheme() == "https",
-            authority: host.1 as usize,
-            host,
-            directory: directory.max(host.1 as usize),
-            query: query as u32,
-            href,
-            url,
-        }
+    pub fn new(url: Url) -> Base {
+        let href = Href::new(&url, false);
+        let path = &href.text[..href.parts.query as usize];
+        let authority = href.parts.host.1 as usize;
+        let directory = path.rfind('/').map_or(path.len(), |at| at + 1).max(authority);
+        Base { https: url.scheme() == "https", authority, directory, href, url }
     }
 
     pub fn href(&self) -> &str {
-        &self.href
+        &self.href.text
     }
-}
-
-/// Parse an absolute http(s) URL, or a relative one against `base`.
-pub fn parse_http(input: &str, base: Option<&Url>) -> Result<Url, Refusal> {
-    let mut url = Url::options().base_url(base).parse(input).map_err(|e| Refusal::Bad(reason(e)))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(Refusal::Scheme(url.scheme().into()));
-    }
-    url.set_fragment(None);
-    Ok(url)
 }
 
 /// Resolve `raw` against `base` and append the href (no fragment) to `out`; offsets are relative to what is appended.
@@ -95,13 +74,9 @@ pub fn resolve(base: &Base, raw: &str, out: &mut Vec<u8>) -> Result<Parts, Refus
     if let Some(scheme) = other_scheme(trimmed.as_bytes()) {
         return Err(Refusal::Scheme(scheme.into()));
     }
-    let url = parse_http(trimmed, Some(&base.url))?;
-    let parts = Parts {
-        host: (url[..Position::BeforeHost].len() as u32, url[..Position::AfterPort].len() as u32),
-        query: url[..Position::AfterPath].len() as u32,
-    };
-    out.extend_from_slice(url.as_str().as_bytes());
-    Ok(parts)
+    let href = parse_http(trimmed, Some(&base.url))?;
+    out.extend_from_slice(href.text.as_bytes());
+    Ok(href.parts)
 }
 
 /// Schemes whose URLs always parse and are never fetched: the crate need not be asked.
@@ -150,15 +125,15 @@ fn fast(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
 
 #[inline]
 fn fast_into(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
-    let whole = base.href.as_bytes();
+    let whole = base.href.text.as_bytes();
     let Some(&first) = raw.first() else {
         out.extend_from_slice(whole);
-        return Some(Parts { host: base.host, query: base.query });
+        return Some(base.href.parts);
     };
     match first {
         b'#' => {
             out.extend_from_slice(whole);
-            Some(Parts { host: base.host, query: base.query })
+            Some(base.href.parts)
         }
         b'/' if raw.get(1) == Some(&b'/') => {
             let prefix: &[u8] = if base.https { b"https:" } else { b"http:" };
@@ -167,7 +142,7 @@ fn fast_into(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
         }
         b'/' => {
             out.extend_from_slice(&whole[..base.authority]);
-            tail(raw, base.authority as u32, base.host, out)
+            tail(raw, base.authority as u32, base.href.parts.host, out)
         }
         b'h' if raw.starts_with(b"http://") => absolute(raw, 0, 7, false, out),
         b'h' if raw.starts_with(b"https://") => absolute(raw, 0, 8, true, out),
@@ -177,7 +152,7 @@ fn fast_into(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
                 return None;
             }
             out.extend_from_slice(&whole[..base.directory]);
-            tail(raw, base.directory as u32, base.host, out)
+            tail(raw, base.directory as u32, base.href.parts.host, out)
         }
         _ => None,
     }

@@ -3,16 +3,17 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use url::{Position, Url};
+use url::Url;
 
-use crate::urls::{self, Refusal};
+use crate::urls::{self, Href, Refusal};
+use crate::whatwg;
 
 pyo3::create_exception!(_core, UrlError, PyValueError, "Not an absolute http(s) URL; the text says why.");
 
 /// A parsed http(s) URL: what is fetched (`href`) and what it is known by (`canonical`, `fingerprint`).
 #[pyclass(module = "nephila.native._core", frozen)]
 pub struct UrlParts {
-    url: Url,
+    href: Href,
     canonical: Option<String>,
 }
 
@@ -21,19 +22,19 @@ impl UrlParts {
     /// WHATWG href without fragment.
     #[getter]
     fn href(&self) -> &str {
-        self.url.as_str()
+        &self.href.text
     }
 
     /// ASCII host in lower case, with ":port" unless that is the scheme's default.
     #[getter]
     fn host_key(&self) -> &str {
-        &self.url[Position::BeforeHost..Position::AfterPort]
+        &self.href.text[self.href.parts.host.0 as usize..self.href.parts.host.1 as usize]
     }
 
     /// The href in the canonical profile KEY_VERSION 1: a key, not what is fetched.
     #[getter]
     fn canonical(&self) -> &str {
-        self.canonical.as_deref().unwrap_or(self.url.as_str())
+        self.canonical.as_deref().unwrap_or(&self.href.text)
     }
 
     /// MD5(host key)[0:4] + MD5(canonical)[0:12].
@@ -45,17 +46,17 @@ impl UrlParts {
     /// "http" or "https".
     #[getter]
     fn scheme(&self) -> &str {
-        self.url.scheme()
+        self.href.scheme()
     }
 
     /// Path with "?query" if there is one.
     #[getter]
     fn path_query(&self) -> &str {
-        &self.url[Position::BeforePath..Position::AfterQuery]
+        &self.href.text[self.href.parts.host.1 as usize..]
     }
 
     fn __repr__(&self) -> String {
-        format!("UrlParts({:?})", self.url.as_str())
+        format!("UrlParts({:?})", self.href.text)
     }
 }
 
@@ -75,8 +76,10 @@ fn parse_base(base: Option<&Bound<'_, PyString>>) -> PyResult<Option<Url>> {
         .transpose()
 }
 
+/// The URL of a page, which links are resolved against.
 pub fn parse_document(url: &Bound<'_, PyString>) -> PyResult<Url> {
-    urls::parse_http(text(url)?, None).map_err(refused)
+    let href = urls::parse_http(text(url)?, None).map_err(refused)?;
+    Url::parse(&href.text).map_err(|e| UrlError::new_err(urls::reason(e)))
 }
 
 /// Parse an absolute http(s) URL, or a relative one against `base`; UrlError for anything else. O(n).
@@ -84,11 +87,11 @@ pub fn parse_document(url: &Bound<'_, PyString>) -> PyResult<Url> {
 #[pyo3(signature = (url, base=None))]
 pub fn parse_url(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) -> PyResult<UrlParts> {
     let base = parse_base(base)?;
-    let url = urls::parse_http(text(url)?, base.as_ref()).map_err(refused)?;
+    let href = urls::parse_http(text(url)?, base.as_ref()).map_err(refused)?;
     let mut canonical = Vec::new();
-    let changed = urls::canonicalise(url.as_str().as_bytes(), url[..Position::AfterPath].len(), &mut canonical);
+    let changed = urls::canonicalise(href.text.as_bytes(), href.parts.query as usize, &mut canonical);
     let canonical = changed.then(|| String::from_utf8_lossy(&canonical).into_owned());
-    Ok(UrlParts { url, canonical })
+    Ok(UrlParts { href, canonical })
 }
 
 /// The WHATWG href of a URL of any scheme, fragment kept; UrlError if it does not parse. O(n).
@@ -96,6 +99,5 @@ pub fn parse_url(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) 
 #[pyo3(signature = (url, base=None))]
 pub fn parse_any(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) -> PyResult<String> {
     let base = parse_base(base)?;
-    let parsed = Url::options().base_url(base.as_ref()).parse(text(url)?);
-    parsed.map(String::from).map_err(|e| UrlError::new_err(urls::reason(e)))
+    whatwg::parse(text(url)?, base.as_ref(), true).map(|href| href.text).map_err(refused)
 }

@@ -1,0 +1,118 @@
+//! The url crate brought up to today's URL Standard, for what the crate (2.5) does otherwise.
+//!
+//! 1. An all-ASCII domain is only lower-cased: "xn--" labels that are no punycode are no failure any more.
+//! 2. "^" in a path is percent-encoded.
+//! 3. "///host" against an http base is "//host".
+//!
+//! Where the crate agrees by itself one day, these steps do nothing.
+
+use std::borrow::Cow;
+
+use url::{ParseError, Position, Url};
+
+use crate::urls::{reason, Parts, Refusal};
+
+/// A parsed URL as text.
+#[derive(Debug)]
+pub struct Href {
+    pub text: String,
+    pub parts: Parts,
+    pub scheme_end: usize,
+}
+
+impl Href {
+    pub fn new(url: &Url, fragment: bool) -> Href {
+        let at = |position| url[..position].len();
+        let host = (at(Position::BeforeHost) as u32, at(Position::AfterPort) as u32);
+        let end = at(Position::AfterQuery);
+        let (path, path_end) = (at(Position::BeforePath), at(Position::AfterPath));
+        let mut text: String = if fragment { url.as_str().into() } else { url[..Position::AfterQuery].into() };
+        let mut query = if url.query().is_some() { path_end } else { end };
+        if !url.cannot_be_a_base() && text[path..path_end].contains('^') {
+            let encoded = text[path..path_end].replace('^', "%5E");
+            query += encoded.len() - (path_end - path);
+            text.replace_range(path..path_end, &encoded);
+        }
+        Href { text, parts: Parts { host, query: query as u32 }, scheme_end: url.scheme().len() }
+    }
+
+    pub fn scheme(&self) -> &str {
+        &self.text[..self.scheme_end]
+    }
+}
+
+/// Parse an absolute http(s) URL, or a relative one against `base`; the fragment is dropped.
+pub fn parse_http(input: &str, base: Option<&Url>) -> Result<Href, Refusal> {
+    let href = parse(input, base, false)?;
+    if matches!(href.scheme(), "http" | "https") {
+        Ok(href)
+    } else {
+        Err(Refusal::Scheme(href.scheme().into()))
+    }
+}
+
+/// Parse a URL of any scheme.
+pub fn parse(input: &str, base: Option<&Url>, fragment: bool) -> Result<Href, Refusal> {
+    let input = fewer_slashes(input, base);
+    let options = Url::options().base_url(base);
+    match options.parse(&input) {
+        Ok(url) => Ok(Href::new(&url, fragment)),
+        Err(ParseError::IdnaError) => {
+            ascii_domain(&input, base, fragment).ok_or(Refusal::Bad(reason(ParseError::IdnaError)))
+        }
+        Err(error) => Err(Refusal::Bad(reason(error))),
+    }
+}
+
+fn is_slash(c: char) -> bool {
+    matches!(c, '/' | '\\')
+}
+
+/// What the parser drops before it begins.
+fn cleaned(input: &str) -> String {
+    input.trim_matches(|c: char| c <= ' ').chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect()
+}
+
+fn fewer_slashes<'i>(input: &'i str, base: Option<&Url>) -> Cow<'i, str> {
+    let special = base.is_some_and(|base| matches!(base.scheme(), "http" | "https" | "ws" | "wss" | "ftp"));
+    if special && input.trim_start_matches(|c: char| c <= ' ').starts_with(is_slash) {
+        let clean = cleaned(input);
+        let rest = clean.trim_start_matches(is_slash);
+        if clean.len() - rest.len() > 2 {
+            return Cow::Owned(format!("//{rest}"));
+        }
+    }
+    Cow::Borrowed(input)
+}
+
+/// Parse with the "xn--" labels of an ASCII domain put out of the crate's sight, then put them back.
+fn ascii_domain(input: &str, base: Option<&Url>, fragment: bool) -> Option<Href> {
+    let mut clean = cleaned(input);
+    let scheme = clean.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.')));
+    let after = scheme.filter(|at| clean[*at..].starts_with(':')).map_or(0, |at| at + 1);
+    let start = after + clean[after..].find(|c| !is_slash(c))?;
+    let end = clean[start..].find(|c| is_slash(c) || matches!(c, '?' | '#')).map_or(clean.len(), |at| start + at);
+    let start = clean[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    let host = clean[start..end].to_ascii_lowercase();
+    if !host.is_ascii() {
+        return None;
+    }
+    let marks = (b'a'..=b'z').map(|c| format!("xn0{}", c as char));
+    let mark = marks.into_iter().find(|mark| !host.contains(mark.as_str()))?;
+    let hidden: Vec<String> = host.split('.').map(|label| swap(label, "xn--", &mark)).collect();
+    clean.replace_range(start..end, &hidden.join("."));
+    let url = Url::options().base_url(base).parse(&clean).ok()?;
+    let mut href = Href::new(&url, fragment);
+    let range = href.parts.host.0 as usize..href.parts.host.1 as usize;
+    let labels: Vec<String> = href.text[range.clone()].split('.').map(|label| swap(label, &mark, "xn--")).collect();
+    // Punycode that the crate made itself: the domain was not ASCII (percent-encoded), so its error stands.
+    if href.text[range.clone()].contains("xn--") {
+        return None;
+    }
+    href.text.replace_range(range, &labels.join("."));
+    Some(href)
+}
+
+fn swap(label: &str, from: &str, to: &str) -> String {
+    label.strip_prefix(from).map_or_else(|| label.to_owned(), |rest| format!("{to}{rest}"))
+}
