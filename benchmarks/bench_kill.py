@@ -122,7 +122,13 @@ class Show:
         requests = self.requests() - self._seen
         self._seen += requests
         window = window or said_window(self.out)
-        again = {"kills": kills, "requests": requests, "pages": count, "refetches": requests - count, "window": window}
+        again: dict[str, Any] = {
+            "kills": kills,
+            "requests": requests,
+            "pages": count,
+            "refetches": requests - count,
+            "window": window,
+        }
         if window is not None and again["refetches"] > window * kills:
             found.append(f"{again['refetches']} refetches, at most {window} x {kills}")
         self.refetches.append(again)

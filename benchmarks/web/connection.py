@@ -17,6 +17,7 @@ from benchmarks.web.content import Content
 
 Action = dict[str, Any]
 _MAX_HEAD = 1 << 20
+_BODILESS = (204, 304)
 _SIMPLE = {"body"}
 _WAITS = ("latency_s", "pieces", "first")
 
@@ -168,15 +169,14 @@ class Connection(asyncio.Protocol):
         assert self.record is not None
         status = action.get("status", 200)
         if not_modified(action, fields):
-            status, body = 304, b""
-        else:
-            body = wire.encoded(action, self.shared.content.body(action))
+            status = 304
+        body = b"" if status in _BODILESS else wire.encoded(action, self.shared.content.body(action))
         said, self.record["retry_after_s"] = wire.retry_after(action.get("retry_after"))
         if said is None:
             del self.record["retry_after_s"]
         else:
             action = {**action, "retry_after": said}
-        length = len(body) - action.get("extra", 0) if action.get("length", True) and status not in (204, 304) else None
+        length = len(body) - action.get("extra", 0) if action.get("length", True) and status not in _BODILESS else None
         self.record["status"] = status
         self.sent(wire.head(action, status, length))
         if self.record["method"] != "HEAD":

@@ -17,7 +17,9 @@ MANIFEST = SITE.manifest()
 
 def polite_case() -> Case:
     """A crawl that keeps every rule, as log and table."""
-    requests, rows, clock = [], [], 0.0
+    requests: list[Request] = []
+    rows: list[Row] = []
+    clock = 0.0
     for name, host in MANIFEST["hosts"].items():
         pages = [p for p in MANIFEST["pages"] if p["host"] == name and p["accept"] != ["none"]]
         conn = len(rows) + 1

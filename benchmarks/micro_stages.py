@@ -1,0 +1,280 @@
+"""The hot stages of a page, one setup each: what it prepares, the call that is timed, and how many units one call does.
+
+A setup imports what it measures, so a stage whose module is not there is absent and the others still run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import random
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.web.content import Files
+from benchmarks.web.plain import generate, page_url
+from benchmarks.web.prose import Prose
+
+LINKS = 100
+
+
+@dataclass
+class Work:
+    """What is timed: one call does *units* units."""
+
+    call: Callable[[], object]
+    units: int
+
+
+Setup = Callable[[ExitStack], Work]
+
+
+def document(seed: int = 1, size: int = 80_000) -> bytes:
+    """An ordinary page of 80 KB with 100 links."""
+    return Prose(seed).page("A title", [page_url(n, 100, 8088) for n in range(LINKS)], size)
+
+
+def fingerprints(count: int, seed: int = 1) -> bytes:
+    """*count* random fingerprints in one buffer."""
+    return random.Random(seed).randbytes(16 * count)
+
+
+def page_pass(stack: ExitStack) -> Work:
+    """Bytes to title, text, links, fingerprints: the core that this installation uses."""
+    from nephila.native import page_pass as run
+
+    body, url = document(), page_url(0, 100, 8088)
+    return Work(lambda: run(body, url, "utf-8").fingerprints, 1)
+
+
+def page_pass_twin(stack: ExitStack) -> Work:
+    """The same by the pure-Python twin."""
+    from nephila.native._twin import page_pass as run
+
+    body, url = document(), page_url(0, 100, 8088)
+    return Work(lambda: run(body, url, "utf-8").fingerprints, 1)
+
+
+def sniff(stack: ExitStack) -> Work:
+    """Which encoding a page without a header has."""
+    from nephila.native import sniff_encoding
+
+    body = document()
+    return Work(lambda: sniff_encoding(body, None), 1)
+
+
+def main_text(stack: ExitStack) -> Work:
+    """The article among the lines of the page pass."""
+    from nephila.native import page_pass as run
+    from nephila.parser.maintext import main_text as extract
+
+    page = run(document(), page_url(0, 100, 8088), "utf-8")
+    text, lines = page.text, page.text_lines
+    return Work(lambda: extract(text, lines), 1)
+
+
+def url_key(stack: ExitStack) -> Work:
+    """One URL parsed, canonicalised and hashed outside the page pass."""
+    from nephila.native import parse_url
+
+    urls = [f"http://h{n}.bench.test:8088/p/{n}.html?b=2&a={n}&utm_source=x" for n in range(1000)]
+
+    def call() -> None:
+        for url in urls:
+            _ = parse_url(url).fingerprint
+
+    return Work(call, len(urls))
+
+
+def seen_hit(stack: ExitStack) -> Work:
+    """The links of a page asked in a set of 200,000 that has them all; per link."""
+    from nephila.scheduler.seen import new_seen
+
+    seen, known = new_seen(), fingerprints(200_000)
+    seen.add(known)
+    page = known[: 16 * LINKS]
+    return Work(lambda: seen.missing(page), LINKS)
+
+
+def seen_insert(stack: ExitStack) -> Work:
+    """The links of new pages asked and added; per link."""
+    from nephila.scheduler.seen import new_seen
+
+    pages = [fingerprints(LINKS, seed) for seed in range(200)]
+
+    def call() -> None:
+        seen = new_seen()
+        for page in pages:
+            seen.missing(page)
+            seen.add(page)
+
+    return Work(call, LINKS * len(pages))
+
+
+def queue(stack: ExitStack) -> Work:
+    """A URL packed, pushed, popped and unpacked; per URL."""
+    from nephila.scheduler.queue import JobQueue, pack, unpack
+
+    keys = fingerprints(1000)
+    entries = [(keys[16 * n : 16 * n + 16], page_url(n, 100, 8088).encode()) for n in range(1000)]
+
+    def call() -> None:
+        waiting = JobQueue()
+        for key, url in entries:
+            waiting.push(pack(key, 3, 1, 0, 0, 0, url), 3)
+        while len(waiting):
+            unpack(waiting.pop())
+
+    return Work(call, len(entries))
+
+
+def workbench(stack: ExitStack) -> Work:
+    """A host put into the heap of 1,000 and taken out; per host."""
+    from nephila.scheduler.workbench import Workbench
+
+    class Host:
+        ready_at: float | None = None
+
+    bench: Workbench[Host] = Workbench()
+    for n in range(1000):
+        bench.schedule(Host(), float(n))
+    clock = [1000.0]
+
+    def call() -> None:
+        for _ in range(1000):
+            host = bench.take(clock[0])
+            clock[0] += 1
+            if host:
+                bench.schedule(host, clock[0])
+
+    return Work(call, 1000)
+
+
+def log_append(stack: ExitStack) -> Work:
+    """A commit of one page (100 new URLs) encoded and appended, without fsync; per commit."""
+    from nephila.kernel.messages.frontier import FrontierCommit, QueuedUrl
+    from nephila.scheduler.store import CommitLog
+
+    log = CommitLog(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    log.open()
+    stack.callback(log.close)
+    keys = fingerprints(LINKS)
+    host = "h1.bench.test:8088"
+    urls = [QueuedUrl("job", keys[16 * n : 16 * n + 16], page_url(n, 100, 8088), host, 3, 0, 1) for n in range(LINKS)]
+    return Work(lambda: log.append([FrontierCommit(1, 1, 1, queued=urls)]), 1)
+
+
+def sqlite_batch(stack: ExitStack) -> Work:
+    """Records to durable rows, 256 at a time, without fsync; per row of 15 KB of text."""
+    from nephila.kernel.messages.parse import Outcome, Record
+    from nephila.storage.config import StorageConfig
+    from nephila.storage.writer import Writer
+
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    writer = Writer(StorageConfig(directory=folder / "o", fsync=False))
+    writer.open()
+    stack.callback(writer.close)
+    text = Prose(1).text(400).encode()[:15_000]
+    digest = hashlib.sha256(text).digest()
+    source = random.Random(2)
+
+    def call() -> None:
+        records = [
+            Record(
+                job="job",
+                url_key=source.randbytes(16),
+                url=page_url(n, 100, 8088),
+                fetch_no=1,
+                attempt=1,
+                outcome=Outcome.STORED,
+                status=200,
+                size_bytes=80_000,
+                sha256=digest,
+                title="A title",
+                text=text,
+                fetched_at=1.7e9,
+            )
+            for n in range(256)
+        ]
+        writer.commit(records, [None] * len(records), [])
+        writer.settle()
+
+    return Work(call, 256)
+
+
+def gunzip(stack: ExitStack) -> Work:
+    """A page of 80 KB decoded from gzip; per page."""
+    from nephila.downloader.decode import codings_of, finish_all, pump_all
+
+    wire = gzip.compress(document(), 6, mtime=0)
+
+    def call() -> bytes:
+        codings = codings_of("gzip")
+        return b"".join([*pump_all(codings, wire), *finish_all(codings)])
+
+    return Work(call, 1)
+
+
+def lean_fetcher(stack: ExitStack) -> Work:
+    """A page of 80 KB fetched over a kept connection; per fetch, our server's CPU included (same process)."""
+    from nephila.downloader.config import DownloaderConfig
+    from nephila.downloader.fetcher import Answer, Order
+    from nephila.downloader.lean import LeanFetcher
+    from nephila.downloader.target import Target
+    from nephila.kernel.clock import SystemClock
+
+    from benchmarks.web.serve import Server
+
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    generate(folder, pages=20, hosts=1, port=8088, seed=1, size=80_000, links=LINKS)
+    loop = _loop(stack)
+
+    async def start() -> tuple[Server, LeanFetcher]:
+        server = await Server(Files(folder), 0, None).__aenter__()
+        return server, LeanFetcher(DownloaderConfig(allow_private=True), SystemClock())
+
+    server, fetcher = loop.run_until_complete(start())
+    stack.callback(lambda: loop.run_until_complete(server.__aexit__()))
+    stack.callback(lambda: loop.run_until_complete(fetcher.close()))
+    orders = [
+        Order(Target(f"http://h0.bench.test:{server.port}/p/{n}.html"), ("127.0.0.1",), server.port) for n in range(20)
+    ]
+
+    async def fetch_all() -> None:
+        for order in orders:
+            done: asyncio.Future[Answer] = loop.create_future()
+            fetcher.fetch(order, done.set_result)
+            answer = await done
+            if answer.status != 200:
+                raise RuntimeError(f"{answer.status} {answer.reason} {answer.detail}")
+
+    return Work(lambda: loop.run_until_complete(fetch_all()), len(orders))
+
+
+def _loop(stack: ExitStack) -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    loop = uvloop.new_event_loop()
+    stack.callback(loop.close)
+    return loop
+
+
+STAGES: dict[str, Setup] = {
+    "page pass, 80 KB, 100 links": page_pass,
+    "page pass by the twin": page_pass_twin,
+    "encoding sniffed": sniff,
+    "main text": main_text,
+    "url key": url_key,
+    "seen: hit, per link": seen_hit,
+    "seen: insert, per link": seen_insert,
+    "queue: push and pop, per URL": queue,
+    "workbench: take and put, per host": workbench,
+    "log append, commit of 100 URLs": log_append,
+    "sqlite batch, per row": sqlite_batch,
+    "gunzip, per page": gunzip,
+    "lean fetcher, per page": lean_fetcher,
+}
