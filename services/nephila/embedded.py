@@ -1,20 +1,17 @@
 """Every service on one loop over the in-process bus: what `nephila crawl` runs.
 
-`run()` owns the life of one crawl in one directory: lock, recovery, start, end, drain. It decides when a crawl is over;
-everything else is decided in the rooms.
+`Crawl` owns the life of one crawl: start, seeds, end, drain. It decides when a crawl is over; everything else is
+decided in the rooms. The caller holds the directory's lock.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nephila import downloader, parser, scheduler, storage  # noqa: F401 - rooms, built below
-from nephila.directory import Directory
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
@@ -72,6 +69,10 @@ class Result:
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
+    anchors: list[str] = field(default_factory=list)
+    """Hosts, domains or directories the scope is anchored at."""
+    seed_anchors: set[str] = field(default_factory=set)
+    """Of those, the ones of the seeds themselves; the others are where seeds redirected to."""
     elapsed_s: float = 0.0
 
 
@@ -82,10 +83,11 @@ class Crawl:
         self.plan = plan
         self.clock = clock or SystemClock()
         self.bus = LocalBus(self.clock)
-        self.scheduler: Scheduler = build_scheduler(plan.scheduler, self.bus, self.clock)
-        self.downloader = build_downloader(plan.downloader, self.bus, self.clock)
-        self.parser = build_parser(plan.parser, self.bus, self.clock)
+        # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(plan.storage, self.bus, self.clock)
+        self.parser = build_parser(plan.parser, self.bus, self.clock)
+        self.downloader = build_downloader(plan.downloader, self.bus, self.clock)
+        self.scheduler: Scheduler = build_scheduler(plan.scheduler, self.bus, self.clock)
         self.result = Result()
         self._seeding = True
         self._over = asyncio.Event()
@@ -109,6 +111,10 @@ class Crawl:
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds
         result.left = self.scheduler.queued + self.scheduler.frontier.outstanding
+        job = self.scheduler.frontier.jobs.get(self.plan.job.uid)
+        if job is not None:
+            result.anchors = sorted(job.scope.anchors)
+            result.seed_anchors = job.seed_anchors
         return result
 
     def stop(self, reason: str, error: BaseException | None = None) -> None:
@@ -198,16 +204,6 @@ class Crawl:
         await asyncio.sleep(0)
 
 
-async def run(plan: Plan, watch: Callable[[Crawl], None] | None = None) -> Result:
-    """Run one crawl in its directory, which is locked meanwhile. `watch` sees the crawl before it starts."""
-    raise_open_files()
-    with Directory(plan.directory).locked():
-        crawl = Crawl(plan)
-        if watch is not None:
-            watch(crawl)
-        return await crawl.run()
-
-
 def raise_open_files() -> None:
     """Lift the soft limit of open files to the hard one: a hundred connections and their files need it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
@@ -217,6 +213,3 @@ def raise_open_files() -> None:
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
 
-
-__all__ = ["Crawl", "Plan", "Result", "run"]
-_ = os

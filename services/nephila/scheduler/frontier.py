@@ -113,6 +113,7 @@ class Frontier:
         excluded = job.scope.excluded(url)
         if excluded:
             return f"excluded by {excluded!r}"
+        job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
         self.anchor(job, host_key, path_query)
         if url_key in job.seen:
             return ""

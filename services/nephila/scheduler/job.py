@@ -25,6 +25,8 @@ class Job:
         self.rejected: set[bytes] = set()
         self.parked: list[Host] = []
         """Hosts set aside because the job could not take more; the frontier wakes them."""
+        self.seed_anchors: set[str] = set()
+        """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
         self.queued = 0
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""

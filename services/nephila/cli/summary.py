@@ -1,0 +1,146 @@
+"""The end of a crawl in words and numbers: per outcome, per host, where the result lies, what to do next."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from nephila import native
+from nephila.cli.safe import safe
+
+if TYPE_CHECKING:
+    from nephila.directory import Directory, Run
+    from nephila.embedded import Result
+
+HOSTS = 10
+"""Hosts shown; all of them are in the database."""
+ENDS = {
+    "done": "Done",
+    "max_pages": "Done: --max-pages reached",
+    "max_time": "Stopped: --max-time is over",
+    "waiting": "Done: all that is left waits longer than --max-wait",
+    "interrupted": "Interrupted",
+    "failed": "Failed",
+}
+
+
+def show(directory: Directory, run: Run, result: Result, *, as_json: bool, quiet: bool) -> None:
+    """Print the summary: for people on a terminal or a log, or one JSON object with --json."""
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(facts(directory, run, result)).decode() + "\n")
+        return
+    if quiet:
+        return
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    _outcomes(console, run, result)
+    _hosts(console, directory)
+    for line in remarks(run, result):
+        console.print(line)
+    where = directory.path / "nephila.db"
+    console.print(f"\nResult: {where} (table pages), counts in {directory.run_file}")
+    for line in next_commands(directory, run, result):
+        console.print(f"  {line}")
+
+
+def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
+    """The summary as one JSON object."""
+    return {
+        "directory": str(directory.path),
+        "database": str(directory.path / "nephila.db"),
+        "state": run.state,
+        "reason": run.reason,
+        "rows": run.rows,
+        "outcomes": run.outcomes,
+        "reasons": run.reasons,
+        "left": run.left,
+        "requests": result.requests,
+        "resumed_urls": result.resumed_urls,
+        "refetches_at_most": result.resumed_leased,
+        "window": run.window,
+        "errors": result.errors,
+        "refused_seeds": result.refused_seeds[:100],
+        "seed_hosts": result.anchors,
+        "elapsed_s": round(result.elapsed_s, 3),
+        "native": native.IMPLEMENTATION,
+        "error": run.error,
+    }
+
+
+def _outcomes(console: Console, run: Run, result: Result) -> None:
+    rate = run.outcomes.get("stored", 0) / result.elapsed_s if result.elapsed_s > 0 and run.runs == 1 else 0
+    pace = f" ({rate:.1f} pages/s)" if rate else ""
+    console.print(f"{ENDS.get(run.reason, run.reason)} after {result.elapsed_s:.1f} s{pace}")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right")
+    table.add_column()
+    for name, count in sorted(run.reasons.items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(f"{count:,}", safe(name, 60))
+    if run.left:
+        table.add_row(f"{run.left:,}", "left in the queue")
+    console.print(table)
+
+
+def _hosts(console: Console, directory: Directory) -> None:
+    from nephila.storage import reader
+
+    hosts = reader.summary(directory.path, hosts=HOSTS + 1).hosts
+    if len(hosts) < 2:
+        return
+    table = Table(box=None, pad_edge=False, title_justify="left")
+    table.add_column("host")
+    table.add_column("stored", justify="right")
+    table.add_column("other", justify="right")
+    for host in hosts[:HOSTS]:
+        stored = host.outcomes.get("stored", 0)
+        table.add_row(safe(host.host, 60), f"{stored:,}", f"{sum(host.outcomes.values()) - stored:,}")
+    if len(hosts) > HOSTS:
+        table.add_row("…", "", "")
+    console.print(table)
+
+
+def remarks(run: Run, result: Result) -> list[str]:
+    """What a user has to know to understand the numbers."""
+    lines = []
+    stored = run.outcomes.get("stored", 0)
+    denied = run.reasons.get("denied(robots)", 0)
+    if denied and not stored:
+        lines.append("Nothing was fetched because robots.txt forbids it (or could not be read); see --ignore-robots.")
+    if run.reasons.get("denied(address)"):
+        lines.append("Private or otherwise non-public addresses were refused; --allow-private opens them.")
+    if not stored and not denied and run.rows:
+        lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
+    moved = [place for place in result.anchors if place not in result.seed_anchors]
+    if moved:
+        lines.append(f"Seeds redirected, so these count as seed hosts too: {safe(', '.join(moved[:5]), 200)}")
+    for place, reason in result.refused_seeds[:5]:
+        lines.append(f"Seed left out: {safe(place, 100)}: {safe(reason, 150)}")
+    if len(result.refused_seeds) > 5:
+        lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
+    for host, wait_s, queued in result.waiting_hosts[:5]:
+        lines.append(f"{safe(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
+    if result.resumed_urls:
+        lines.append(
+            f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
+        )
+    if native.IMPLEMENTATION == "python":
+        lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
+    return lines
+
+
+def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
+    """Commands that make sense now."""
+    path = shlex.quote(str(directory.path))
+    lines = []
+    if run.state == "stopped" or run.left:
+        lines.append(f"nephila crawl --resume --out {path}")
+    if run.outcomes.get("stored"):
+        lines.append(f"nephila export {path} --format csv -o pages.csv")
+        lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
+    if run.seeds:
+        lines.append(f"nephila explain {shlex.quote(safe(run.seeds[0], 500))} --out {path}")
+    return lines

@@ -1,0 +1,60 @@
+"""The manual clock moves only when told; both scales move together."""
+
+from __future__ import annotations
+
+import pytest
+
+from nephila.kernel.clock import ManualClock, SystemClock
+
+
+def test_calls_are_made_in_order_and_at_their_instants():
+    """Calls due earlier are made earlier, and see their own time."""
+    clock = ManualClock(monotonic=0.0)
+    seen: list[tuple[str, float]] = []
+    clock.call_at(2.0, lambda: seen.append(("b", clock.monotonic())))
+    clock.call_at(1.0, lambda: seen.append(("a", clock.monotonic())))
+    clock.call_at(9.0, lambda: seen.append(("never", clock.monotonic())))
+    clock.advance(5.0)
+    assert seen == [("a", 1.0), ("b", 2.0)]
+    assert clock.next_due == 9.0
+
+
+def test_a_cancelled_call_is_not_made():
+    """Cancelling twice is harmless."""
+    clock = ManualClock()
+    timer = clock.call_at(clock.monotonic() + 1, lambda: pytest.fail("was made"))
+    timer.cancel()
+    timer.cancel()
+    clock.advance(2)
+    assert clock.next_due is None
+
+
+def test_a_timer_that_spins_is_found():
+    """A call that re-arms itself for now would hang a program; here it is an error."""
+    clock = ManualClock()
+
+    def again() -> None:
+        clock.call_soon(again)
+
+    again()
+    with pytest.raises(RuntimeError, match="re-arms itself"):
+        clock.run_due()
+
+
+def test_jump_moves_utc_only():
+    """NTP moves the wall clock, not waits."""
+    clock = ManualClock()
+    before = clock.monotonic()
+    utc = clock.now()
+    clock.jump(-3600)
+    assert clock.monotonic() == before
+    assert clock.now() == utc - 3600
+
+
+async def test_the_system_clock_calls_back():
+    """A call that is already due is made in the next turn of the loop."""
+    import asyncio
+
+    clock, done = SystemClock(), asyncio.Event()
+    clock.call_at(clock.monotonic() - 1, done.set)
+    await asyncio.wait_for(done.wait(), 5)

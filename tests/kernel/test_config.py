@@ -1,0 +1,42 @@
+"""Configuration: unknown keys and wrong types are one clear line; the environment overrides."""
+
+from __future__ import annotations
+
+import pytest
+
+from nephila.kernel.config import load
+from nephila.kernel.errors import UsageError
+from nephila.scheduler.config import SchedulerConfig
+
+
+def test_values_and_defaults():
+    """What is given is taken, the rest has its default."""
+    config = load(SchedulerConfig, {"tries": 5}, "test")
+    assert (config.tries, config.partitions) == (5, 64)
+
+
+def test_an_unknown_key_is_refused_with_a_suggestion():
+    """The line names place, key and the likely one."""
+    with pytest.raises(UsageError, match=r"job.yaml: unknown setting 'trys'; did you mean 'tries'\?"):
+        load(SchedulerConfig, {"trys": 5}, "job.yaml")
+
+
+def test_a_wrong_type_is_refused():
+    """The line names the field."""
+    with pytest.raises(UsageError, match=r"here: .*tries"):
+        load(SchedulerConfig, {"tries": "many"}, "here")
+
+
+def test_the_environment_overrides(monkeypatch):
+    """NEPHILA_<SERVICE>__<FIELD> is read as the field's type."""
+    monkeypatch.setenv("NEPHILA_SCHEDULER__WINDOW", "7")
+    monkeypatch.setenv("NEPHILA_SCHEDULER__RETRY_DELAY_S", "0.5")
+    config = load(SchedulerConfig, {"window": 9}, "here", "scheduler")
+    assert (config.window, config.retry_delay_s) == (7, 0.5)
+
+
+def test_a_misspelt_environment_variable_is_refused(monkeypatch):
+    """A setting that would silently do nothing is an error."""
+    monkeypatch.setenv("NEPHILA_SCHEDULER__WINDWO", "7")
+    with pytest.raises(UsageError, match=r"NEPHILA_SCHEDULER__WINDWO .* did you mean 'window'\?"):
+        load(SchedulerConfig, {}, "here", "scheduler")
