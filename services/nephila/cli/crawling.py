@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nephila import __version__
-from nephila.cli.crawl import read_seeds, seed_url
+from nephila.cli.crawl import read_seeds
 from nephila.directory import Directory, Run
 from nephila.kernel.config import load
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import CrawlJob, Politeness, Scope
 
+if TYPE_CHECKING:
+    from nephila.embedded import Plan, Result
+    from nephila.storage.reader import Summary
+
+T = TypeVar("T")
 JOB = "crawl"
 """Uid of the one job of `nephila crawl`; part of the key of every row."""
 KEPT_SEEDS = 1000
@@ -44,11 +48,17 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     directory = Directory(request.out)
     run = settle(request, directory)
     plan = make_plan(request, run)
-    code, result = _run(plan, directory, run, quiet=quiet or as_json)
+    result, counts = _run(plan, directory, run, quiet=quiet or as_json)
     from nephila.cli import summary
 
-    summary.show(directory, run, result, as_json=as_json, quiet=quiet)
-    return code
+    if isinstance(result.error, UsageError):
+        raise result.error
+    if result.error is not None and not isinstance(result.error, UserError):
+        raise result.error
+    if result.error is not None:
+        print(f"nephila: {result.error}", file=sys.stderr)
+    summary.show(directory, run, result, counts, as_json=as_json, quiet=quiet)
+    return {"failed": 1, "interrupted": 130}.get(result.reason, 0)
 
 
 def settle(request: Request, directory: Directory) -> Run:
@@ -82,7 +92,7 @@ def settle(request: Request, directory: Directory) -> Run:
     return run
 
 
-def make_plan(request: Request, run: Run) -> Any:
+def make_plan(request: Request, run: Run) -> Plan:
     """The configuration of every service. Raises `UsageError` for values that make no sense."""
     from nephila.downloader.config import DownloaderConfig
     from nephila.embedded import Plan
@@ -141,7 +151,7 @@ def make_plan(request: Request, run: Run) -> Any:
         scheduler=scheduler,
         downloader=load(DownloaderConfig, downloader, here, "downloader"),
         parser=load(ParserConfig, {"partitions": scheduler.partitions}, here, "parser"),
-        storage=load(StorageConfig, {**storage, "resumed": request.resume}, here, "storage"),
+        storage=load(StorageConfig, storage, here, "storage"),
         resume=request.resume,
         max_time_s=o["max_time"],
         max_wait_s=o["max_wait"],
@@ -155,11 +165,12 @@ def seeds_of(run: Run, refused: list[tuple[str, str]]) -> Iterator[str]:
         yield from read_seeds(run.seed_file, lambda place, reason: refused.append((place, reason)))
 
 
-def _run(plan: Any, directory: Directory, run: Run, *, quiet: bool) -> tuple[int, Any]:
+def _run(plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
     from rich.console import Console
 
     from nephila.cli.progress import Progress
-    from nephila.embedded import Crawl
+    from nephila.embedded import Crawl, raise_open_files
+    from nephila.storage import reader
 
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, refused)
@@ -169,7 +180,7 @@ def _run(plan: Any, directory: Directory, run: Run, *, quiet: bool) -> tuple[int
     plan.seeds = seeds
     progress = Progress(Console(stderr=True, quiet=quiet))
 
-    async def main() -> Any:
+    async def main() -> Result:
         crawl = Crawl(plan)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -182,8 +193,6 @@ def _run(plan: Any, directory: Directory, run: Run, *, quiet: bool) -> tuple[int
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    from nephila.embedded import raise_open_files
-
     raise_open_files()
     with directory.locked():
         run.runs += 1
@@ -191,18 +200,12 @@ def _run(plan: Any, directory: Directory, run: Run, *, quiet: bool) -> tuple[int
         directory.write(run)
         result = run_loop(main())
         result.refused_seeds[:0] = refused
-        _close_books(directory, run, plan, result)
-    if isinstance(result.error, UsageError):
-        raise result.error
-    if result.error is not None:
-        if isinstance(result.error, UserError):
-            print(f"nephila: {result.error}", file=sys.stderr)
-            return 1, result
-        raise result.error
-    return (130 if result.reason == "interrupted" else 0), result
+        counts = reader.summary(directory.path)
+        _close_books(directory, run, result, counts)
+    return result, counts
 
 
-def run_loop(main: Any) -> Any:
+def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop where it is installed."""
     try:
         import uvloop
@@ -211,21 +214,21 @@ def run_loop(main: Any) -> Any:
     return uvloop.run(main)
 
 
-def _close_books(directory: Directory, run: Run, plan: Any, result: Any) -> None:
+def _close_books(directory: Directory, run: Run, result: Result, counts: Summary) -> None:
     """Write the counts of the table into run.json."""
-    from nephila.storage import reader
-
-    counts = reader.summary(directory.path)
     run.outcomes = counts.outcomes
-    run.reasons = counts.reasons
+    run.reasons = {
+        f"{outcome}({reason})" if reason else outcome: rows
+        for outcome, reasons in counts.reasons.items()
+        for reason, rows in reasons.items()
+    }
     run.rows = sum(counts.outcomes.values())
     run.left = result.left
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"
     run.ended_at = time.time()
     run.error = str(result.error) if result.error else ""
-    with contextlib.suppress(UserError):
+    try:
         directory.write(run)
-
-
-__all__ = ["JOB", "Request", "crawl", "seed_url"]
+    except UserError as error:
+        print(f"nephila: {error}", file=sys.stderr)

@@ -17,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
 from nephila.cli.output import note
+from nephila.cli.safe import plain
 from nephila.kernel.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _failed(error: Exception) -> int:
         if extra is not None:
             note(f"this needs {error.name}; install it with: pip install 'nephila[{extra}]'")
             return 1
-    note(f"{type(error).__name__}: {error}; run with NEPHILA_DEBUG=1 for the traceback")
+    note(f"{type(error).__name__}: {plain(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
     return 1
 
 

@@ -16,6 +16,7 @@ from nephila.cli.safe import safe
 if TYPE_CHECKING:
     from nephila.directory import Directory, Run
     from nephila.embedded import Result
+    from nephila.storage.reader import Summary
 
 HOSTS = 10
 """Hosts shown; all of them are in the database."""
@@ -29,7 +30,7 @@ ENDS = {
 }
 
 
-def show(directory: Directory, run: Run, result: Result, *, as_json: bool, quiet: bool) -> None:
+def show(directory: Directory, run: Run, result: Result, counts: Summary, *, as_json: bool, quiet: bool) -> None:
     """Print the summary: for people on a terminal or a log, or one JSON object with --json."""
     if as_json:
         sys.stdout.write(msgspec.json.encode(facts(directory, run, result)).decode() + "\n")
@@ -38,7 +39,7 @@ def show(directory: Directory, run: Run, result: Result, *, as_json: bool, quiet
         return
     console = Console(highlight=False, markup=False, soft_wrap=True)
     _outcomes(console, run, result)
-    _hosts(console, directory)
+    _hosts(console, counts)
     for line in remarks(run, result):
         console.print(line)
     where = directory.path / "nephila.db"
@@ -85,22 +86,19 @@ def _outcomes(console: Console, run: Run, result: Result) -> None:
     console.print(table)
 
 
-def _hosts(console: Console, directory: Directory) -> None:
-    from nephila.storage import reader
-
-    hosts = reader.summary(directory.path, hosts=HOSTS + 1).hosts
-    if len(hosts) < 2:
+def _hosts(console: Console, counts: Summary) -> None:
+    if counts.hosts_total < 2:
         return
-    table = Table(box=None, pad_edge=False, title_justify="left")
+    table = Table(box=None, pad_edge=False)
     table.add_column("host")
     table.add_column("stored", justify="right")
     table.add_column("other", justify="right")
-    for host in hosts[:HOSTS]:
+    for host in counts.hosts[:HOSTS]:
         stored = host.outcomes.get("stored", 0)
-        table.add_row(safe(host.host, 60), f"{stored:,}", f"{sum(host.outcomes.values()) - stored:,}")
-    if len(hosts) > HOSTS:
-        table.add_row("…", "", "")
+        table.add_row(safe(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
     console.print(table)
+    if counts.hosts_total > HOSTS:
+        console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")
 
 
 def remarks(run: Run, result: Result) -> list[str]:

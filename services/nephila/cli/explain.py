@@ -1,0 +1,149 @@
+"""`nephila explain URL`: what became of a URL in a crawl, and why; reads DIR, changes nothing, also while it runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nephila.cli.output import print_json, print_pairs
+from nephila.cli.safe import plain
+from nephila.directory import Directory, Run
+from nephila.kernel.errors import UserError
+
+if TYPE_CHECKING:
+    from nephila.scheduler.dispatch import Dispatcher
+    from nephila.scheduler.explain import Explanation
+    from nephila.scheduler.restore import Restored
+
+RECOVERIES = 5
+"""Readings of the log before giving up: a running crawl may replace its files by a snapshot meanwhile."""
+
+
+def explain(
+    url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
+    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+) -> None:
+    """Say what became of a URL in the crawl in DIR, and why: seen, scope, robots.txt, queue, pace, row."""
+    from nephila.cli.crawl import seed_url
+    from nephila.scheduler.explain import explain as explain_url
+
+    href = seed_url(url)
+    directory = Directory(out)
+    run = directory.read()
+    now, utc_now = time.monotonic(), time.time()
+    dispatcher, found = _recover(directory, now, utc_now)
+    if not dispatcher.frontier.jobs:
+        raise UserError(f"the crawl in {out} has no job yet; ask again once it has started")
+    rows = {uid: _row(out, uid, href) for uid in dispatcher.frontier.jobs}
+    told = [
+        explain_url(
+            dispatcher, job, href, now, attempts=found.attempts, row=rows[uid], running=_is_running(directory, run)
+        )
+        for uid, job in dispatcher.frontier.jobs.items()
+    ]
+    # Of several jobs the one that knows the URL best has the word.
+    answer = min(told, key=lambda one: (one.row is None, one.queued is None, not one.seen))
+    if json:
+        print_json(answer)
+    else:
+        _show(answer)
+
+
+def _recover(directory: Directory, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
+    """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
+    from nephila.kernel.config import load
+    from nephila.scheduler.config import SchedulerConfig
+    from nephila.scheduler.dispatch import Dispatcher
+    from nephila.scheduler.frontier import Frontier
+    from nephila.scheduler.restore import restore
+    from nephila.scheduler.store import CommitLog
+
+    log = CommitLog(directory.frontier, read_only=True)
+    if not log.exists:
+        raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
+    config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
+    for _ in range(RECOVERIES):
+        files = (log.segments()[:1], log.snapshots())
+        dispatcher = Dispatcher(Frontier(config, utc_now - now))
+        try:
+            found = restore(dispatcher, log.recover(), now, utc_now)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UserError(f"cannot read {error.filename or directory.frontier}: {error.strerror}") from None
+        if files == (log.segments()[:1], log.snapshots()):
+            return dispatcher, found
+    raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")
+
+
+def _row(out: Path, job: str, href: str) -> dict[str, Any] | None:
+    """The URL's row in the table `pages`, without its text; None before the database is there."""
+    from nephila.native import parse_url
+    from nephila.storage import reader
+
+    if not (out / "nephila.db").exists():
+        return None
+    return reader.row(out, job, parse_url(href).fingerprint)
+
+
+def _is_running(directory: Directory, run: Run | None) -> bool:
+    """Whether the program that holds the directory is alive; asking for its lock could get in the way of one."""
+    if run is None or run.state != "running":
+        return False
+    try:
+        os.kill(int((directory.path / ".lock").read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _show(told: Explanation) -> None:
+    from nephila.scheduler.explain import utc
+
+    robots, queued, host, row = told.robots, told.queued, told.host, told.row or {}
+    print_pairs(
+        [
+            ("url", told.url),
+            ("canonical", told.canonical if told.canonical != told.url else None),
+            ("host key", told.host_key),
+            ("url key", told.url_key),
+            ("partition", told.partition),
+            ("seen", "yes" if told.seen else "no"),
+            ("scope", ("inside: " if told.scope.admitted else "outside: ") + told.scope.rule),
+            ("robots", _robots_line(told)),
+            (
+                "robots age",
+                f"fetched {utc(robots.fetched_at)}{', expired' if robots.expired else ''}" if robots else None,
+            ),
+            (
+                "queued",
+                queued and f"{queued.position:,} of {queued.of:,} of its host{', at the head' if queued.head else ''}",
+            ),
+            ("depth", queued.depth if queued else row.get("depth")),
+            ("tries", queued.attempts if queued else None),
+            ("host", host and f"delay {host.delay_s:g} s, back-off {host.backoff_s:g} s, {host.queued:,} queued"),
+            ("host pause", f"until {utc(host.not_before)} ({host.wait_s:.1f} s)" if host and host.wait_s else None),
+            ("row", f"{row['outcome']}{'(' + row['reason'] + ')' if row['reason'] else ''}" if row else None),
+            ("title", row.get("title") or None),
+        ]
+    )
+    typer.echo(plain(told.sentence, 2000))
+
+
+def _robots_line(told: Explanation) -> str:
+    robots = told.robots
+    if told.robots_ignored:
+        return "ignored by this crawl"
+    if robots is None:
+        return "not fetched"
+    verdict = "allowed" if robots.allowed else "denied"
+    if robots.line:
+        return f"{verdict} by line {robots.line}: {robots.rule}"
+    return f"{verdict} ({'no rule matches' if robots.policy == 'rules' else f'status {robots.status} {robots.reason}'})"
