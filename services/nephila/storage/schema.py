@@ -14,13 +14,14 @@ DATABASE = "nephila.db"
 SCHEMA_VERSION = 1
 
 
-_INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
+INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
+"""Columns of `pages` that hold numbers; all others are text."""
 
 # A rowid table: rows of 10 KB are appended one after the other, and only the small key index is written at random
 # (docs/adr/0006). `fetches` has no index at all: what is written is new by construction.
 TABLES = (
     "CREATE TABLE pages ("
-    + ", ".join(f"{name} {'INTEGER' if name in _INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
+    + ", ".join(f"{name} {'INTEGER' if name in INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
     + ", PRIMARY KEY (job, url_key))",
     "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"

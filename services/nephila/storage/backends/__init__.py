@@ -7,7 +7,9 @@ from collections.abc import Callable
 from nephila.kernel.errors import UsageError
 from nephila.storage.backends.base import Backend
 from nephila.storage.backends.jsonl import Jsonl
+from nephila.storage.backends.parquet import Parquet
 from nephila.storage.backends.sqlite import Sqlite
+from nephila.storage.backends.warc import Warc
 from nephila.storage.config import StorageConfig
 
 LEDGER = "sqlite"
@@ -16,6 +18,8 @@ LEDGER = "sqlite"
 BACKENDS: dict[str, Callable[[StorageConfig, Sqlite], Backend]] = {
     LEDGER: lambda config, ledger: ledger,
     "jsonl": Jsonl,
+    "parquet": Parquet,
+    "warc": Warc,
 }
 
 

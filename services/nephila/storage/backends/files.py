@@ -24,7 +24,7 @@ class AppendFile:
         check_length(path, size, committed)
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
         if size < 0 and fsync:
-            _sync_directory(path.parent)
+            sync_directory(path.parent)
         elif size > committed:
             os.ftruncate(self._fd, committed)
 
@@ -71,8 +71,8 @@ def refuse_foreign(path: Path) -> None:
         raise UserError(f"{path} is there, but not of this crawl; move it away or choose another directory with --out")
 
 
-def _sync_directory(directory: Path) -> None:
-    # A new name is durable only once its directory is.
+def sync_directory(directory: Path) -> None:
+    """Make new names in it durable, which the sync of a file does not."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

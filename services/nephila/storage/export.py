@@ -1,0 +1,177 @@
+"""The rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, with bounded memory.
+
+Rows are read in the order they were first stored, a few at a time and each time in a transaction of its own, so that a
+running crawl is not kept from tidying its write-ahead log. A file is written under a temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from nephila.kernel.errors import UsageError, UserError
+from nephila.storage import markdown
+from nephila.storage.backends.jsonl import append_line
+from nephila.storage.faults import sqlite_fault, write_fault
+from nephila.storage.parquet_file import ParquetFile
+from nephila.storage.rows import COLUMNS, Row
+from nephila.storage.schema import DATABASE, connect_readonly
+
+FORMATS = ("jsonl", "csv", "parquet", "markdown")
+STDOUT = "-"
+_PAGE_ROWS = 200
+"""Rows read at a time."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export(
+    directory: Path,
+    format: str,
+    out: Path | Literal["-"] | None = None,
+    *,
+    all_outcomes: bool = False,
+    job: str | None = None,
+    raw_csv: bool = False,
+) -> int:
+    """Write the rows and return how many: the stored ones, or with `all_outcomes` every terminal row.
+
+    `out` None or "-" is standard output, for Parquet DIR/export.parquet. A Markdown export to a path is a directory
+    with a file per page. CSV cells that a spreadsheet would take for a formula get a leading apostrophe, because their
+    text was written by strangers; `raw_csv` leaves them alone. Raises `UserError` in one line: no database, unknown
+    format, an output that cannot be written.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
+    if format == "parquet" and out in (None, STDOUT):
+        out = directory / "export.parquet"
+    target = None if out is None or out == STDOUT else Path(out)
+    connection = connect_readonly(directory)
+    try:
+        rows = _rows(connection, all_outcomes, job)
+        if format == "parquet":
+            assert target is not None
+            return _whole(target, lambda part: _parquet(part, rows))
+        if format == "markdown" and target is not None:
+            return markdown.write_directory(target, rows)
+        write = {"jsonl": _jsonl, "csv": _csv_raw if raw_csv else _csv, "markdown": markdown.write_stream}[format]
+        if target is None:
+            return _to_stdout(write, rows)
+        return _whole(target, lambda part: _to_file(part, write, rows))
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, directory / DATABASE) from error
+    except OSError as error:
+        raise _plain(error, target) from error
+    finally:
+        connection.close()
+
+
+def _rows(connection: sqlite3.Connection, all_outcomes: bool, job: str | None) -> Iterator[Row]:
+    terms = ["rowid > ?"] + ([] if all_outcomes else ["outcome = 'stored'"]) + (["job = ?"] if job is not None else [])
+    query = (
+        f"SELECT rowid, {', '.join(COLUMNS)} FROM pages WHERE {' AND '.join(terms)} ORDER BY rowid LIMIT {_PAGE_ROWS}"
+    )
+    last = -1
+    while True:
+        found = connection.execute(query, [last, *([job] if job is not None else [])]).fetchall()
+        for row in found:
+            yield row[1:]
+        if len(found) < _PAGE_ROWS:
+            return
+        last = found[-1][0]
+
+
+def _jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
+    written = 0
+    for row in rows:
+        buffer = bytearray()
+        append_line(buffer, row)
+        stream.write(buffer)
+        written += 1
+    return written
+
+
+def _csv(stream: IO[bytes], rows: Iterator[Row]) -> int:
+    return _csv_raw(stream, (tuple(map(_harmless, row)) for row in rows))
+
+
+def _csv_raw(stream: IO[bytes], rows: Iterator[Row]) -> int:
+    # RFC 4180: CRLF, quotes doubled, a header line; UTF-8 without a mark.
+    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    written = 0
+    for row in rows:
+        writer.writerow(row)
+        written += 1
+    text.flush()
+    text.detach()
+    return written
+
+
+def _harmless(cell: Any) -> Any:
+    return "'" + cell if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def _parquet(part: Path, rows: Iterator[Row]) -> int:
+    with ParquetFile(part) as file:
+        file.extend(rows)
+        return file.written
+
+
+def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
+    with part.open("wb") as stream:
+        return write(stream, rows)
+
+
+def _to_stdout(write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
+    seen = 0
+
+    def counted() -> Iterator[Row]:
+        nonlocal seen
+        for row in rows:
+            yield row
+            seen += 1
+
+    sys.stdout.flush()
+    try:
+        written = write(sys.stdout.buffer, counted())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # `nephila export … | head` is no error; the interpreter must not try to flush the closed pipe on its way out.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return seen
+    return written
+
+
+def _whole(target: Path, write: Callable[[Path], int]) -> int:
+    """Write beside the target and rename; what is no ordinary file (a pipe, a device) is written directly."""
+    if target.is_dir():
+        raise UserError(f"{target} is a directory; name a file with -o")
+    if target.exists() and not target.is_file():
+        return write(target)
+    part = target.with_name(target.name + ".part")
+    try:
+        written = write(part)
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def _plain(error: OSError, target: Path | None) -> BaseException:
+    # A full disk here is no reason to resume the crawl.
+    fault = write_fault(error, target or Path("standard output"))
+    return UserError(str(fault).replace(" and run again with --resume", " and export again"))
+
+
+__all__ = ["FORMATS", "STDOUT", "export"]

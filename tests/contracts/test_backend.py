@@ -1,0 +1,323 @@
+"""One suite for every backend: the same records in, the same logical rows out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+from nephila.kernel import messages as m
+from nephila.kernel.errors import UserError
+from nephila.storage.backends import BACKENDS
+from nephila.storage.config import StorageConfig
+from nephila.storage.rows import COLUMNS
+from nephila.storage.writer import Writer
+from warcio.archiveiterator import ArchiveIterator
+
+Rows = dict[str, dict[str, Any]]
+"""url_key → the row that holds."""
+
+_KEPT_BY_A_304 = ("status", "fetched_at", "fetch_no", "fetch_id")
+
+
+def read_sqlite(directory: Path) -> Rows:
+    """The table."""
+    connection = sqlite3.connect(directory / "nephila.db")
+    try:
+        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM pages").fetchall()
+    finally:
+        connection.close()
+    return {row["url_key"]: row for row in (dict(zip(COLUMNS, values, strict=True)) for values in found)}
+
+
+def read_jsonl(directory: Path) -> Rows:
+    """The lines, folded as the format says; each fetch stands there once."""
+    rows: Rows = {}
+    seen = set()
+    data = (directory / "pages.jsonl").read_bytes()
+    assert not data or data.endswith(b"\n")
+    for value in map(json.loads, data.splitlines()):
+        assert tuple(value) == COLUMNS
+        assert value["fetch_id"] not in seen
+        seen.add(value["fetch_id"])
+        value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
+        old = rows.get(value["url_key"])
+        if old is not None and value["reason"] == "not_modified":
+            value = {**old, **{name: value[name] for name in _KEPT_BY_A_304}}
+        if old is None or value["fetch_no"] >= old["fetch_no"]:
+            rows[value["url_key"]] = value
+    return rows
+
+
+def read_parquet(directory: Path) -> Rows:
+    """The files in order; the highest fetch_no holds."""
+    rows: Rows = {}
+    for path in sorted(directory.glob("pages-*.parquet")):
+        for value in pyarrow.parquet.read_table(path).to_pylist():
+            time = value["fetched_at"]
+            value["fetched_at"] = time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if time else ""
+            old = rows.get(value["url_key"])
+            if old is None or value["fetch_no"] >= old["fetch_no"]:
+                rows[value["url_key"]] = value
+    return rows
+
+
+def read_warc(directory: Path) -> Rows:
+    """Responses and revisits: url, fetch and body of each URL that had a page."""
+    rows: Rows = {}
+    seen = set()
+    for path in sorted(directory.glob("*.warc.gz")):
+        with path.open("rb") as stream:
+            for found in ArchiveIterator(stream, check_digests="raise"):
+                if found.rec_type not in ("response", "revisit"):
+                    continue
+                fetch_id = found.rec_headers.get_header("Nephila-Fetch-ID")
+                assert fetch_id not in seen
+                seen.add(fetch_id)
+                key, fetch_no, _ = fetch_id.split("-")
+                body = found.content_stream().read().decode()
+                if found.rec_type == "revisit":
+                    body = rows[key]["text"] if key in rows else ""
+                url = found.rec_headers.get_header("WARC-Target-URI")
+                rows[key] = {"url_key": key, "url": url, "fetch_no": int(fetch_no), "fetch_id": fetch_id, "text": body}
+    return rows
+
+
+READERS: dict[str, Callable[[Path], Rows]] = {
+    "sqlite": read_sqlite,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "warc": read_warc,
+}
+APPEND_ONLY = ("jsonl", "warc")
+
+
+def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.Record:
+    """A stored page."""
+    values: dict[str, Any] = {
+        "job": "job",
+        "url_key": hashlib.md5(b"%d" % number).digest(),
+        "url": f"http://h{number % 3}.test/{number}",
+        "outcome": m.Outcome.STORED,
+        "status": 200,
+        "depth": 1,
+        "content_type": "text/html",
+        "size_bytes": number,
+        "sha256": hashlib.sha256(b"%d" % number).digest(),
+        "title": f"Page {number}",
+        "text": f"text {number} of fetch {fetch_no}, żółć".encode(),
+        "lang": "en",
+        "fetched_at": 1_800_000_000.25 + fetch_no,
+        "meta": '{"description": "d"}',
+    }
+    return m.Record(fetch_no=fetch_no, attempt=attempt, **{**values, **fields})
+
+
+def not_modified(number: int, fetch_no: int) -> m.Record:
+    """A 304."""
+    return record(number, fetch_no, status=304, text=b"", title="", not_modified=True, sha256=b"", meta="")
+
+
+def page_of(item: m.Record) -> m.Page | None:
+    """The raw page of a record that had one."""
+    if item.outcome != m.Outcome.STORED:
+        return None
+    return m.Page(
+        job=item.job,
+        url_key=item.url_key,
+        url=item.url,
+        fetch_no=item.fetch_no,
+        attempt=item.attempt,
+        status=item.status,
+        body=item.text,
+        fetched_at=item.fetched_at,
+        request_head=b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        response_head=b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n" % (item.status, len(item.text)),
+        not_modified=item.not_modified,
+    )
+
+
+def opened(directory: Path, name: str) -> Writer:
+    """A writer with one backend besides the ledger."""
+    writer = Writer(StorageConfig(directory=directory, formats=(name,), fsync=False))
+    writer.open()
+    return writer
+
+
+def put(writer: Writer, *records: m.Record) -> list[m.Outcome]:
+    """One flush."""
+    result = writer.commit(records, [page_of(item) for item in records], [])
+    writer.settle()
+    return result.outcomes
+
+
+def written(directory: Path, name: str, *flushes: list[m.Record]) -> Rows:
+    """Flush after flush, then close and read."""
+    writer = opened(directory, name)
+    for flush in flushes:
+        put(writer, *flush)
+    writer.close()
+    return READERS[name](directory)
+
+
+def same(name: str, directory: Path) -> None:
+    """What the backend gives back equals the ledger, as far as it keeps it."""
+    mine, ledger = READERS[name](directory), read_sqlite(directory)
+    if name == "warc":
+        ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
+    assert set(mine) == set(ledger)
+    for key, row in mine.items():
+        assert row == {column: ledger[key][column] for column in row}
+
+
+@pytest.fixture(params=list(BACKENDS))
+def name(request: pytest.FixtureRequest) -> str:
+    """Every backend there is."""
+    return str(request.param)
+
+
+def test_every_backend_has_a_reader_here():
+    """A new row of BACKENDS comes with its reader in this suite."""
+    assert set(READERS) == set(BACKENDS)
+
+
+def test_rows_of_all_outcomes_come_back(tmp_path, name):
+    """Stored, denied, failed and dropped rows of several flushes."""
+    others = [
+        record(100, outcome=m.Outcome.DENIED, reason="robots", status=0, text=b"", fetched_at=0.0),
+        record(101, outcome=m.Outcome.FAILED, reason="http_404", status=404, text=b""),
+        record(102, outcome=m.Outcome.DROPPED, reason="redirect", final_url="http://x/", text=b"", status=301),
+    ]
+    rows = written(tmp_path, name, [record(n) for n in range(150, 400)], others, [record(1)])
+    same(name, tmp_path)
+    assert len(rows) == 251 + (0 if name == "warc" else 3)
+
+
+def test_a_fetch_that_is_delivered_again_is_kept_once(tmp_path, name):
+    """In the same flush, in a later one, by a later attempt, and after a restart: the first stays."""
+    writer = opened(tmp_path, name)
+    put(writer, record(1), record(1))
+    assert put(writer, record(1, attempt=2, text=b"other")) == [m.Outcome.STORED]
+    writer.close()
+    rows = written(tmp_path, name, [record(1), record(2)])
+    same(name, tmp_path)
+    assert len(rows) == 2
+    assert "fetch 1" in rows[record(1).url_key.hex()]["text"]
+
+
+def test_the_durable_outcome_is_what_a_late_failure_is_told(tmp_path, name):
+    """A stored page stays stored when the same fetch, repeated after a crash, fails."""
+    writer = opened(tmp_path, name)
+    put(writer, record(1))
+    assert put(writer, record(1, attempt=2, outcome=m.Outcome.FAILED, reason="timeout")) == [m.Outcome.STORED]
+    writer.close()
+    same(name, tmp_path)
+
+
+def test_the_highest_fetch_wins(tmp_path, name):
+    """A newer fetch replaces the row, an older one that comes late does not; in one flush and over two."""
+    rows = written(
+        tmp_path,
+        name,
+        [record(1, 1), record(1, 2), record(2, 3), record(2, 2)],
+        [record(1, 3), record(2, 1)],
+    )
+    same(name, tmp_path)
+    assert {row["fetch_no"] for row in rows.values()} == {3}
+
+
+def test_a_304_moves_the_fetch_and_keeps_the_content(tmp_path, name):
+    """In a later flush and in the same one."""
+    rows = written(tmp_path, name, [record(1), record(2), not_modified(2, 2)], [not_modified(1, 2)])
+    same(name, tmp_path)
+    assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(2, True)}
+
+
+def test_a_304_without_an_earlier_row_is_stored_as_such(tmp_path, name):
+    """The row says not_modified; a later full fetch replaces it."""
+    written(tmp_path, name, [not_modified(1, 2), not_modified(2, 2)], [record(2, 3)])
+    same(name, tmp_path)
+    assert read_sqlite(tmp_path)[record(1).url_key.hex()]["reason"] == "not_modified"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"a\0b", b"\xff\xfe broken \xc3", b"\xed\xa0\x80", "\u2028 \x1f \x7f".encode(), b"x" * 10_000_000],
+    ids=["nul", "invalid", "surrogate", "control", "huge"],
+)
+def test_hostile_text_neither_breaks_the_batch_nor_the_file(tmp_path, name, text):
+    """The neighbours are written, and what comes back is valid text."""
+    hostile = record(2, text=text, title="T\0\ud800=\n", url="http://x/\r\nWARC-Type: response", meta='{"a":')
+    if name == "warc":  # keeps bytes as they are: another test
+        hostile.text, hostile.url = b"plain", "http://x/"
+    rows = written(tmp_path, name, [record(1), hostile, record(3)])
+    assert len(rows) == 3
+    for row in rows.values():
+        assert "\0" not in json.dumps(row, ensure_ascii=False)
+        row["text"].encode()
+
+
+def test_a_failed_commit_leaves_nothing(tmp_path, name, monkeypatch):
+    """Sinks go back to the committed length at once, rows are rolled back, and the writer takes no more."""
+    writer = opened(tmp_path, name)
+    put(writer, record(1))
+    before = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")}
+
+    def full(lengths: object) -> None:
+        error = sqlite3.OperationalError("database or disk is full")
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer._ledger, "commit", full)
+        with pytest.raises(UserError, match=r"disk full writing .*nephila\.db; free space and run again with --resume"):
+            put(writer, record(2))
+    with pytest.raises(UserError, match="disk full"):
+        put(writer, record(3))
+    assert before == {path: (tmp_path / path).stat().st_size for path in before}
+    writer.close()
+    rows = written(tmp_path, name, [record(4)])
+    same(name, tmp_path)
+    assert set(rows) == {record(1).url_key.hex(), record(4).url_key.hex()}
+
+
+@pytest.mark.parametrize("append_only", APPEND_ONLY)
+def test_a_torn_tail_is_cut_on_open(tmp_path, append_only):
+    """Bytes beyond the committed length are a crash's and go."""
+    written(tmp_path, append_only, [record(1)])
+    (path,) = [path for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")]
+    with path.open("ab") as file:
+        file.write(b'{"torn": ')
+    assert len(written(tmp_path, append_only, [record(2)])) == 2
+    same(append_only, tmp_path)
+
+
+@pytest.mark.parametrize("append_only", APPEND_ONLY)
+@pytest.mark.parametrize("how", ["short", "gone"])
+def test_lost_bytes_are_refused_and_nothing_is_overwritten(tmp_path, append_only, how):
+    """A file shorter than committed is left as it is."""
+    written(tmp_path, append_only, [record(1)])
+    (path,) = [path for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")]
+    data = path.read_bytes()[:20]
+    path.write_bytes(data)
+    if how == "gone":
+        path.unlink()
+    with pytest.raises(UserError, match=f"{path.name} .* committed") as caught:
+        opened(tmp_path, append_only)
+    assert "\n" not in str(caught.value)
+    assert not path.exists() if how == "gone" else path.read_bytes() == data
+
+
+@pytest.mark.parametrize("file", ["pages.jsonl", "nephila-00000.warc.gz", "pages-00000.parquet"])
+def test_a_strangers_file_is_refused(tmp_path, file):
+    """A file that this crawl has not begun is nobody's to cut."""
+    (tmp_path / file).write_bytes(b"precious")
+    name = {"jsonl": "jsonl", "gz": "warc", "parquet": "parquet"}[file.rpartition(".")[2]]
+    with pytest.raises(UserError, match="not of this crawl"):
+        opened(tmp_path, name)
+    assert (tmp_path / file).read_bytes() == b"precious"
