@@ -1,5 +1,5 @@
 """The fetcher on aiohttp: slower, kept for what a full client does better (proxies, oddities), and as the twin that the
-lean one is held against. It dials the checked address: the URL given to aiohttp names the address, Host and SNI the host.
+lean one is held against. It dials the checked address: the URL it passes on names the address, Host and SNI the host.
 
 Heads for raw capture are put together again from what aiohttp parsed. `pool_size` does not apply.
 """

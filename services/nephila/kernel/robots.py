@@ -155,24 +155,34 @@ class Robots:
         """One walk over the lines: the agent's own groups if there is one, else those of `*`."""
         own, everyone = _Group(), _Group()
         ever_own = in_own = in_everyone = closed = False
+        # Crawl-delay, like every other record, closes no group of rules (RFC 9309 2.2.4); but it belongs to the agents
+        # named since the last record, or the delay of one would reach those named before.
+        named: list[_Group] = []
+        delay_closed = False
         for line, kind, value in _entries(self._body):
             if kind == "agent":
                 if closed:
                     in_own = in_everyone = closed = False
+                if delay_closed:
+                    named, delay_closed = [], False
                 if value[:1] == "*" and (len(value) == 1 or value[1] in _SPACE):
                     in_everyone = True
+                    named.append(everyone)
                 elif token and _token(value) == token:
                     ever_own = in_own = True
+                    named.append(own)
             elif kind in ("allow", "disallow"):
+                delay_closed = True
                 if in_own or in_everyone:
                     closed = True
                     _add(own if in_own else everyone, kind == "allow", value, line)
-            elif kind == "delay" and (in_own or in_everyone):
-                # Like every other record it closes no group: RFC 9309 2.2.4.
-                _set_delay(own if in_own else everyone, value)
-        group = own if ever_own else everyone
-        group.sort()
-        return group
+            elif kind == "delay":
+                delay_closed = True
+                for group in named:
+                    _set_delay(group, value)
+        found = own if ever_own else everyone
+        found.sort()
+        return found
 
 
 def _token(value: str) -> str:

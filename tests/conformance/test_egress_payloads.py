@@ -1,0 +1,53 @@
+"""Loopback in every spelling that attackers use: parsed as every URL is, none reaches a dial."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from nephila.downloader.target import Target
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.egress import EgressError, EgressGuard
+from nephila.kernel.resolver import Egress, ResolveError
+
+pytestmark = pytest.mark.conformance
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class HostsFile:
+    """The names a hosts file usually has, and what DNS services answer for names that spell an address."""
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """See `Resolver.resolve`."""
+        if host in ("localhost", "ip6-localhost"):
+            return ("127.0.0.1", "::1")
+        raise ResolveError("no such name")
+
+
+async def test_loopback_forms() -> None:
+    """Each payload is no URL, has no address, or is refused by the guard."""
+    base = Path(os.environ.get("NEPHILA_CONFORMANCE_DATA", ROOT.parent / "shared" / "data"))
+    path = base / "ssrf-payloads" / "loopback-forms.txt"
+    if not path.is_file():
+        pytest.skip(f"no acceptance data in {path}; set NEPHILA_CONFORMANCE_DATA")
+    payloads = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert len(payloads) > 20
+    refused = 0
+    for payload in payloads:
+        egress = Egress(EgressGuard(), HostsFile(), ManualClock())
+        try:
+            target = Target(payload)
+        except ValueError:
+            continue
+        try:
+            place = await egress.place(target.dial_host, target.port)
+        except EgressError:
+            refused += 1
+        except ResolveError:
+            continue
+        else:
+            pytest.fail(f"{payload} would dial {place}")
+    assert refused > 20

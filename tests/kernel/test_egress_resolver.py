@@ -1,0 +1,154 @@
+"""Names into checked addresses: asked once, remembered for a while, checked before anybody sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.egress import EgressError, EgressGuard, HostMap
+from nephila.kernel.resolver import Egress, ResolveError, SystemResolver, interleave
+
+
+class Names:
+    """A resolver from a table; counts questions."""
+
+    def __init__(self, **table: Sequence[str] | Exception) -> None:
+        self.table = {name.replace("_", "."): found for name, found in table.items()}
+        self.asked: list[str] = []
+        self.gate: asyncio.Event | None = None
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """See `Resolver.resolve`."""
+        self.asked.append(host)
+        if self.gate is not None:
+            await self.gate.wait()
+        found = self.table.get(host, ResolveError("no such name"))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def egress(names: Names, clock: ManualClock, *entries: str, private: bool = False, size: int = 100) -> Egress:
+    """An egress with short memories."""
+    return Egress(EgressGuard(private), names, clock, HostMap(entries), ttl_s=60, negative_ttl_s=10, cache_size=size)
+
+
+async def test_asked_once() -> None:
+    """An answer is used until its time is over."""
+    names, clock = Names(a_test=["8.8.8.8", "10.0.0.1"]), ManualClock()
+    found = egress(names, clock)
+    assert found.known("a.test", 80) is None
+    assert await found.place("a.test", 80) == (("8.8.8.8",), 80)
+    assert found.known("a.test", 443) == (("8.8.8.8",), 443)
+    clock.advance(61)
+    assert found.known("a.test", 80) is None
+    await found.place("a.test", 80)
+    assert names.asked == ["a.test", "a.test"]
+
+
+async def test_one_question_at_a_time() -> None:
+    """Many who ask for one name share one question."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    names.gate = asyncio.Event()
+    found = egress(names, clock)
+    waiting = [asyncio.ensure_future(found.place("a.test", 80)) for _ in range(20)]
+    await asyncio.sleep(0)
+    names.gate.set()
+    assert set(await asyncio.gather(*waiting)) == {(("8.8.8.8",), 80)}
+    assert names.asked == ["a.test"]
+
+
+async def test_a_cancelled_question() -> None:
+    """When the one who asks is cancelled, another asks."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    names.gate = asyncio.Event()
+    found = egress(names, clock)
+    first = asyncio.ensure_future(found.place("a.test", 80))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(found.place("a.test", 80))
+    await asyncio.sleep(0)
+    first.cancel()
+    names.gate.set()
+    assert await second == (("8.8.8.8",), 80)
+
+
+async def test_failures_are_remembered() -> None:
+    """A name that fails is not asked for again at once."""
+    names, clock = Names(), ManualClock()
+    found = egress(names, clock)
+    for _ in range(3):
+        with pytest.raises(ResolveError, match="no such name"):
+            await found.place("gone.test", 80)
+    assert names.asked == ["gone.test"]
+    clock.advance(11)
+    with pytest.raises(ResolveError):
+        await found.place("gone.test", 80)
+    assert names.asked == ["gone.test"] * 2
+
+
+async def test_rebinding() -> None:
+    """A name that changes its mind is checked anew each time it is asked for."""
+    names, clock = Names(a_test=["8.8.8.8"]), ManualClock()
+    found = egress(names, clock)
+    await found.place("a.test", 80)
+    names.table["a.test"] = ["127.0.0.1"]
+    clock.advance(61)
+    with pytest.raises(EgressError, match="loopback"):
+        await found.place("a.test", 80)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:7f00:1", "169.254.169.254"])
+async def test_literals_are_not_asked_for(host: str) -> None:
+    """A literal is judged as it stands."""
+    names = Names()
+    with pytest.raises(EgressError):
+        await egress(names, ManualClock()).place(host, 80)
+    assert names.asked == []
+
+
+async def test_bad_port_before_any_question() -> None:
+    """A blocked port is refused before a name is looked up, and again when it comes from the cache."""
+    names = Names(a_test=["8.8.8.8"])
+    found = egress(names, ManualClock())
+    with pytest.raises(EgressError, match="port 25"):
+        await found.place("a.test", 25)
+    assert names.asked == []
+    await found.place("a.test", 80)
+    with pytest.raises(EgressError, match="port 25"):
+        found.known("a.test", 25)
+
+
+async def test_mapped_hosts_are_guarded() -> None:
+    """A host map answers instead of DNS, and the guard still stands."""
+    names = Names()
+    with pytest.raises(EgressError, match="loopback"):
+        await egress(names, ManualClock(), "*.x.test=127.0.0.1").place("a.x.test", 80)
+    found = egress(names, ManualClock(), "*.x.test=127.0.0.1:8088", private=True)
+    assert await found.place("a.x.test", 80) == (("127.0.0.1",), 8088)
+    assert names.asked == []
+
+
+async def test_memory_is_bounded() -> None:
+    """Beyond the size of the cache, the name asked first goes."""
+    names, clock = Names(a_test=["8.8.8.8"], b_test=["8.8.4.4"], c_test=["1.1.1.1"]), ManualClock()
+    found = egress(names, clock, size=2)
+    for host in ("a.test", "b.test", "c.test"):
+        await found.place(host, 80)
+    assert found.known("a.test", 80) is None
+    assert found.known("c.test", 80) is not None
+
+
+def test_families_in_turn() -> None:
+    """The two families take turns, beginning with the one preferred."""
+    assert interleave(["::1", "::2", "1.1.1.1"]) == ["::1", "1.1.1.1", "::2"]
+    assert interleave(["1.1.1.1", "::1", "::2"]) == ["1.1.1.1", "::1", "::2"]
+    assert interleave([]) == []
+
+
+async def test_the_system_resolves() -> None:
+    """getaddrinfo knows localhost, and says in words what it does not know."""
+    assert set(await SystemResolver().resolve("localhost")) <= {"127.0.0.1", "::1"}
+    with pytest.raises(ResolveError):
+        await SystemResolver().resolve("x" * 70 + ".invalid")
