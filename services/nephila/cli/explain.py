@@ -88,7 +88,8 @@ def _row(out: Path, job: str, href: str) -> dict[str, Any] | None:
 
     if not (out / "nephila.db").exists():
         return None
-    return reader.row(out, job, parse_url(href).fingerprint)
+    row = reader.row(out, job, parse_url(href).fingerprint)
+    return None if row is None else {name: value for name, value in row.items() if name not in ("text", "meta")}
 
 
 def _is_running(directory: Directory, run: Run | None) -> bool:

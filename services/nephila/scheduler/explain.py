@@ -133,8 +133,10 @@ def explain(
         result.state, text = _ended(result, row)
     elif entry is not None and queued is not None:
         result.state, text = _waiting(result, job, entry, queued, running)
+    elif result.under_way:
+        text = f"try {result.under_way} of it is under way"
     elif result.seen:
-        result.state, text = "not_crawled", "it has ended, but nephila.db has no row of it; was the database replaced?"
+        result.state, text = "not_crawled", "it has ended, but nephila.db, where its row was, has none of it"
     else:
         result.state, text = _unseen(result, job)
     result.sentence = _OPENINGS[result.state] + text.rstrip(".") + "."

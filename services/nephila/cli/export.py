@@ -1,0 +1,51 @@
+"""`nephila export`: the result of a crawl in a format for other programs; reads DIR, also while the crawl runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephila.cli.output import note
+from nephila.kernel.errors import UsageError, UserError
+
+
+def export(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a crawl.")],
+    format: Annotated[str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown", help="What to write.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to; default is standard output, for Parquet DIR/export.parquet. Markdown to a path makes a "
+            "directory with a file per page.",
+        ),
+    ] = "-",
+    all_outcomes: Annotated[
+        bool, typer.Option("--all", help="Also rows that were denied, failed or dropped, with their reason.")
+    ] = False,
+    raw_csv: Annotated[
+        bool,
+        typer.Option("--raw-csv", help="CSV cells as they are: without the ' before what a spreadsheet would compute."),
+    ] = False,
+) -> None:
+    """Write the pages of a crawl as JSON lines, CSV, Parquet or Markdown."""
+    from nephila.storage.export import FORMATS
+    from nephila.storage.export import export as write
+
+    if format not in FORMATS:
+        raise UsageError(f"--format {format!r} is none of {', '.join(FORMATS)}")
+    if raw_csv and format != "csv":
+        raise UsageError("--raw-csv needs --format csv")
+    if not directory.is_dir():
+        raise UserError(f"{directory} is not a directory; name the one that was given to nephila crawl --out")
+    rows = write(directory, format, None if out == "-" else Path(out), all_outcomes=all_outcomes, raw_csv=raw_csv)
+    if format == "parquet" and out == "-":
+        out = str(directory / "export.parquet")
+    if out != "-":
+        note(f"{rows:,} rows written to {out}")
+    elif not rows:
+        note(f"{directory} has no stored page; --all shows what became of its URLs")

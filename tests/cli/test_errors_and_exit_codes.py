@@ -1,0 +1,131 @@
+"""What every command does with mistakes: one line on standard error, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from nephila import __version__
+from nephila.cli import main as program
+from nephila.kernel.errors import UsageError, UserError
+
+
+def boom(kind: str) -> None:
+    """A command that fails in the way it is told."""
+    raise {
+        "user": UserError("disk full in o; free space and run again with --resume"),
+        "usage": UsageError("--scope 'x' is none of host, any"),
+        "bug": ZeroDivisionError("division by zero\n\x1b[31m"),
+        "library": ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet"),
+        "interrupt": KeyboardInterrupt(),
+        "pipe": BrokenPipeError(),
+    }[kind]
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """The table of commands with `boom` in it."""
+    monkeypatch.setitem(program.COMMANDS, "boom", (f"{__name__}:boom", "Fails."))
+
+
+@pytest.mark.usefixtures("failing")
+@pytest.mark.parametrize(
+    ("kind", "code", "line"),
+    [
+        ("user", 1, "nephila: disk full in o; free space and run again with --resume\n"),
+        ("usage", 2, "nephila: --scope 'x' is none of host, any\n"),
+        ("bug", 1, "nephila: ZeroDivisionError: division by zero; run with NEPHILA_DEBUG=1 for the traceback\n"),
+        ("library", 1, "nephila: this needs pyarrow.parquet; install it with: pip install 'nephila[storage]'\n"),
+        ("interrupt", 130, ""),
+        ("pipe", 1, ""),
+    ],
+)
+def test_an_error_is_one_line(nephila, kind, code, line):
+    """The exit code tells mistakes of usage, failures and interruptions apart."""
+    ran = nephila("boom", kind)
+    assert (ran.code, ran.err, ran.out) == (code, line, "")
+
+
+@pytest.mark.usefixtures("failing")
+def test_debugging_shows_the_traceback(nephila, monkeypatch):
+    """NEPHILA_DEBUG=1 is for whoever mends the program."""
+    monkeypatch.setenv("NEPHILA_DEBUG", "1")
+    ran = nephila("boom", "bug")
+    assert ran.code == 1
+    assert "Traceback" in ran.err
+
+
+def test_an_unknown_option_is_answered_with_a_close_one(nephila):
+    """Exit code 2, the option, what was probably meant, where to look."""
+    ran = nephila("url", "parse", "--bas", "x")
+    assert ran.code == 2
+    assert ran.err.startswith("nephila: No such option: --bas")
+    assert "--base" in ran.err
+    assert ran.err.endswith("Try 'nephila url parse --help'.\n")
+    assert ran.err.count("\n") == 1
+
+
+def test_an_unknown_command_is_answered_with_a_close_one(nephila):
+    """The table alone serves the suggestion."""
+    ran = nephila("docter")
+    assert (ran.code, ran.err) == (
+        2,
+        "nephila: No such command 'docter'. Did you mean 'doctor'? Try 'nephila --help'.\n",
+    )
+
+
+@pytest.mark.parametrize("command", ["up", "rules", "topics", "dead"])
+def test_commands_of_later_versions_are_absent(nephila, command):
+    """What is not built is not offered."""
+    assert nephila(command).code == 2
+    assert f" {command} " not in nephila("--help").out
+
+
+def test_help_lists_every_command_of_the_table(nephila):
+    """Help goes to standard output; no arguments at all is a mistake that shows it."""
+    ran = nephila("--help")
+    assert ran.code == 0
+    assert all(name in ran.out for name in program.COMMANDS)
+    assert nephila().code == 2
+
+
+def test_the_version_is_printed(nephila):
+    """One line, name and version."""
+    assert nephila("--version") == (0, f"nephila {__version__}\n", "")
+
+
+def test_every_command_of_the_table_can_be_loaded(nephila):
+    """A row of the table that names nothing would fail only when it is used."""
+    for name in program.COMMANDS:
+        assert nephila(name, "--help").code == 0, name
+
+
+def test_help_imports_no_service():
+    """The start is quick because rooms and heavy libraries are imported by the commands that need them."""
+    code = (
+        "import sys; from nephila.cli.main import main; main(['url', 'key', 'http://a/']);"
+        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.embedded');"
+        "print([m for m in sys.modules if m.startswith(rooms) or m in ('asyncio', 'aiohttp', 'rich', 'sqlite3')])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0cc175b9d2e30d023bacb13655cf2f69\n[]\n"
+
+
+@pytest.mark.e2e
+def test_a_reader_that_leaves_is_no_error():
+    """`nephila … | head -1` says nothing on standard error."""
+    left, written = os.pipe()
+    os.close(left)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "nephila", "url", "key", "--batch"],
+            input=b'{"url": "http://a/"}\n' * 10_000,
+            stdout=written,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    finally:
+        os.close(written)
+    assert (ran.returncode, ran.stderr) == (1, b"")

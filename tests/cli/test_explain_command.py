@@ -1,0 +1,118 @@
+"""`nephila explain`: reads the directory of a crawl, in whatever state it is, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from nephila.directory import Directory, Run
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.messages import Outcome, Record
+from nephila.native import parse_url
+
+from tests.cli.crawled import store
+from tests.scheduler.world import JOB, World, site
+
+
+@pytest.fixture
+async def out(tmp_path):
+    """A crawl of http://a.test/ that was killed after its first page: row, frontier and run.json."""
+    directory = tmp_path / "o"
+    clock = ManualClock()
+    world = await World(directory / "frontier", site({"/": ["/1", "/2"]}), clock, partitions=64).start()
+    world.crawl("http://a.test/", delay_s=10.0)
+    world.clock.advance(1.0)
+    url = "http://a.test/"
+    title = "Evil \x1b[31m[red]title"
+    key = parse_url(url).fingerprint
+    store(directory, [Record(JOB, key, url, 1, 1, Outcome.STORED, status=200, title=title, fetched_at=1.8e9)])
+    Directory(directory).write(Run(state="stopped"))
+    return directory
+
+
+def contents(directory) -> dict[str, bytes]:
+    """Every file of the crawl; what SQLite keeps beside a database that is being read is not the crawl's."""
+    files = (path for path in directory.rglob("*") if path.is_file() and not path.name.endswith(("-shm", "-wal")))
+    return {str(path): path.read_bytes() for path in files}
+
+
+def test_a_stored_url_is_told_with_its_row(nephila, out):
+    """Aligned lines, then one sentence; a title cannot take over the terminal."""
+    ran = nephila("explain", "A.test", "--out", str(out))
+    assert (ran.code, ran.err) == (0, "")
+    assert "\nrow:        stored\n" in ran.out
+    assert "\x1b" not in ran.out
+    assert ran.out.splitlines()[-1].startswith("Stored at 2027-01-15T08:00:00")
+
+
+def test_a_queued_url_is_told_with_its_place(nephila, out):
+    """JSON holds all facts and the sentence."""
+    found = json.loads(nephila("explain", "http://a.test/2", "--out", str(out), "--json").out)
+    assert (found["seen"], found["state"], found["row"]) == (True, "waiting", None)
+    assert (found["queued"]["position"], found["queued"]["of"]) == (2, 2)
+    assert found["sentence"].startswith("Waiting: ")
+    assert found["sentence"].endswith("the crawl is not running, --resume continues it.")
+
+
+def test_a_url_never_seen_is_judged(nephila, out):
+    """By the scope of the stored job."""
+    assert "Never found: " in nephila("explain", "http://a.test/9", "--out", str(out)).out
+    assert "Not crawled: host b.test is not a seed host." in nephila("explain", "b.test", "--out", str(out)).out
+
+
+def test_asking_changes_nothing(nephila, out):
+    """Not a byte of the directory, nor a torn tail that a running crawl is still writing."""
+    log = next((out / "frontier").glob("*.log"))
+    with log.open("ab") as file:
+        file.write(b"\x10\x00\x00\x00torn")
+    before = contents(out)
+    assert nephila("explain", "http://a.test/1", "--out", str(out)).code == 0
+    assert contents(out) == before
+
+
+def test_a_running_crawl_may_be_asked(nephila, out):
+    """Its process holds the directory; the sentence does not send anyone to --resume."""
+    with Directory(out).locked():
+        Directory(out).write(Run(state="running"))
+        ran = nephila("explain", "http://a.test/2", "--out", str(out))
+    assert ran.code == 0
+    assert "--resume" not in ran.out
+
+
+def test_a_crawl_that_was_killed_is_not_running(nephila, out):
+    """run.json says running, but no process of that number lives."""
+    Directory(out).write(Run(state="running"))
+    (out / ".lock").write_text(f"{2**22 + 1}\n")
+    assert "--resume continues it" in nephila("explain", "http://a.test/2", "--out", str(out)).out
+
+
+def test_a_log_replaced_meanwhile_is_read_again(nephila, out, monkeypatch):
+    """A running crawl deletes segments when it has written a snapshot."""
+    from nephila.scheduler.store import CommitLog
+
+    recover = CommitLog.recover
+    calls = []
+
+    def disturbed(log):
+        calls.append(1)
+        if len(calls) == 1:
+            raise FileNotFoundError(2, os.strerror(2), "00000001.log")
+        return recover(log)
+
+    monkeypatch.setattr(CommitLog, "recover", disturbed)
+    assert nephila("explain", "http://a.test/2", "--out", str(out)).code == 0
+    assert len(calls) == 2
+
+
+def test_mistakes_are_explained(nephila, out, tmp_path):
+    """No crawl there, no URL, no http URL: one line each."""
+    ran = nephila("explain", "http://a.test/", "--out", str(tmp_path / "none"))
+    assert (ran.code, ran.err) == (1, f"nephila: {tmp_path / 'none'} holds no crawl; name its directory with --out\n")
+    assert nephila("explain").code == 2
+    ran = nephila("explain", "ftp://a.test/", "--out", str(out))
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    segment = next((out / "frontier").glob("*.log"))
+    segment.write_bytes(b"something else")
+    ran = nephila("explain", "http://a.test/", "--out", str(out))
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
