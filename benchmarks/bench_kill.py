@@ -33,6 +33,10 @@ FAILPOINTS = (
 )
 
 
+# A crawl of some thousand pages would never reach its first snapshot; with this it makes one every few hundred pages.
+SMALL_LOG = {"NEPHILA_SCHEDULER__SEGMENT_BYTES": "200000"}
+
+
 @dataclass
 class Show:
     """One show: the crawl, the server's log, and what happened so far."""
@@ -43,6 +47,7 @@ class Show:
     formats: list[str]
     extra: list[str]
     rng: random.Random
+    env: dict[str, str]
     kills: int = 0
     rounds: int = 0
     complaints: list[str] = field(default_factory=list)
@@ -94,7 +99,8 @@ class Show:
 
     def run(self, kill_after_s: float | None, failpoint: str = "") -> int:
         """Run the crawl to its end, to its failpoint, or to a kill; returns the exit code (−9 = killed)."""
-        env = {**os.environ, **({"NEPHILA_FAILPOINT": failpoint} if failpoint else {})}
+        env = {**os.environ, **self.env, **({"NEPHILA_FAILPOINT": failpoint} if failpoint else {})}
+        time.sleep(0.2)  # until the server has logged what the last kill cut off
         before, started = self.requests(), time.monotonic()
         process = measure.start(self.command(), measure.cores()[1], log=self.folder / "crawl.log", env=env)
         if kill_after_s is not None:
@@ -179,7 +185,7 @@ def at_failpoint(show: Show, failpoint: str, window: int | None) -> None:
     name, _, nth = failpoint.partition(":")
     killed = 0
     if name == "restore":
-        killed += show.run(show.rng.uniform(0.2, 0.6)) == -signal.SIGKILL
+        killed, nth = int(show.run(show.rng.uniform(0.2, 0.6)) == -signal.SIGKILL), "1"
     for number in dict.fromkeys((nth or str(show.rng.randint(2, 6)), "1")):
         code = show.run(None, f"{name}:{number}")
         if code == -signal.SIGKILL:
@@ -187,9 +193,8 @@ def at_failpoint(show: Show, failpoint: str, window: int | None) -> None:
             break
         if not finished(show, code):
             return
-        if number != "1":
-            show.check(window, killed)
-            killed = 0
+        show.check(window, killed)
+        killed = 0
     else:
         show.complaints.append(f"{name}: never reached")
         return
@@ -212,6 +217,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--window", type=int, help="unacked requests; default: what run.json says")
     options.add_argument("--failpoint", help="die at this point instead: " + ", ".join(FAILPOINTS))
     options.add_argument("--all-failpoints", action="store_true")
+    options.add_argument(
+        "--snapshots", action="store_true", help="take frontier snapshots often, also without failpoints"
+    )
     options.add_argument("--nephila", default=f"{sys.executable} -m nephila")
     options.add_argument("--extra", default="", help="more words for `nephila crawl`")
     return options
@@ -225,7 +233,13 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         show = Show(
-            web, args.nephila.split(), folder, args.format.split(","), args.extra.split(), random.Random(args.seed)
+            web,
+            args.nephila.split(),
+            folder,
+            args.format.split(","),
+            args.extra.split(),
+            random.Random(args.seed),
+            SMALL_LOG if points or args.snapshots else {},
         )
         with plainweb.Serving(web, folder / "server", log=show.access_log):
             for point in points:
