@@ -29,14 +29,17 @@ class AppendFile:
             os.ftruncate(self._fd, committed)
 
     def append(self, data: bytes | bytearray) -> None:
-        """Write all of it and make it durable. Raises `OSError`."""
-        view = memoryview(data)
-        while view:
-            written = os.write(self._fd, view)
-            self.length += written
-            view = view[written:]
-        if self._fsync:
-            os.fsync(self._fd)
+        """Write all of it and make it durable. Raises `OSError`, which names the file."""
+        try:
+            view = memoryview(data)
+            while view:
+                written = os.write(self._fd, view)
+                self.length += written
+                view = view[written:]
+            if self._fsync:
+                os.fsync(self._fd)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def committed(self) -> None:
         """The ledger has committed the present length."""
@@ -44,9 +47,8 @@ class AppendFile:
 
     def rollback(self) -> None:
         """Cut the file back to what the ledger has committed."""
-        if self.length != self._committed:
-            os.ftruncate(self._fd, self._committed)
-            self.length = self._committed
+        os.ftruncate(self._fd, self._committed)
+        self.length = self._committed
 
     def close(self) -> None:
         """Close the file; harmless when called again."""

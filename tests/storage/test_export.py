@@ -1,0 +1,168 @@
+"""Exports of finished and running crawls."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import Outcome
+from nephila.storage.export import export
+from nephila.storage.rows import COLUMNS
+from storage_rig import record, running
+
+
+@pytest.fixture
+async def crawl(tmp_path):
+    """450 stored rows, more than are read at a time, and one denied."""
+    async with running(tmp_path / "crawl") as rig:
+        rig.send(*(record(n, text=f"żółć {n}".encode()) for n in range(450)))
+        rig.send(record(1000, outcome=Outcome.DENIED, reason="robots", text=b"", meta="", fetched_at=0.0))
+        await rig.storage.flush()
+    return tmp_path / "crawl"
+
+
+def test_json_lines(crawl, tmp_path):
+    """One object per stored row, in the form of pages.jsonl."""
+    assert export(crawl, "jsonl", tmp_path / "o.jsonl") == 450
+    found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
+    assert len({row["url"] for row in found}) == 450
+    assert tuple(found[0]) == COLUMNS
+    assert found[3]["text"] == "żółć 3"
+    assert found[3]["meta"] == {"description": "d"}
+
+
+def test_all_outcomes(crawl, tmp_path):
+    """The rows without a page too."""
+    assert export(crawl, "jsonl", tmp_path / "o.jsonl", all_outcomes=True) == 451
+    assert export(crawl, "jsonl", tmp_path / "o.jsonl", all_outcomes=True, job="nobody") == 0
+
+
+def test_csv(crawl, tmp_path):
+    """RFC 4180: a header, CRLF, UTF-8."""
+    assert export(crawl, "csv", tmp_path / "o.csv") == 450
+    data = (tmp_path / "o.csv").read_bytes()
+    assert data.startswith(b"url,url_key,")
+    assert data.endswith(b"\r\n")
+    found = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+    assert len(found) == 450
+    assert found[7]["text"] == "żółć 7"
+
+
+async def test_csv_cells_are_no_formulas(tmp_path):
+    """What strangers wrote does not run in a spreadsheet, unless asked for as it is."""
+    async with running(tmp_path) as rig:
+        rig.send(record(1, title="=HYPERLINK(1)", text=b'a "quoted", line\r\nand another'))
+        await rig.storage.flush()
+    export(tmp_path, "csv", tmp_path / "a.csv")
+    export(tmp_path, "csv", tmp_path / "b.csv", raw_csv=True)
+    titles = []
+    for name in ("a.csv", "b.csv"):
+        with (tmp_path / name).open(newline="", encoding="utf-8") as stream:
+            (row,) = csv.DictReader(stream)
+            titles.append(row["title"])
+            assert row["text"] == 'a "quoted", line\r\nand another'
+    assert titles == ["'=HYPERLINK(1)", "=HYPERLINK(1)"]
+
+
+def test_parquet(crawl, tmp_path):
+    """To a file; without one beside the database, as a terminal has no use for it."""
+    assert export(crawl, "parquet", tmp_path / "o.parquet") == 450
+    table = pyarrow.parquet.read_table(tmp_path / "o.parquet")
+    assert table.column_names == list(COLUMNS)
+    assert str(table.schema.field("fetched_at").type) == "timestamp[ms, tz=UTC]"
+    assert export(crawl, "parquet") == 450
+    assert (crawl / "export.parquet").is_file()
+
+
+def test_markdown_files(crawl, tmp_path):
+    """A directory with a file per page, below its host."""
+    assert export(crawl, "markdown", tmp_path / "md") == 450
+    files = sorted((tmp_path / "md").rglob("*.md"))
+    assert len(files) == 450
+    assert files[0].parent.name == "h0.test"
+    assert files[0].read_text().startswith('---\nurl: "http://h0.test/p/')
+
+
+async def test_markdown_names_are_harmless(tmp_path):
+    """No path leaves the directory, whatever the URL."""
+    async with running(tmp_path / "crawl") as rig:
+        rig.send(
+            record(1, url="http://../../etc/passwd"), record(2, url="http://a/../..%2f/%00\\x?y#z"), record(3, url="[")
+        )
+        await rig.storage.flush()
+    assert export(tmp_path / "crawl", "markdown", tmp_path / "md") == 3
+    assert len(list((tmp_path / "md").rglob("*.md"))) == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["crawl", "md"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "markdown"])
+def test_standard_output(crawl, capsysbinary, format):
+    """The default, and "-"."""
+    assert export(crawl, format) == 450
+    first = capsysbinary.readouterr().out
+    assert export(crawl, format, "-") == 450
+    assert capsysbinary.readouterr().out == first != b""
+
+
+def test_a_reader_that_goes_away_is_no_error(crawl):
+    """`nephila export … | head -1` ends quietly."""
+    code = f"from nephila.storage.export import export; from pathlib import Path; export(Path({str(crawl)!r}), 'jsonl')"
+    reader, writer = os.pipe()
+    os.close(reader)
+    path = ":".join(map(str, sys.path))
+    ended = subprocess.run(
+        [sys.executable, "-c", code], stdout=writer, stderr=subprocess.PIPE, env={"PYTHONPATH": path}
+    )
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+async def test_a_running_crawl_can_be_exported(tmp_path):
+    """The rows committed so far; writing goes on."""
+    async with running(tmp_path) as rig:
+        rig.send(record(1))
+        await rig.storage.flush()
+        assert export(tmp_path, "jsonl", tmp_path / "o") == 1
+        rig.send(record(2))
+        await rig.storage.flush()
+        assert export(tmp_path, "jsonl", tmp_path / "o") == 2
+
+
+def test_an_export_that_fails_leaves_the_old_file(crawl, tmp_path, monkeypatch):
+    """Written beside and renamed."""
+    (tmp_path / "o.jsonl").write_text("old")
+
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nephila.storage.export.append_line", broken)
+    with pytest.raises(UserError, match=r"disk full writing .* export again"):
+        export(crawl, "jsonl", tmp_path / "o.jsonl")
+    assert (tmp_path / "o.jsonl").read_text() == "old"
+    assert not (tmp_path / "o.jsonl.part").exists()
+
+
+def test_wrong_requests_are_one_line(crawl, tmp_path):
+    """No database, unknown format, an output that cannot be written."""
+    with pytest.raises(UserError, match=r"no database at .*nothing"):
+        export(tmp_path / "nothing", "jsonl")
+    with pytest.raises(UsageError, match="unknown format 'xml'"):
+        export(crawl, "xml")
+    with pytest.raises(UserError, match="cannot write"):
+        export(crawl, "jsonl", tmp_path / "no" / "o.jsonl")
+    with pytest.raises(UserError, match="is a directory"):
+        export(crawl, "jsonl", tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="is a file"):
+        export(crawl, "markdown", tmp_path / "file")
+    Path(tmp_path / "nephila.db").write_bytes(b"no database " * 100)
+    with pytest.raises(UserError, match="is not an SQLite database"):
+        export(tmp_path, "csv")
