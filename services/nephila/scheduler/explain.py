@@ -249,7 +249,7 @@ def _way(known: Explanation, job: Job, queued: QueuedFact) -> str:
     if known.under_way:
         return f"try {known.under_way} of it was under way when the crawl ended, so it is fetched again"
     if job.budget_spent:
-        return f"the limit of {job.max_pages:,} pages is reached; a larger --max-pages takes it up"
+        return f"--max-pages {job.max_pages} is reached; a larger one takes it up"
     if job.spec.paused:
         return "the job is paused"
     if queued.not_before:
@@ -261,7 +261,8 @@ def _way(known: Explanation, job: Job, queued: QueuedFact) -> str:
             return f"{known.host_key} gets a pause until {until}, because it refused or timed out"
         return f"{known.host_key} is fetched from every {host.delay_s:g} s, next at {until}"
     if queued.position > 1:
-        return f"{queued.position - 1:,} URLs of {known.host_key} go before it"
+        ahead = queued.position - 1
+        return f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key} go{'es' if ahead == 1 else ''} before it"
     if not job.ignore_robots and (known.robots is None or known.robots.expired):
         return f"robots.txt of {known.host_key} is asked first"
     return f"it is the next of {known.host_key}"
