@@ -123,7 +123,7 @@ class Stack:
         self.counts[element.tag] -= 1
         if element.cat & C_MARKER:
             self.markers -= 1
-        if element.cat & C_BLOCK:
+        if element.cat & C_BLOCK and not element.flags & F_HIDDEN:
             self.broke = True
 
     def pop_to(self, at: int) -> None:

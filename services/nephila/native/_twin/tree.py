@@ -31,6 +31,7 @@ from nephila.native._twin.tags import (
     C_TABLE,
     C_VOID,
     CATS,
+    F_HIDDEN,
     ids,
 )
 
@@ -169,7 +170,7 @@ class Page(PageMeta):
     def _open(self, tag: int) -> None:
         cat = CATS[tag]
         if cat & C_BLOCK:
-            self.text.break_line()
+            self._break_line()
         extra = self.comment_flag() if cat & _BLOCK_ATTRS == _BLOCK_ATTRS else 0
         self.stack.push(tag, self.tok.name, extra)
 
@@ -202,7 +203,7 @@ class Page(PageMeta):
             self._raw(t.RAWTEXT, FOLLOW_NOTHING)
         elif tag in (XMP, PLAINTEXT):
             self.stack.close_p()
-            self.text.break_line()
+            self._break_line()
             self.settle()
             self.frameset_ok = False
             self._raw(t.RAWTEXT if tag == XMP else t.PLAINTEXT, FOLLOW_VISIBLE)
@@ -219,12 +220,12 @@ class Page(PageMeta):
         if tag == AREA:
             self._area()
         elif tag == BR:
-            self.text.break_line()
+            self._break_line()
         elif tag == HR:
             self.stack.close_p()
             if self.stack.in_scope(SELECT, C_SCOPE) >= 0:
                 self.stack.implied_end_tags(0)
-            self.text.break_line()
+            self._break_line()
         elif tag == INPUT:
             self.stack.close_scoped(SELECT, C_SCOPE)
             if (self.tok.attr(b"type") or b"").lower() == b"hidden":
@@ -292,10 +293,10 @@ class Page(PageMeta):
         stack = self.stack
         cat = CATS[tag]
         if tag == P:
-            self.text.break_line()
+            self._break_line()
             stack.close_p()
         elif tag == BR:
-            self.text.break_line()
+            self._break_line()
         elif tag in (BODY, HTML, HEAD):
             pass
         elif tag == LI:
@@ -319,6 +320,11 @@ class Page(PageMeta):
             stack.close_scoped(tag, C_SCOPE)
         else:
             stack.close_other(tag, self.tok.name)
+
+    def _break_line(self) -> None:
+        """A block begins or ends here; below a hidden element that is not to be seen."""
+        if not self.stack.flags() & F_HIDDEN:
+            self.text.break_line()
 
     def _source(self, kind: int) -> None:
         source = None if self.in_template() else self.tok.attr(b"src")

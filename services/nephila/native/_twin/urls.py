@@ -102,7 +102,9 @@ def _ascii_domain(text: str, base: whatwg.URL | None, fragment: bool) -> str | N
         return None
     start, end = host_span(href)
     # Punycode that the crate made itself: the domain was not ASCII (percent-encoded), so its error stands.
-    return None if "xn--" in href[start:end] else href[:start] + _swap(href[start:end], mark, "xn--") + href[end:]
+    if any(label.startswith("xn--") for label in href[start:end].split(".")):
+        return None
+    return href[:start] + _swap(href[start:end], mark, "xn--") + href[end:]
 
 
 def _swap(host: str, old: str, new: str) -> str:

@@ -110,7 +110,7 @@ impl Stack {
         }
         self.counts[e.tag as usize] -= 1;
         self.markers -= u16::from(e.cat & C_MARKER != 0);
-        self.broke |= e.cat & C_BLOCK != 0;
+        self.broke |= e.cat & C_BLOCK != 0 && e.flags & F_HIDDEN == 0;
     }
 
     /// Pop down to and with index `at`.

@@ -242,7 +242,7 @@ impl<'a> Tokenizer<'a> {
         }
         key |= u128::from(low);
         self.name = (start as u32, p as u32);
-        self.tag = if p - start <= 16 { tags::id_of(key) } else { 0 };
+        self.tag = if p - start <= 16 { tags::id_of(key, p - start) } else { 0 };
         self.hash = if self.tag == 0 { name_hash(&input[start..p]) } else { 0 };
         self.attrs.clear();
         let keep = self.all_attrs || tags::CATS[self.tag as usize] & tags::C_ATTRS != 0;

@@ -129,7 +129,7 @@ impl Page<'_> {
     #[inline]
     fn open(&mut self, tag: u8) {
         if CATS[tag as usize] & C_BLOCK != 0 {
-            self.text.break_line();
+            self.break_line();
         }
         let wants = CATS[tag as usize] & (C_ATTRS | C_BLOCK) == C_ATTRS | C_BLOCK;
         let extra = if wants { self.comment_flag() } else { 0 };
@@ -167,7 +167,7 @@ impl Page<'_> {
             }
             XMP | PLAINTEXT => {
                 self.stack.close_p();
-                self.text.break_line();
+                self.break_line();
                 self.settle();
                 let kind = if tag == XMP { Raw::Rawtext } else { Raw::Plaintext };
                 self.frameset_ok = false;
@@ -184,13 +184,13 @@ impl Page<'_> {
                 self.frameset_ok = false;
                 return self.area();
             }
-            BR => self.text.break_line(),
+            BR => self.break_line(),
             HR => {
                 self.stack.close_p();
                 if self.stack.in_scope(SELECT, IN_SCOPE).is_some() {
                     self.stack.implied_end_tags(0);
                 }
-                self.text.break_line();
+                self.break_line();
             }
             INPUT => {
                 self.stack.close_scoped(SELECT, IN_SCOPE);
@@ -287,10 +287,10 @@ impl Page<'_> {
         let cat = CATS[tag as usize];
         match tag {
             P => {
-                self.text.break_line();
+                self.break_line();
                 self.stack.close_p();
             }
-            BR => self.text.break_line(),
+            BR => self.break_line(),
             BODY | HTML | HEAD => {}
             LI => {
                 self.stack.close_scoped(LI, C_SCOPE | C_LIST);
@@ -316,6 +316,14 @@ impl Page<'_> {
                 self.stack.close_scoped(tag, IN_SCOPE);
             }
             _ => self.stack.close_other(tag, self.tok.hash),
+        }
+    }
+
+    /// A block begins or ends here; below a hidden element that is not to be seen.
+    #[inline(always)]
+    fn break_line(&mut self) {
+        if self.stack.flags() & F_HIDDEN == 0 {
+            self.text.break_line();
         }
     }
 

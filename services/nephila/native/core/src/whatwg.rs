@@ -106,7 +106,7 @@ fn ascii_domain(input: &str, base: Option<&Url>, fragment: bool) -> Option<Href>
     let range = href.parts.host.0 as usize..href.parts.host.1 as usize;
     let labels: Vec<String> = href.text[range.clone()].split('.').map(|label| swap(label, &mark, "xn--")).collect();
     // Punycode that the crate made itself: the domain was not ASCII (percent-encoded), so its error stands.
-    if href.text[range.clone()].contains("xn--") {
+    if href.text[range.clone()].split('.').any(|label| label.starts_with("xn--")) {
         return None;
     }
     href.text.replace_range(range, &labels.join("."));

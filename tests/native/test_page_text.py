@@ -1,0 +1,138 @@
+"""Title, meta and the visible text of a page as lines."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from .conftest import check_page, lines_of
+
+HEADING, ITEM, CELL, CHROME, PRE, MAIN, COMMENT = (1 << bit for bit in range(7))
+
+
+def run(core: ModuleType, html: str, **limits: int) -> Any:
+    """A checked page pass."""
+    page = core.page_pass(html.encode(), "http://a.test/", "utf-8", **limits)
+    check_page(page)
+    return page
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p>a\n  b</p> <p>c", "a b\nc"),
+        ("a<br>b<br/><br>c</br>d", "a\nb\nc\nd"),
+        ("a<b> b </b> c<i>d</i>", "a b cd"),
+        ("<div>a<div>b</div>c</div>d", "a\nb\nc\nd"),
+        ("<ul><li>a<li>b<ul><li>c</ul>d</ul>", "a\nb\nc\nd"),
+        ("<table><tr><td>a<td>b<tr><th>c</table>d", "a\nb\nc\nd"),
+        ("a<script>x</script>b<style>y</style><template>z</template><textarea>t</textarea>", "ab"),
+        ("a<noscript>x</noscript><select><option>o</select><svg><text>s</text></svg><video>v</video>b", "ab"),
+        ("<title>t</title><img alt=no>x", "x"),
+        ("&lt;b&gt; &amp &notit; &#x41;&#66 &nbsp;&unknown; & &#0;&#128;", "<b> & ¬it; AB \xa0&unknown; & \ufffd€"),
+        ("a&#32;&#10; b&Tab;c", "a b c"),
+        ("a\0b", "ab"),
+        ("1 < 2 <3 </ x>y<", "1 < 2 <3 y<"),
+        ("<pre>\n a\n\n  b  c \n</pre>d", " a\n  b  c\nd"),
+        ("<xmp><b>&amp;</xmp>x<plaintext><i>", "<b>&amp;\nx\n<i>"),
+        ("<svg><desc>no</desc></svg><math><mi>x</mi><annotation>no</annotation></math>", "x"),
+        ("<frameset><frame></frameset>no<noframes>no</noframes>", ""),
+        ("<p>a<custom-el>b</custom-el>c", "abc"),
+        ("\u3000a\u00a0b\x0bc", "\u3000a\u00a0b\x0bc"),
+        ("", ""),
+    ],
+)
+def test_text(core: ModuleType, html: str, text: str) -> None:
+    """Text is what a reader sees: one line per block, whitespace collapsed, references decoded."""
+    assert run(core, html).text.decode() == text
+
+
+def test_lines_carry_their_context(core: ModuleType) -> None:
+    """Each line knows its block, where it stands and how much of it is link."""
+    html = (
+        "<nav><a href=1>home</a> <a href=2>news</a></nav><main><h2>T</h2><p>see <a href=3>this page</a> now</p>"
+        "<ul><li>i</ul><table><td>c</table><pre>p</pre></main><div class='Comments-list'><p>me</div>z"
+    )
+    rows = [(line.text, line.link_bytes, line.tag, line.flags) for line in lines_of(run(core, html))]
+    assert rows == [
+        ("home news", 9, "nav", CHROME),
+        ("T", 0, "h2", HEADING | MAIN),
+        ("see this page now", 9, "p", MAIN),
+        ("i", 0, "li", ITEM | MAIN),
+        ("c", 0, "td", CELL | MAIN),
+        ("p", 0, "pre", PRE | MAIN),
+        ("me", 0, "p", COMMENT),
+        ("z", 0, "", 0),
+    ]
+
+
+def test_text_limit(core: ModuleType) -> None:
+    """Text stops at its limit, at a character, and links go on."""
+    page = run(core, "<p>aé bé</p><p>c</p><a href=/x>y</a>", max_text_bytes=6)
+    assert (page.text.decode(), page.link_count) == ("aé b", 1)
+    for limit in range(12):
+        assert len(run(core, "aé <b>bé</b><p>c <i>d", max_text_bytes=limit).text) <= limit
+
+
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<title> A &amp; B\n C </title><title>2</title>", "A & B C"),
+        ("<svg><title>s</title></svg><p><title>t</title>", "t"),
+        ("<template><title>no</title></template><title>t", "t"),
+        ("<title></title><title>2</title>", ""),
+        ("<title><b>x</b></title>", "<b>x</b>"),
+        ("<title>x</titlex></title>", "x</titlex>"),
+        ("<frameset><title>no</title>", ""),
+    ],
+)
+def test_title(core: ModuleType, html: str, title: str) -> None:
+    """The first HTML title of the tree is the title."""
+    assert run(core, html).title == title
+
+
+def test_head(core: ModuleType) -> None:
+    """Language, canonical, robots, description, metas and refresh are read as they stand in the head."""
+    page = run(
+        core,
+        "<html lang=' de-CH '><html lang=x><base href=/b/><link rel='x CANONICAL' href=c?utm_x=1#f>"
+        "<meta name=ROBOTS content=NoIndex><meta name=nephila content='nofollow'>"
+        "<meta name=description content=' d &amp; e '><meta name=description content=no>"
+        "<meta property=og:title content=O><meta name=Twitter:card content=s><meta name=author content=Me>"
+        "<meta name=viewport content=w><meta property=og:x><meta http-equiv=refresh content='3;URL=\"/r\"'>",
+    )
+    assert (page.lang, page.canonical) == ("de-CH", "http://a.test/b/c?utm_x=1")
+    assert (page.robots, page.description) == ("noindex,nofollow", "d & e")
+    assert page.meta == [("og:title", "O"), ("twitter:card", "s"), ("author", "Me")]
+    assert page.refresh == "http://a.test/r"
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0;url=x", "x"), ("5, x", "x"), ("5 x", "x"), (".5;url = 'x y'z", "x%20y"), ("0;URL=\"x", "x"),
+        ("0; urlx", "urlx"),
+        ("5", ""), (";x", ""), ("x;y", ""), ("5x", ""), ("5;", ""), ("+1;x", ""),
+    ],
+)  # fmt: skip
+def test_refresh(core: ModuleType, content: str, target: str) -> None:
+    """The target of a refresh is found by the standard's steps."""
+    content = content.replace('"', "&quot;")
+    page = run(core, f'<meta http-equiv=refresh content="{content}">')
+    assert page.refresh.removeprefix("http://a.test/") == target
+
+
+def test_meta_is_bounded(core: ModuleType) -> None:
+    """At most 100 metas come back, each value cut at 8 KiB."""
+    page = run(core, "".join(f"<meta name=og:{n} content={'é' * 5000}>" for n in range(120)))
+    assert len(page.meta) == 100
+    assert len(page.meta[0][1].encode()) == 8192
+
+
+def test_tag_ids_agree(core: ModuleType) -> None:
+    """Both implementations number the elements alike."""
+    from nephila.native import _twin
+
+    assert core.TAGS == _twin.TAGS

@@ -1,0 +1,208 @@
+"""The core and its twin give the same results, whatever comes in: generated soup, mutated pages, odd URLs."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nephila.native import _twin
+
+from .conftest import check_page, differences, urls_of
+
+_core = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here: no cargo at install")
+URL = "http://a.test/dir/page.html?q=1"
+
+TAGS = [name for name in _twin.TAGS if name] + ["x-y", "verylongunknownname", "a1"]
+HREFS = st.one_of(
+    st.sampled_from(
+        ["/x", "x?b=1&a=2", "../y", "//b.test/z", "http://b.test:80/?utm_a=1&c", "#f", "?q", "", "HTTP://C.test"]
+    ),
+    st.text(alphabet="ab/.:?#&=%2eE@[]\\ \t;'\"^|~-xn", max_size=20),
+)
+WORDS = st.sampled_from(
+    [
+        "a",
+        "b c",
+        " ",
+        "\n",
+        "\r\n",
+        "\0",
+        "&amp;",
+        "&notin",
+        "&#x41",
+        "&#0;",
+        "&",
+        "<",
+        "é",
+        "日本",
+        "\t x ",
+        "</",
+        "<!",
+        "]]>",
+    ]
+)
+RAW = st.sampled_from(
+    ["<!--", "-->", "--!>", "<!-->", "<![CDATA[", "<?x>", "<!doctype html>", "</>", "</ x>", "<script>", "</script>",
+     "<!--<script>", "</title>", "<br/>", "<svg/>", "<a/href=x>", '<a href="', "<a =x href='y'/>", "<p", "<a b=c>", "<math><mi>"]
+)  # fmt: skip
+
+
+@st.composite
+def start_tag(draw: st.DrawFn) -> str:
+    """A start tag with the attributes the page pass reads, in odd quoting."""
+    name = draw(st.sampled_from(TAGS))
+    parts = [name.upper() if draw(st.booleans()) else name]
+    for key in draw(
+        st.lists(st.sampled_from(["href", "src", "rel", "class", "id", "content", "name", "lang", "type"]), max_size=3)
+    ):
+        value = draw(HREFS | st.sampled_from(["nofollow ugc", "comments", "refresh", "0;url=x", "og:title", "hidden"]))
+        quote = draw(st.sampled_from(['"', "'", ""]))
+        parts.append(f"{key}={quote}{value}{quote}")
+    return f"<{' '.join(parts)}{draw(st.sampled_from(['>', '/>', ' >', '']))}"
+
+
+SOUP = st.lists(
+    st.one_of(start_tag(), st.sampled_from(TAGS).map(lambda name: f"</{name}>"), WORDS, RAW), max_size=40
+).map("".join)
+
+
+def same(body: bytes, encoding: str = "utf-8", **limits: int) -> Any:
+    """Both implementations on one page: equal and sound."""
+    native = _core.page_pass(body, URL, encoding, **limits)
+    twin = _twin.page_pass(body, URL, encoding, **limits)
+    assert differences(native, twin) == []
+    check_page(native)
+    return native
+
+
+@settings(max_examples=1500, deadline=None, derandomize=True)
+@given(SOUP)
+def test_soup(html: str) -> None:
+    """Generated tag soup."""
+    same(html.encode())
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(SOUP, st.integers(0, 40), st.integers(0, 5))
+def test_soup_under_limits(html: str, text: int, links: int) -> None:
+    """Generated tag soup with small limits."""
+    same(html.encode(), max_text_bytes=text, max_links=links)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.binary(max_size=200) | st.text(alphabet="<>/!-=\"' aps&#;\0", max_size=120).map(str.encode))
+def test_bytes(body: bytes) -> None:
+    """Arbitrary bytes, valid UTF-8 or not."""
+    same(body)
+    assert _core.sniff_encoding(body) == _twin.sniff_encoding(body)
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from([b"<meta", b" charset=", b"utf-16", b"'", b'"', b">", b"/", b"<!--", b"-->", b"http-equiv",
+    b"=content-type", b" content=", b"charset=big5;", b"koi8-r ", b"<a b", b"</x", b"<?", b"\xff", b"x-user-defined"]), max_size=16))  # fmt: skip
+def test_prescan(parts: list[bytes]) -> None:
+    """Generated meta soup."""
+    body = b"".join(parts)
+    assert _core.sniff_encoding(body) == _twin.sniff_encoding(body)
+
+
+def outcome(core: Any, name: str, *args: Any) -> Any:
+    """What a URL function says, its error included."""
+    try:
+        found = getattr(core, name)(*args)
+    except core.UrlError as error:
+        return str(error)
+    return found if isinstance(found, str) else (found.href, found.host_key, found.canonical, found.fingerprint)
+
+
+URLS = st.one_of(
+    HREFS,
+    st.tuples(
+        st.sampled_from(["http://", "https://", "//", "http:", "HTTP:\\\\", "ftp://", "x:"]),
+        st.sampled_from(["a.test", "A.test:80", "u:p@b.test:8080", "xn--a.test", "1.2", "[::1]", "b.0x7", "é.test", "a..b", "u@xn--", ""]),
+        st.text(alphabet="ab/.?#&=%2eE^|{}`'\\ \tutm_é", max_size=16),
+    ).map("".join),
+)  # fmt: skip
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(URLS, st.sampled_from([None, URL, "https://u@b.test:8443/x/", "ftp://f/"]))
+def test_urls(url: str, base: str | None) -> None:
+    """Generated URLs, absolute and relative."""
+    for name in ("parse_url", "parse_any"):
+        assert outcome(_core, name, url, base) == outcome(_twin, name, url, base)
+
+
+@settings(max_examples=2000, deadline=None, derandomize=True)
+@given(URLS.map(lambda url: url.replace('"', "").replace("&", "&amp;").replace("\0", "")))
+def test_fast_path(url: str) -> None:
+    """A link in a page is exactly what parse_url makes of it, so the fast path equals the slow one."""
+    page = _core.page_pass(f'<a href="{url}">'.encode(), URL, "utf-8")
+    try:
+        parts = _core.parse_url(url.replace("&amp;", "&"), URL)
+    except _core.UrlError:
+        assert page.link_count == 0
+        return
+    assert urls_of(page) == [parts.href]
+    assert page.fingerprints == parts.fingerprint
+
+
+def sample_page(rng: random.Random) -> bytes:
+    """A page of ordinary markup, a few kilobytes long."""
+    rows = [
+        b"<!DOCTYPE html><html lang=en><head><title>T &amp; x</title><base href=/b/><script>if(a<b)</script></head><body>"
+    ]
+    for n in range(rng.randrange(20, 60)):
+        rows.append(
+            rng.choice(
+                [
+                    b"<div class='c%d'><p>Some <b>text</b> &eacute; \n more" % n,
+                    b"<ul><li><a href='/p/%d?b=%d&amp;a=1' rel=nofollow>Link %d</a></li></ul>" % (n, n, n),
+                    b'<table><tr><td>x<td><a href="http://h%d.test:8080/">y</a></table>' % n,
+                    b"<!-- c --><svg><a href=q%d><title>z</title></a></svg>" % n,
+                    b"<select><option>o</select><template><a href=no></template><pre>\n x\n</pre>",
+                    b"<script><!--<script></script>--></script><style>p{}</style><iframe src=i></iframe>",
+                    b"</div></p></span>\xc3\xa9\xe6\x97\xa5",
+                ]
+            )
+        )
+    return b"".join(rows)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_mutated_pages(seed: int) -> None:
+    """Random byte mutations of ordinary pages: no crash, sound buffers, the same from both."""
+    rng = random.Random(seed)
+    for _ in range(4):
+        body = bytearray(sample_page(rng))
+        for _ in range(rng.randrange(1, 40)):
+            at = rng.randrange(len(body))
+            what = rng.randrange(4)
+            if what == 0:
+                body[at] = rng.randrange(256)
+            elif what == 1:
+                del body[at : at + rng.randrange(1, 30)]
+            elif what == 2:
+                body[at:at] = rng.choice(
+                    [b"<", b">", b'"', b"'", b"&", b"<!--", b"</", b"\0", b"\xff", b"<svg>", b"<table>"]
+                )
+            else:
+                other = rng.randrange(len(body))
+                body[at:at] = body[other : other + rng.randrange(1, 60)]
+        same(bytes(body))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [b"<div>", b"<a href=x>", b"<b><p>", b"<table><td>", b"<svg><g>", b"</p>", b"<!--", b"<a b='", b"&", b"&#1", b"<",
+     b"<template>", b"<li>", b"<script><!--<script>", b"--!", b"<a ", b"<x ='", b"<title>", b"<p><table>", b"</form><form>",
+     b"<select><option>", b"<math><mi><a>", b"<frameset>", b"<![CDATA[", b"&notit;", b"<pre> ", b"<font><i></font>"],
+)  # fmt: skip
+def test_long_repetitions_end(unit: bytes) -> None:
+    """A megabyte of one construct is scanned to its end: nothing is quadratic, nothing recurses."""
+    check_page(_core.page_pass(unit * (1_000_000 // len(unit)), URL, "utf-8"))
+    same(unit * (20_000 // len(unit)))
