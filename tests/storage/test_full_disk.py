@@ -46,6 +46,22 @@ async def test_a_sink_that_cannot_be_written_ends_the_run_once(tmp_path, monkeyp
     assert len(lines(tmp_path)) == len(rows(tmp_path)) == 3
 
 
+START = """
+import asyncio, resource, sys
+from pathlib import Path
+from storage_rig import running
+
+async def main(directory):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+    try:
+        async with running(directory):
+            pass
+    except Exception as error:
+        print(type(error).__name__, error)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
 LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
@@ -66,22 +82,30 @@ asyncio.run(main(Path(sys.argv[1]), tuple(sys.argv[2].split(","))))
 """
 
 
+def output_of(code, *arguments):
+    """What a program prints; it has to end well."""
+    path = ":".join(str(item) for item in [Path(__file__).parent, *sys.path])
+    command = [sys.executable, "-c", code, *arguments]
+    ended = subprocess.run(command, env={"PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.strip()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
 @pytest.mark.parametrize("formats", ["sqlite", "sqlite,jsonl"])
 def test_the_kernel_refuses_to_let_a_file_grow(tmp_path, formats):
     """A real refused write, in SQLite and in a sink: receipts equal rows, and the next run goes on."""
-    path = ":".join(str(item) for item in [Path(__file__).parent, *sys.path])
-    ended = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(tmp_path), formats],
-        env={"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ended.returncode == 0, ended.stderr
-    receipts, _, fatal = ended.stdout.strip().partition(" ")
+    receipts, _, fatal = output_of(LIMITED, str(tmp_path), formats).partition(" ")
     assert "run again with --resume" in fatal
     assert 0 < int(receipts) < 400
     assert len(rows(tmp_path)) == int(receipts)
     if "jsonl" in formats:
         assert len(lines(tmp_path)) == int(receipts)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no RLIMIT_FSIZE")
+def test_no_room_for_the_database(tmp_path):
+    """The start says so in one line."""
+    said = output_of(START, str(tmp_path))
+    assert said.startswith(f"UserError cannot write {tmp_path}/nephila.db: ")
+    assert "\n" not in said

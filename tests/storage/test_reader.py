@@ -42,6 +42,7 @@ def test_counts(crawl):
     assert reader.count(crawl) == 5
     assert reader.count(crawl, "stored") == 3
     assert reader.count(crawl, "stored", "other") == 0
+    assert [path.name for path in crawl.iterdir()] == ["nephila.db"], "a reader tidies up behind itself"
 
 
 def test_one_row_and_its_history(crawl):

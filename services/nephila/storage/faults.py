@@ -34,9 +34,14 @@ def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
         return UserError(f"{path} is damaged ({error}); move it away, or try sqlite3's .recover on a copy of it")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return UserError(f"{path} is locked by another program; close it and run again with --resume")
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+    if unopened(error):
         return UserError(f"cannot write {path}: {error}; check the permissions or choose another directory with --out")
     return UserError(f"cannot write {path}: {error} (free space? broken disk?); then run again with --resume")
+
+
+def unopened(error: sqlite3.Error) -> bool:
+    """True when the database, or the log beside it, may not be opened this way."""
+    return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 
 
 def unsure(error: BaseException) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nephila.kernel.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.faults import sqlite_fault
+from nephila.storage.faults import sqlite_fault, unopened
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
@@ -67,33 +67,29 @@ def check(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def connect_readonly(directory: Path) -> sqlite3.Connection:
-    """A connection that cannot write, to the database of a finished or running crawl. Raises `UserError`."""
+    """A connection that changes no data, to the database of a finished or running crawl. Raises `UserError`."""
     path = directory / DATABASE
     if not path.is_file():
         raise UserError(f"no database at {path}; is {directory} the output directory of a crawl?")
-    uri = path.absolute().as_uri()
-    # Where the directory cannot be written, SQLite cannot keep its index of the write-ahead log there; without a log
-    # the file may be read as it is.
-    for suffix in ("?mode=ro", "?immutable=1"):
-        connection = None
+    # mode=rw first: the last connection to leave tidies the write-ahead log and its index away, which one in mode=ro
+    # may not. Where neither can keep its index in the directory, the file is read as it is, if there is no log.
+    modes = ["mode=rw", "mode=ro"] + ([] if path.with_name(DATABASE + "-wal").exists() else ["immutable=1"])
+    for mode in modes:
         try:
-            connection = sqlite3.connect(uri + suffix, uri=True, isolation_level=None, timeout=30)
-            if not check(connection, path):
-                raise UserError(f"{path} is empty: no crawl has written to it yet")
-            return connection
+            return _connect(path, mode)
         except sqlite3.Error as error:
-            if connection is not None:
-                connection.close()
-            unopened = (getattr(error, "sqlite_errorcode", 0) & 0xFF) in (
-                sqlite3.SQLITE_CANTOPEN,
-                sqlite3.SQLITE_READONLY,
-            )
-            if suffix.endswith("ro") and unopened and not path.with_name(DATABASE + "-wal").exists():
-                continue
-            fault = sqlite_fault(error, path)
-            raise UserError(str(fault).replace("cannot write", "cannot read")) from None
-        except UserError:
-            if connection is not None:
-                connection.close()
-            raise
+            if mode == modes[-1] or not unopened(error):
+                raise UserError(str(sqlite_fault(error, path)).replace("cannot write", "cannot read")) from None
     raise AssertionError("unreachable")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        if not check(connection, path):
+            raise UserError(f"{path} is empty: no crawl has written to it yet")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
