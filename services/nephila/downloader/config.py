@@ -13,7 +13,7 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Settings of one downloader; durations in seconds, sizes in bytes."""
 
     concurrency: int = 100
-    """Fetches at once, and the credit on the topic `requests`: what a slow network needs to keep one core busy."""
+    """Fetches at once: what a slow network needs to keep one core busy."""
 
     window: int = 4096
     """Requests taken and not acked yet, the credit on `requests`: a request is acked once its page is durable, long

@@ -69,7 +69,7 @@ class _Gzip:
         if data[:2] == b"\x1f\x8b":
             self._inner, self._ended, self._start = fast_zlib.decompressobj(31), False, b""
             return data
-        self._start = data if data == b"\x1f" else b"\0"
+        self._start = data if data in (b"", b"\x1f") else b"\0"
         return b""
 
     def finish(self) -> Iterator[bytes]:
@@ -93,6 +93,7 @@ class _Deflate:
                 return
             is_zlib = data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
             self._inner = fast_zlib.decompressobj(15 if is_zlib else -15)
+            self._start = b""
         if not self._inner.eof:
             yield from _inflate(self._inner, data, "deflate")
 

@@ -38,6 +38,7 @@ class Flight:
 
     __slots__ = (
         "address",
+        "counted",
         "delivery",
         "dialled",
         "handle",
@@ -56,6 +57,7 @@ class Flight:
         self.place: tuple[tuple[str, ...], int] = ((), 0)
         self.address = ""  # the address slot held or waited for
         self.has_host = False
+        self.counted = False  # holds or waits for one of the `concurrency` places
         self.dialled = False
         self.handle: Handle | asyncio.Task[None] | None = None
         self.hops = 0
@@ -74,6 +76,7 @@ class Downloader:
         self._flights: dict[Flight, None] = {}
         self._hosts: Slots[Flight] = Slots(config.per_host)
         self._addresses: Slots[Flight] = Slots(config.per_address)
+        self._everybody: Slots[Flight] = Slots(config.concurrency)
         self._draining = False
         self._emptied: asyncio.Event | None = None
 
@@ -125,7 +128,7 @@ class Downloader:
 
     def _with_host(self, flight: Flight) -> None:
         flight.has_host = True
-        if self._is_late(flight):
+        if self._is_over(flight):
             return
         try:
             target = Target(flight.request.url)
@@ -134,7 +137,11 @@ class Downloader:
             return
         self._locate(flight, target)
 
-    def _is_late(self, flight: Flight) -> bool:
+    def _is_over(self, flight: Flight) -> bool:
+        """True when a flight that was not dialled yet must not go on; it has been ended."""
+        if self._draining:
+            self._give_back(flight)
+            return True
         start_by = flight.request.start_by
         if start_by and self._clock.now() > start_by:
             self._end_unfetched(flight, m.FetchResult.EXPIRED, "expired", "not started in time")
@@ -174,10 +181,18 @@ class Downloader:
         flight.place = place
         flight.address = place[0][0]
         if self._addresses.take(flight.address, flight):
+            self._with_address(flight)
+
+    def _with_address(self, flight: Flight) -> None:
+        if flight.counted:  # a further hop of a robots.txt
+            self._dial(flight)
+            return
+        flight.counted = True
+        if self._everybody.take("", flight):
             self._dial(flight)
 
     def _dial(self, flight: Flight) -> None:
-        if not flight.dialled and self._is_late(flight):
+        if not flight.dialled and self._is_over(flight):
             return
         request, target = flight.request, flight.target
         assert target is not None
@@ -253,6 +268,7 @@ class Downloader:
         delivery = flight.delivery
         receipts = []
         try:
+            self._leave_everybody(flight)
             self._leave_address(flight)
             self._leave_host(flight)
         finally:
@@ -267,6 +283,12 @@ class Downloader:
         address, flight.address = flight.address, ""
         if address and not self._addresses.forget(address, flight):
             following = self._addresses.give(address)
+            if following is not None:
+                self._with_address(following)
+
+    def _leave_everybody(self, flight: Flight) -> None:
+        if flight.counted and not self._everybody.forget("", flight):
+            following = self._everybody.give("")
             if following is not None:
                 self._dial(following)
 

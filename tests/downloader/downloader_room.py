@@ -1,0 +1,135 @@
+"""A downloader between a bus and a fetcher that answers when told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.fetcher import Answer, OnDone, Order
+from nephila.downloader.service import Downloader
+from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.egress import EgressGuard
+from nephila.kernel.resolver import Egress, ResolveError
+from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+
+
+def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> Answer:
+    """An answer as a fetcher gives it."""
+    made = Answer()
+    made.status, made.body, made.reason, made.detail = status, body, reason, detail
+    made.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    made.content_type = made.headers.get("content-type", "").partition(";")[0]
+    made.wire_bytes = len(body)
+    made.address = "8.8.8.8"
+    return made
+
+
+class Fetch:
+    """One fetch somebody ordered."""
+
+    def __init__(self, order: Order, on_done: OnDone) -> None:
+        self.order = order
+        self.on_done = on_done
+        self.aborted = False
+
+    def abort(self) -> None:
+        """See `Handle.abort`."""
+        self.aborted = True
+
+
+class FakeFetcher:
+    """Keeps orders until a test answers them."""
+
+    def __init__(self) -> None:
+        self.fetches: list[Fetch] = []
+        self.closed = False
+
+    def fetch(self, order: Order, on_done: OnDone) -> Fetch:
+        """See `Fetcher.fetch`."""
+        self.fetches.append(Fetch(order, on_done))
+        return self.fetches[-1]
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        self.closed = True
+
+    @property
+    def urls(self) -> list[str]:
+        """What has been ordered so far."""
+        return [fetch.order.target.href for fetch in self.fetches]
+
+
+class Names:
+    """A resolver from a table; a name that is missing does not exist."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, Sequence[str]] = {}
+        self.asked: list[str] = []
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """See `Resolver.resolve`."""
+        self.asked.append(host)
+        if host not in self.table:
+            raise ResolveError("no such name")
+        return self.table[host]
+
+
+class Room:
+    """The downloader, its bus, and what it published."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.clock = ManualClock()
+        self.bus = LocalBus(self.clock)
+        self.names = Names()
+        self.fetcher = FakeFetcher()
+        self.pages: list[m.Page] = []
+        self.outcomes: list[m.FetchOutcome] = []
+        self.order: list[str] = []
+        self.hold = False
+        self.held: list[Delivery] = []
+        config = DownloaderConfig(**settings)
+        egress = Egress(EgressGuard(config.allow_private), self.names, self.clock)
+        self.downloader = Downloader(config, self.bus, self.clock, egress, self.fetcher)
+        self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
+        self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
+
+    def _on_page(self, delivery: Delivery) -> None:
+        self.pages.append(delivery.message)
+        self.order.append("page")
+        self._ack(delivery)
+
+    def _on_outcome(self, delivery: Delivery) -> None:
+        self.outcomes.append(delivery.message)
+        self.order.append("outcome")
+        self._ack(delivery)
+
+    def _ack(self, delivery: Delivery) -> None:
+        if self.hold:
+            self.held.append(delivery)
+        else:
+            delivery.ack()
+
+    def request(self, url: str = "http://a.test/", host: str = "", **fields: Any) -> m.FetchRequest:
+        """Publish a request; the host exists."""
+        name = url.split("/")[2].rpartition("@")[2].partition(":")[0]
+        self.names.table.setdefault(name, ("8.8.8.8",))
+        made = m.FetchRequest(
+            job="j", url_key=b"k" * 16, url=url, host=host or name, fetch_no=3, attempt=2, epoch=7, **fields
+        )
+        self.bus.publish(REQUESTS, 5, made)
+        return made
+
+    async def settle(self) -> None:
+        """Let names be resolved and due calls be made."""
+        for _ in range(6):
+            await asyncio.sleep(0)
+            self.clock.run_due()
+
+    def reply(self, number: int, made: Answer) -> None:
+        """The fetcher is done with one of its orders."""
+        self.fetcher.fetches[number].on_done(made)

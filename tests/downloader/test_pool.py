@@ -1,0 +1,67 @@
+"""Idle connections: newest first within a key, oldest out first over all."""
+
+from __future__ import annotations
+
+import random
+
+from nephila.downloader.pool import Pool
+
+
+def test_newest_first() -> None:
+    """The connection used last is warm; the first key that has one counts."""
+    pool: Pool[str] = Pool(10, 15.0)
+    pool.put("k", "old", 1.0)
+    pool.put("k", "new", 2.0)
+    assert pool.take(["none", "k"]) == "new"
+    assert pool.take(["k"]) == "old"
+    assert pool.take(["k"]) is None
+
+
+def test_oldest_goes() -> None:
+    """Beyond its size the pool hands back the one idle longest; a pool of size 0 keeps nothing."""
+    pool: Pool[str] = Pool(2, 15.0)
+    assert pool.put("a", "1", 1.0) is None
+    assert pool.put("b", "2", 2.0) is None
+    assert pool.put("c", "3", 3.0) == "1"
+    assert Pool[str](0, 15.0).put("a", "1", 1.0) == "1"
+
+
+def test_expiry() -> None:
+    """What has been idle too long is handed out once."""
+    pool: Pool[str] = Pool(10, 15.0)
+    pool.put("a", "1", 0.0)
+    pool.put("a", "2", 10.0)
+    assert pool.expired(15.0) == ["1"]
+    assert pool.expired(15.0) == []
+    assert pool.take("a") == "2"
+
+
+def test_random_use() -> None:
+    """The invariants hold under any order of operations."""
+    rng = random.Random(4)
+    pool: Pool[int] = Pool(5, 3.0)
+    out: set[int] = set()
+    now = 0.0
+    for number in range(5_000):
+        now += rng.random()
+        action = rng.random()
+        key = rng.choice("abc")
+        if action < 0.5:
+            out.add(number)
+            evicted = pool.put(key, number, now)
+            if evicted is not None:
+                out.discard(evicted)
+        elif action < 0.8:
+            taken = pool.take([key])
+            if taken is not None:
+                out.remove(taken)
+        elif action < 0.9:
+            out.difference_update(pool.expired(now))
+        elif out:
+            gone = rng.choice(sorted(out))
+            out.remove(gone)
+            assert any(pool.remove(any_key, gone) for any_key in "abc" if gone in pool._by_key.get(any_key, []))
+        pool.check()
+        assert len(pool) == len(out)
+    assert sorted(pool.drain()) == sorted(out)
+    assert len(pool) == 0

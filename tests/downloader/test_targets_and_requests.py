@@ -1,0 +1,112 @@
+"""What a URL means to a dialler, what is sent, and what the settings allow."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.ending import retry_after_s
+from nephila.downloader.fetcher import Order
+from nephila.downloader.request import RequestHeads, media_filter
+from nephila.downloader.service import build
+from nephila.downloader.target import Target
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.config import load
+from nephila.kernel.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://A.test", ("http", "a.test", 80, "a.test", "/")),
+        ("https://a.test/x?y#z", ("https", "a.test", 443, "a.test", "/x?y")),
+        ("http://a.test:8080/", ("http", "a.test", 8080, "a.test:8080", "/")),
+        ("http://a.test:80/", ("http", "a.test", 80, "a.test", "/")),
+        ("http://[::1]:81/p", ("http", "::1", 81, "[::1]:81", "/p")),
+        ("http://[::1]/", ("http", "::1", 80, "[::1]", "/")),
+        ("http://0x7f.1/", ("http", "127.0.0.1", 80, "127.0.0.1", "/")),
+        ("http://b\u00fccher.test/\u00e9 x", ("http", "xn--bcher-kva.test", 80, "xn--bcher-kva.test", "/%C3%A9%20x")),
+        ("http://u:p@a.test/@:/", ("http", "a.test", 80, "a.test", "/@:/")),
+        ("http://a.test?q", ("http", "a.test", 80, "a.test", "/?q")),
+    ],
+)
+def test_parts(url: str, expected: tuple[str, str, int, str, str]) -> None:
+    """Scheme, host to dial, port, Host header and request target."""
+    target = Target(url)
+    assert (target.scheme, target.dial_host, target.port, target.host_header, target.path) == expected
+
+
+@pytest.mark.parametrize(
+    ("userinfo", "expected"),
+    [("user:pass@", "Basic dXNlcjpwYXNz"), ("user@", "Basic dXNlcjo="), ("%C3%BC:%3A@", "Basic w7w6Og=="), ("", "")],
+)
+def test_credentials(userinfo: str, expected: str) -> None:
+    """Userinfo is decoded before it is encoded (RFC 7617)."""
+    assert Target(f"http://{userinfo}a.test/").authorization == expected
+
+
+@pytest.mark.parametrize(
+    "url", ["", "a.test", "/x", "ftp://a/", "http://", "javascript:x", "http://a b/", "http://a:99999/"]
+)
+def test_no_target(url: str) -> None:
+    """What cannot be dialled is a ValueError."""
+    with pytest.raises(ValueError):
+        Target(url)
+
+
+def test_relative() -> None:
+    """A base makes references absolute as browsers do."""
+    assert Target("//b.test\\x", "http://a.test/").href == "http://b.test/x"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("120", 120.0),
+        (" 0 ", 0.0),
+        ("99999999999999999999", 86_400.0),
+        ("Fri, 15 Jan 2027 08:01:40 GMT", 100.0),
+        ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+        ("Fri, 15 Jan 2100 08:00:00 GMT", 86_400.0),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("1.5", 0.0),
+        ("", 0.0),
+        ("\u0663", 0.0),
+    ],
+)
+def test_retry_after(value: str, expected: float) -> None:
+    """Seconds or a date, a day at most; nonsense is nothing."""
+    assert retry_after_s(value, 1_800_000_000.0) == expected
+
+
+@pytest.mark.parametrize("header", ["X", "X y: z", ": z", "X: a\nY: b", "Host: x", "content-length: 5", "X: \u00e9"])
+def test_headers_that_cannot_be_sent(header: str) -> None:
+    """A bad header is a usage error at the start, not a failure of every fetch."""
+    with pytest.raises(UsageError, match="header"):
+        RequestHeads(DownloaderConfig(headers=(header,)))
+
+
+def test_agent_with_contact() -> None:
+    """The contact stands in the default agent; an own agent replaces it whole."""
+    order = Order(Target("http://a.test/"), ("8.8.8.8",), 80)
+    assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(order)
+    assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(order)
+
+
+def test_refusal_wins() -> None:
+    """A type that is accepted and refused is refused; an empty list accepts nothing but a missing type."""
+    wanted = media_filter(["text/*"], ["text/css"])
+    assert [wanted(one) for one in ("text/html", "text/css", "image/png", "")] == [True, False, False, True]
+    assert [media_filter([], [])(one) for one in ("text/html", "")] == [False, True]
+
+
+def test_unknown_settings() -> None:
+    """An unknown key names the nearest known one; an unknown fetcher names all."""
+    with pytest.raises(UsageError, match="per_host"):
+        load(DownloaderConfig, {"perhost": 1}, "test")
+    clock = ManualClock()
+    with pytest.raises(UsageError, match="lean"):
+        build(DownloaderConfig(fetcher="curl"), LocalBus(clock), clock)
+    with pytest.raises(UsageError, match="host map"):
+        build(DownloaderConfig(host_map=("x",)), LocalBus(clock), clock)
