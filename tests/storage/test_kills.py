@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from storage_rig import key, lines, rows
@@ -72,6 +73,8 @@ def test_killed_at_every_flush(tmp_path, point):
     assert sorted(line["url_key"] for line in lines(tmp_path)) == expected
     assert sorted(fetch[:32] for fetch in warc_fetches(tmp_path)) == expected
     assert len(rows(tmp_path, "fetches", "id")) == len(expected)
+    tables = [pyarrow.parquet.read_table(path) for path in sorted(tmp_path.glob("pages-*.parquet"))]
+    assert sorted(found for table in tables for found in table.column("url_key").to_pylist()) == expected
     # Each sink has the fetch that the database has.
     fetch_ids = {row["fetch_id"] for row in rows(tmp_path)}
     assert fetch_ids == {line["fetch_id"] for line in lines(tmp_path)} == set(warc_fetches(tmp_path))

@@ -59,7 +59,7 @@ def _scalar(value: object) -> str:
 
 
 def _place(row: Row) -> tuple[str, str]:
-    """Host directory and file name; made of harmless characters only, and distinct by job and key."""
+    """Host directory and file name; made of harmless characters only. Of two jobs with one URL the later row stays."""
     values = dict(zip(COLUMNS, row, strict=True))
     try:
         parts = urlsplit(values["url"])
