@@ -52,6 +52,8 @@ fn tags() -> String {
     let count = rows.len() + 1;
     writeln!(code, "pub const COUNT: usize = {count};").unwrap();
     writeln!(code, "pub static NAMES: [&str; {count}] = [{names}];").unwrap();
+    let lengths: Vec<usize> = std::iter::once(0).chain(rows.iter().map(|row| row[0].len())).collect();
+    writeln!(code, "pub static LENGTHS: [u8; {count}] = {lengths:?};").unwrap();
     writeln!(code, "pub static CATS: [u16; {count}] = [{cats}];").unwrap();
     writeln!(code, "pub static FLAGS: [u16; {count}] = [{flags}];").unwrap();
     writeln!(code, "{}", hash_table(&rows)).unwrap();

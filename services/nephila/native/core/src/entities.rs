@@ -101,7 +101,7 @@ fn numeric(rest: &[u8]) -> Option<Reference> {
 /// Decode references and normalise NUL and line ends; borrows where there is nothing to do. O(n).
 pub fn decode(raw: &[u8], references: bool, in_attribute: bool) -> Cow<'_, [u8]> {
     let special = |b: &u8| matches!(*b, b'&' | b'\r' | 0);
-    let Some(first) = raw.iter().position(|b| special(b)) else { return Cow::Borrowed(raw) };
+    let Some(first) = memchr::memchr3(b'&', b'\r', 0, raw) else { return Cow::Borrowed(raw) };
     let mut out = Vec::with_capacity(raw.len());
     out.extend_from_slice(&raw[..first]);
     let mut p = first;

@@ -121,12 +121,18 @@ impl Page<'_> {
     }
 }
 
+/// "comment" or "disqus" in any case: looked for by "mm" and "q", which hardly any other class has.
 fn speaks_of_comments(value: &[u8]) -> bool {
-    value.len() >= DISQUS.len()
-        && value.windows(DISQUS.len()).enumerate().any(|(at, six)| {
-            (six[0] | 0x20 == b'c' && value[at..].get(..COMMENT.len()).is_some_and(|w| w.eq_ignore_ascii_case(COMMENT)))
-                || (six[0] | 0x20 == b'd' && six.eq_ignore_ascii_case(DISQUS))
-        })
+    value.iter().enumerate().any(|(at, b)| match b | 0x20 {
+        b'm' if value.get(at + 1).is_some_and(|next| next | 0x20 == b'm') => word_at(value, at.wrapping_sub(2), COMMENT),
+        b'q' => word_at(value, at.wrapping_sub(3), DISQUS),
+        _ => false,
+    })
+}
+
+fn word_at(value: &[u8], from: usize, word: &[u8]) -> bool {
+    let end = from.wrapping_add(word.len());
+    from < end && value.get(from..end).is_some_and(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// The URL of a refresh, by the standard's "shared declarative refresh steps"; None without one.

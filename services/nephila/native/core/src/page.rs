@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::entities;
 use crate::stack::Stack;
 use crate::tags::*;
-use crate::text::{Context, TextSink};
+use crate::text::{is_blank, Context, TextSink};
 use crate::tokenizer::{is_space, Raw, Span, Token, Tokenizer};
 
 /// A link as found: its href as it stands in the page, resolved only when the base is known.
@@ -142,7 +142,7 @@ impl<'a> Page<'a> {
         }
         let flags = self.stack.flags();
         // Between two tags there is mostly whitespace.
-        if part.iter().all(|b| is_space(*b)) {
+        if is_blank(part) {
             if flags & (F_HIDDEN | F_TMPL) == 0 {
                 if flags & F_PRE != 0 {
                     let context = self.context();

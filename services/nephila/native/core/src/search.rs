@@ -4,17 +4,96 @@
 
 use memchr::{memchr, memchr2, memmem};
 
-use crate::tokenizer::{CLASS, NAME_END};
+use crate::tokenizer::{ATTR_END, CLASS, NAME_END};
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+#[inline(always)]
+fn word_at(input: &[u8], at: usize) -> Option<u64> {
+    let bytes = input.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().unwrap()))
+}
+
+/// High bits of the bytes that equal `byte`; exact up to the first one, which is all that is asked for.
+#[inline(always)]
+fn equal(word: u64, byte: u8) -> u64 {
+    let mixed = word ^ (ONES * byte as u64);
+    mixed.wrapping_sub(ONES) & !mixed & HIGHS
+}
+
+/// High bits of the bytes that are ASCII letters or digits, in a word already or-ed with 0x20 in each byte.
+#[inline(always)]
+fn alphanumeric(lower: u64) -> u64 {
+    let low = lower & !HIGHS;
+    let from = |byte: u8| low + ONES * (0x80 - byte as u64);
+    let letters = from(b'a') & !from(b'z' + 1);
+    let digits = from(b'0') & !from(b'9' + 1);
+    (letters | digits) & !lower & HIGHS
+}
+
+/// End of the tag name at `start`, and its first 16 bytes, lower-cased, little-endian, in two words.
+#[inline(always)]
+pub fn read_name(input: &[u8], start: usize) -> (usize, u64, u64) {
+    if let Some(word) = word_at(input, start) {
+        let lower = word | (ONES * 0x20);
+        // Bytes below 0x20 would pass for others once or-ed: only those that were 0x30 and up before count.
+        let others = !(alphanumeric(lower) & ((word & !HIGHS) + ONES * 0x50)) & HIGHS;
+        let bits = others.trailing_zeros() & !7;
+        if bits < 64 {
+            let end = start + (bits / 8) as usize;
+            if CLASS[input[end] as usize] & NAME_END != 0 {
+                return (end, lower & ((1u64 << bits) - 1), 0);
+            }
+        }
+    }
+    read_any_name(input, start)
+}
+
+fn read_any_name(input: &[u8], start: usize) -> (usize, u64, u64) {
+    let mut words = [0u64; 2];
+    let mut p = start;
+    while p < input.len() && CLASS[input[p] as usize] & NAME_END == 0 {
+        let at = p - start;
+        if at < 16 {
+            words[at / 8] |= u64::from(input[p].to_ascii_lowercase()) << (8 * (at % 8));
+        }
+        p += 1;
+    }
+    (p, words[0], words[1])
+}
+
+/// End of the attribute name that goes on at `from`.
+#[inline(always)]
+pub fn attribute_name_end(input: &[u8], from: usize) -> usize {
+    let mut p = from;
+    while let Some(word) = word_at(input, p) {
+        // Anything up to a space may be one of the five that end a name: the loop below looks.
+        let low = word.wrapping_sub(ONES * 0x21) & !word & HIGHS;
+        let ends = low | equal(word, b'=') | equal(word, b'>') | equal(word, b'/');
+        if ends == 0 {
+            p += 8;
+            continue;
+        }
+        p += (ends.trailing_zeros() / 8) as usize;
+        if CLASS[input[p] as usize] & ATTR_END != 0 {
+            return p;
+        }
+        p += 1;
+    }
+    while p < input.len() && CLASS[input[p] as usize] & ATTR_END == 0 {
+        p += 1;
+    }
+    p
+}
 
 /// Short distances first: most attribute values end within 16 bytes, less than a call of memchr costs.
 #[inline(always)]
 pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
-    let pattern = u64::from(byte) * 0x0101_0101_0101_0101;
     let mut at = 0;
     while at < 16 {
-        let Some(chunk) = hay.get(at..at + 8) else { break };
-        let word = u64::from_le_bytes(chunk.try_into().unwrap()) ^ pattern;
-        let hit = word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080;
+        let Some(word) = word_at(hay, at) else { break };
+        let hit = equal(word, byte);
         if hit != 0 {
             return Some(at + (hit.trailing_zeros() / 8) as usize);
         }

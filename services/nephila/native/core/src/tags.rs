@@ -4,12 +4,13 @@
 
 include!(concat!(env!("OUT_DIR"), "/tags.rs"));
 
-/// The id of a lower-case name of at most 16 bytes packed little-endian into a key; 0 if unknown. O(1).
+/// The id of a lower-case name of at most 16 bytes packed little-endian into two words; 0 if unknown. O(1).
 ///
 /// The length tells a name from the same name with NULs behind it.
 #[inline]
-pub fn id_of(key: u128, len: usize) -> u8 {
-    let slot = ((key as u64) ^ (key >> 64) as u64).wrapping_mul(MULTIPLIER) >> 52;
+pub fn id_of(low: u64, high: u64, len: usize) -> u8 {
+    let slot = (low ^ high).wrapping_mul(MULTIPLIER) >> 52;
     let id = SLOTS[slot as usize];
-    if KEYS[id as usize] == key && NAMES[id as usize].len() == len { id } else { 0 }
+    let key = u128::from(high) << 64 | u128::from(low);
+    if KEYS[id as usize] == key && LENGTHS[id as usize] as usize == len { id } else { 0 }
 }

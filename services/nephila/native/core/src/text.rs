@@ -173,6 +173,22 @@ impl TextSink {
     }
 }
 
+/// Nothing but whitespace? Sixteen bytes at a time: between two tags there is mostly a line end and an indentation.
+#[inline]
+pub fn is_blank(part: &[u8]) -> bool {
+    let mut chunks = part.chunks_exact(16);
+    for chunk in &mut chunks {
+        let mut blank = true;
+        for b in chunk {
+            blank &= (*b == b' ') | ((b'\t'..=b'\r').contains(b) & (*b != 0x0B));
+        }
+        if !blank {
+            return false;
+        }
+    }
+    chunks.remainder().iter().all(|b| is_space(*b))
+}
+
 /// The end of the longest run from `p` whose whitespace is single spaces between words.
 #[inline]
 fn run_end(part: &[u8], p: usize) -> usize {
@@ -202,6 +218,17 @@ fn run_end(part: &[u8], p: usize) -> usize {
 /// Whitespace collapsed and trimmed, cut to `limit` bytes at a character, appended to `out`. O(n).
 pub fn collapse_into(text: &[u8], limit: usize, out: &mut Vec<u8>) {
     let from = out.len();
+    // Text of lines is collapsed already unless it has line ends or comes from preformatted text.
+    if text.len() <= limit && text.first() != Some(&b' ') && text.last() != Some(&b' ') {
+        let mut odd = text.last().is_some_and(|b| is_space(*b));
+        for pair in text.windows(2) {
+            odd |= (pair[0] < b' ') | ((pair[0] == b' ') & (pair[1] <= b' '));
+        }
+        if !odd {
+            out.extend_from_slice(text);
+            return;
+        }
+    }
     for word in text.split(|b| is_space(*b)).filter(|word| !word.is_empty()) {
         if out.len() > from {
             out.push(b' ');

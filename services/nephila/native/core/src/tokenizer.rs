@@ -5,7 +5,7 @@
 
 use memchr::{memchr, memmem};
 
-use crate::search::{comment_end, find_near, raw_end, script_end};
+use crate::search::{attribute_name_end, comment_end, find_near, raw_end, read_name, script_end};
 use crate::tags;
 
 /// A range of the input.
@@ -68,7 +68,7 @@ pub fn is_space(byte: u8) -> bool {
 }
 
 pub const NAME_END: u8 = 1;
-const ATTR_END: u8 = 2;
+pub const ATTR_END: u8 = 2;
 const UNQUOTED_END: u8 = 4;
 const SPACE: u8 = 8;
 
@@ -147,7 +147,7 @@ impl<'a> Tokenizer<'a> {
     fn text_from(&mut self, start: usize) -> Token {
         let len = self.input.len();
         let mut from = start;
-        while let Some(offset) = memchr(b'<', &self.input[from..]) {
+        while let Some(offset) = find_near(&self.input[from..], b'<') {
             let lt = from + offset;
             if self.is_markup(lt) {
                 self.pos = lt;
@@ -222,27 +222,9 @@ impl<'a> Tokenizer<'a> {
     #[inline]
     fn tag_at(&mut self, start: usize) -> bool {
         let input = self.input;
-        let len = input.len();
-        let mut p = start;
-        let mut key = 0u128;
-        let mut low = 0u64;
-        while p < len {
-            let b = input[p];
-            if CLASS[b as usize] & NAME_END != 0 {
-                break;
-            }
-            let lower = b | (u8::from(b.is_ascii_uppercase()) << 5);
-            let at = p - start;
-            if at < 8 {
-                low |= u64::from(lower) << (8 * at);
-            } else if at < 16 {
-                key |= u128::from(lower) << (8 * at);
-            }
-            p += 1;
-        }
-        key |= u128::from(low);
+        let (p, low, high) = read_name(input, start);
         self.name = (start as u32, p as u32);
-        self.tag = if p - start <= 16 { tags::id_of(key, p - start) } else { 0 };
+        self.tag = if p - start <= 16 { tags::id_of(low, high, p - start) } else { 0 };
         self.hash = if self.tag == 0 { name_hash(&input[start..p]) } else { 0 };
         self.attrs.clear();
         let keep = self.all_attrs || tags::CATS[self.tag as usize] & tags::C_ATTRS != 0;
@@ -278,10 +260,7 @@ impl<'a> Tokenizer<'a> {
                 _ => {}
             }
             let name_start = p;
-            p += 1;
-            while p < len && CLASS[input[p] as usize] & ATTR_END == 0 {
-                p += 1;
-            }
+            p = attribute_name_end(input, p + 1);
             let name = (name_start as u32, p as u32);
             while p < len && CLASS[input[p] as usize] & SPACE != 0 {
                 p += 1;
