@@ -11,6 +11,7 @@ guard refuses, or the service drains. Nothing is kept: a request is acked when i
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ from nephila.kernel.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+
+log = logging.getLogger(__name__)
 
 ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
@@ -164,7 +167,7 @@ class Downloader:
     async def _ask(self, flight: Flight, target: Target) -> None:
         try:
             place = await self._egress.place(target.dial_host, target.port)
-        except (EgressError, ResolveError) as error:
+        except Exception as error:  # whatever a resolver raises, the request must end
             flight.handle = None
             self._on_no_place(flight, error)
             return
@@ -175,7 +178,8 @@ class Downloader:
         if isinstance(error, EgressError):
             self._end_unfetched(flight, m.FetchResult.DENIED, "address", str(error))
         else:
-            self._end_unfetched(flight, m.FetchResult.FAILED, "dns", str(error))
+            detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
+            self._end_unfetched(flight, m.FetchResult.FAILED, "dns", detail)
 
     def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
         flight.place = place
@@ -216,21 +220,20 @@ class Downloader:
 
     def _on_answer(self, flight: Flight, answer: Answer) -> None:
         flight.handle = None
-        request = flight.request
-        if request.kind == m.FetchKind.ROBOTS:
-            if answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
-                return
-            self._end(flight, self._outcome(flight, answer), None)
+        request, target = flight.request, flight.target
+        assert target is not None
+        is_robots = request.kind == m.FetchKind.ROBOTS
+        if is_robots and answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
             return
-        outcome = self._outcome(flight, answer)
         page = None
-        if outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
-            page = page_of(request, answer, flight.started)
+        try:
+            outcome = outcome_of(request, target, answer, flight.started, self._clock.now())
+            if not is_robots and outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
+                page = page_of(request, answer, flight.started)
+        except Exception as error:  # a fault of ours must not hold the host for ever
+            log.exception("an answer could not be read")
+            outcome = unfetched(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
         self._end(flight, outcome, page)
-
-    def _outcome(self, flight: Flight, answer: Answer) -> m.FetchOutcome:
-        assert flight.target is not None
-        return outcome_of(flight.request, flight.target, answer, flight.started, self._clock.now())
 
     def _follow(self, flight: Flight, answer: Answer) -> bool:
         """A robots.txt may move up to five times (RFC 9309 2.3.1.2); each hop passes the egress guard anew."""
