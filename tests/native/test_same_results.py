@@ -18,9 +18,7 @@ URL = "http://a.test/dir/page.html?q=1"
 
 TAGS = [name for name in _twin.TAGS if name] + ["x-y", "verylongunknownname", "a1"]
 HREFS = st.one_of(
-    st.sampled_from(
-        ["/x", "x?b=1&a=2", "../y", "//b.test/z", "http://b.test:80/?utm_a=1&c", "#f", "?q", "", "HTTP://C.test"]
-    ),
+    st.sampled_from(["/x", "x?b=1&a=2", "../y", "//b.test/z", "http://b.test:80/?utm_a=1&c", "#f", "?q", ""]),
     st.text(alphabet="ab/.:?#&=%2eE@[]\\ \t;'\"^|~-xn", max_size=20),
 )
 WORDS = st.sampled_from(
@@ -47,8 +45,15 @@ WORDS = st.sampled_from(
 )
 RAW = st.sampled_from(
     ["<!--", "-->", "--!>", "<!-->", "<![CDATA[", "<?x>", "<!doctype html>", "</>", "</ x>", "<script>", "</script>",
-     "<!--<script>", "</title>", "<br/>", "<svg/>", "<a/href=x>", '<a href="', "<a =x href='y'/>", "<p", "<a b=c>", "<math><mi>"]
+     "<!--<script>", "</title>", "<br/>", "<svg/>", "<a/href=x>", '<a href="', "<a =x href='y'/>", "<p", "<a b=c>",
+     "<math><mi>"]
 )  # fmt: skip
+
+
+META = [
+    b"<meta", b" charset=", b"utf-16", b"'", b'"', b">", b"/", b"<!--", b"-->", b"http-equiv", b"=content-type",
+    b" content=", b"charset=big5;", b"koi8-r ", b"<a b", b"</x", b"<?", b"\xff", b"x-user-defined",
+]  # fmt: skip
 
 
 @st.composite
@@ -102,8 +107,7 @@ def test_bytes(body: bytes) -> None:
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
-@given(st.lists(st.sampled_from([b"<meta", b" charset=", b"utf-16", b"'", b'"', b">", b"/", b"<!--", b"-->", b"http-equiv",
-    b"=content-type", b" content=", b"charset=big5;", b"koi8-r ", b"<a b", b"</x", b"<?", b"\xff", b"x-user-defined"]), max_size=16))  # fmt: skip
+@given(st.lists(st.sampled_from(META), max_size=16))
 def test_prescan(parts: list[bytes]) -> None:
     """Generated meta soup."""
     body = b"".join(parts)
@@ -123,7 +127,8 @@ URLS = st.one_of(
     HREFS,
     st.tuples(
         st.sampled_from(["http://", "https://", "//", "http:", "HTTP:\\\\", "ftp://", "x:"]),
-        st.sampled_from(["a.test", "A.test:80", "u:p@b.test:8080", "xn--a.test", "1.2", "[::1]", "b.0x7", "é.test", "a..b", "u@xn--", ""]),
+        st.sampled_from(["a.test", "A.test:80", "u:p@b.test:8080", "xn--a.test", "1.2", "[::1]", "b.0x7", "é.test", "a..b",
+                         "u@xn--", ""]),
         st.text(alphabet="ab/.?#&=%2eE^|{}`'\\ \tutm_é", max_size=16),
     ).map("".join),
 )  # fmt: skip
@@ -154,7 +159,7 @@ def test_fast_path(url: str) -> None:
 def sample_page(rng: random.Random) -> bytes:
     """A page of ordinary markup, a few kilobytes long."""
     rows = [
-        b"<!DOCTYPE html><html lang=en><head><title>T &amp; x</title><base href=/b/><script>if(a<b)</script></head><body>"
+        b"<!DOCTYPE html><html lang=en><head><title>T &amp; x</title><base href=/b/><script>if(a<b)</script></head>"
     ]
     for n in range(rng.randrange(20, 60)):
         rows.append(
@@ -199,8 +204,8 @@ def test_mutated_pages(seed: int) -> None:
 @pytest.mark.parametrize(
     "unit",
     [b"<div>", b"<a href=x>", b"<b><p>", b"<table><td>", b"<svg><g>", b"</p>", b"<!--", b"<a b='", b"&", b"&#1", b"<",
-     b"<template>", b"<li>", b"<script><!--<script>", b"--!", b"<a ", b"<x ='", b"<title>", b"<p><table>", b"</form><form>",
-     b"<select><option>", b"<math><mi><a>", b"<frameset>", b"<![CDATA[", b"&notit;", b"<pre> ", b"<font><i></font>"],
+     b"<template>", b"<li>", b"<script><!--<script>", b"--!", b"<a ", b"<x ='", b"<title>", b"<p><table>",
+     b"</form><form>", b"<select><option>", b"<math><mi><a>", b"<frameset>", b"<![CDATA[", b"&notit;", b"<pre> ", b"<font><i></font>"],
 )  # fmt: skip
 def test_long_repetitions_end(unit: bytes) -> None:
     """A megabyte of one construct is scanned to its end: nothing is quadratic, nothing recurses."""
