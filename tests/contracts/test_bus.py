@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-
 from nephila.kernel.bus.base import Delivery, Receipt
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
@@ -67,7 +66,7 @@ def test_credits_bound_what_is_unacked_and_keep_the_order(rig):
     taken[1].ack()
     assert urls == ["0", "1", "2"]
     for _ in range(5):
-        for delivery in list(taken):
+        for delivery in taken:
             delivery.ack()
     assert urls == list("01234")
     assert bus.unacked == 0

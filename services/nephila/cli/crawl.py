@@ -140,6 +140,9 @@ def seed_url(text: str) -> str:
             raise UsageError(
                 f"{url} is a file: read it with `nephila extract {url}`, or take its URLs with --seeds {url}"
             )
+        if not re.match(r"(localhost|\[.*\]|[^/]*[.:][^/]*)(/|$)", url):
+            name = url if re.fullmatch(r"[\w-]+", url) else "example"
+            raise UsageError(f"{text!r} is not a URL; did you mean http://{name}/ or http://{name}.com/?")
         url = "http://" + url
     try:
         return parse_url(url).href

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import signal
 import sys
 import time
@@ -119,7 +120,11 @@ def make_plan(request: Request, run: Run) -> Plan:
     here = "command line"
     scheduler = load(
         SchedulerConfig,
-        {"directory": str(request.out / "frontier"), "concurrency": o["concurrency"]},
+        {
+            "directory": str(request.out / "frontier"),
+            "concurrency": o["concurrency"],
+            "agent": product_token(o["user_agent"]),
+        },
         here,
         "scheduler",
     )
@@ -150,12 +155,24 @@ def make_plan(request: Request, run: Run) -> Plan:
         directory=request.out,
         scheduler=scheduler,
         downloader=load(DownloaderConfig, downloader, here, "downloader"),
-        parser=load(ParserConfig, {"partitions": scheduler.partitions}, here, "parser"),
+        parser=load(
+            ParserConfig, {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}, here, "parser"
+        ),
         storage=load(StorageConfig, storage, here, "storage"),
         resume=request.resume,
         max_time_s=o["max_time"],
         max_wait_s=o["max_wait"],
     )
+
+
+def product_token(user_agent: str) -> str:
+    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
+
+    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
+    """
+    found = re.search(r"compatible;\s*([A-Za-z_-]+)", user_agent) or re.match(r"([A-Za-z_-]+)", user_agent)
+    token = found.group(1).lower() if found else ""
+    return token if token not in ("", "mozilla") else "nephila"
 
 
 def seeds_of(run: Run, refused: list[tuple[str, str]]) -> Iterator[str]:

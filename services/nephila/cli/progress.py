@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from nephila.cli.safe import safe
+from nephila.cli.safe import plain
 
 if TYPE_CHECKING:
     from nephila.embedded import Crawl
@@ -60,7 +60,7 @@ class Progress:
         ]
         errors = scheduler.errors.most_common(3)
         if errors:
-            parts.append("errors: " + ", ".join(f"{safe(name, 30)} {count:,}" for name, count in errors))
+            parts.append("errors: " + ", ".join(f"{plain(name, 30)} {count:,}" for name, count in errors))
         return Text(" · ".join(parts), overflow="ellipsis", no_wrap=True)
 
     def _rate(self, total: int) -> float:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nephila import native
-from nephila.cli.safe import safe
+from nephila.cli.safe import plain
 
 if TYPE_CHECKING:
     from nephila.directory import Directory, Run
@@ -80,7 +80,7 @@ def _outcomes(console: Console, run: Run, result: Result) -> None:
     table.add_column(justify="right")
     table.add_column()
     for name, count in sorted(run.reasons.items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(f"{count:,}", safe(name, 60))
+        table.add_row(f"{count:,}", plain(name, 60))
     if run.left:
         table.add_row(f"{run.left:,}", "left in the queue")
     console.print(table)
@@ -95,7 +95,7 @@ def _hosts(console: Console, counts: Summary) -> None:
     table.add_column("other", justify="right")
     for host in counts.hosts[:HOSTS]:
         stored = host.outcomes.get("stored", 0)
-        table.add_row(safe(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
+        table.add_row(plain(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
     console.print(table)
     if counts.hosts_total > HOSTS:
         console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")
@@ -114,13 +114,13 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
     moved = [place for place in result.anchors if place not in result.seed_anchors]
     if moved:
-        lines.append(f"Seeds redirected, so these count as seed hosts too: {safe(', '.join(moved[:5]), 200)}")
+        lines.append(f"Seeds redirected, so these count as seed hosts too: {plain(', '.join(moved[:5]), 200)}")
     for place, reason in result.refused_seeds[:5]:
-        lines.append(f"Seed left out: {safe(place, 100)}: {safe(reason, 150)}")
+        lines.append(f"Seed left out: {plain(place, 100)}: {plain(reason, 150)}")
     if len(result.refused_seeds) > 5:
         lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
     for host, wait_s, queued in result.waiting_hosts[:5]:
-        lines.append(f"{safe(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
+        lines.append(f"{plain(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
     if result.resumed_urls:
         lines.append(
             f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
@@ -140,5 +140,5 @@ def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
         lines.append(f"nephila export {path} --format csv -o pages.csv")
         lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
     if run.seeds:
-        lines.append(f"nephila explain {shlex.quote(safe(run.seeds[0], 500))} --out {path}")
+        lines.append(f"nephila explain {shlex.quote(plain(run.seeds[0], 500))} --out {path}")
     return lines

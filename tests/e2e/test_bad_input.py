@@ -1,0 +1,153 @@
+"""Bad input is one clear line that names the place and the remedy; nothing is touched."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["crawl"], "nothing to crawl"),
+        (["crawl", "ftp://a.test/"], "'ftp://a.test/' is not a URL that can be crawled"),
+        (["crawl", "example"], "'example' is not a URL; did you mean http://example/ or http://example.com/?"),
+        (["crawl", "http://"], "is not a URL that can be crawled"),
+        (["crawl", "http://a.test:99999/"], "is not a URL that can be crawled"),
+        (["crawl", "http://a.test/", "--scope", "site"], "--scope 'site' is none of host, domain, prefix, any"),
+        (["crawl", "http://a.test/", "--include", "("], "include '(' is not a valid RE2 expression"),
+        (["crawl", "http://a.test/", "--format", "xml"], "--format 'xml' is none of sqlite"),
+        (["crawl", "http://a.test/", "--header", "nonsense"], "--header 'nonsense'"),
+        (["crawl", "http://a.test/", "--host-map", "nonsense"], "nonsense"),
+        (["crawl", "http://a.test/", "--max-pages", "many"], "--max-pages"),
+        (["crawl", "http://a.test/", "--max-pagse", "3"], "--max-pages"),
+        (["crawl", "--seeds", "nowhere.txt"], "nowhere.txt"),
+        (["crawl", "--resume", "--out", "nowhere"], "nowhere holds no crawl"),
+        (["crawl", "http://a.test/", "--workers", "2"], "--workers"),
+    ],
+    ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "",
+)
+def test_usage_errors(tmp_path, words, says):
+    """Exit 2, one line on standard error, no directory made."""
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_local_file_as_url(tmp_path):
+    """A file name instead of a URL: the line says what can be done with files."""
+    (tmp_path / "page.html").write_text("<p>x")
+    done = run("crawl", "page.html", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "nephila extract page.html" in done.stderr
+
+
+def test_seeds_from_a_file_and_from_standard_input(tmp_path):
+    """One URL a line, comments and bad lines skipped, bad ones named with their line."""
+    (tmp_path / "seeds.txt").write_bytes(
+        b"\xef\xbb\xbfhttp://a.test/\n# comment\n\nnot a url\n\xff\xfe\x00junk\nb.test\n"
+    )
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        done = crawl(web, "--seeds", "seeds.txt", cwd=tmp_path)
+    assert [r[0] for r in rows(tmp_path)] == ["http://a.test/", "http://b.test/"]
+    assert "seeds.txt, line 4" in done.stdout
+    assert "seeds.txt, line 5: not UTF-8 text" in done.stdout
+
+
+def test_a_seed_file_of_junk(tmp_path):
+    """Not one URL in it: exit 2, and no directory is left behind."""
+    (tmp_path / "junk").write_bytes(bytes(range(256)) * 20)
+    done = run("crawl", "--seeds", "junk", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "none of its" in done.stderr
+    assert not (tmp_path / "crawl-out").exists()
+
+
+def test_a_directory_with_a_crawl_is_not_overwritten(tmp_path):
+    """Exit 2 naming --resume and --out; the rows stay."""
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        crawl(web, "http://a.test/", cwd=tmp_path)
+        before = rows(tmp_path)
+        again = crawl(web, "http://b.test/", cwd=tmp_path)
+        other = crawl(web, "http://b.test/", "--resume", cwd=tmp_path)
+    assert again.returncode == other.returncode == 2
+    assert "--resume" in again.stderr
+    assert "--out" in again.stderr
+    assert "not of http://b.test/" in other.stderr
+    assert rows(tmp_path) == before
+
+
+def test_resuming_a_finished_crawl_does_nothing(tmp_path):
+    """Exit 0, no request, the counts stay."""
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        crawl(web, "http://a.test/", cwd=tmp_path)
+        seen = len(web.requests)
+        done = crawl(web, "--resume", cwd=tmp_path)
+        assert len(web.requests) == seen
+    assert done.returncode == 0
+    assert run_json(tmp_path)["outcomes"] == {"stored": 1}
+
+
+def test_an_unwritable_place(tmp_path):
+    """A file where the directory should be: one line, exit 1."""
+    (tmp_path / "o").write_text("I am a file")
+    done = run("crawl", "http://a.test/", "--out", "o", cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert "o" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "o").read_text() == "I am a file"
+
+
+def test_two_programs_in_one_directory(tmp_path):
+    """The second one is refused with the first one's process id."""
+    import threading
+
+    hold, asked = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        hold.wait(30)
+        return page()
+
+    with serve(answer) as web:
+        words = ["crawl", "http://a.test/", "--out", "o", "--allow-private", "--host-map", web.host_map]
+        first = subprocess.Popen([*NEPHILA, *words, "--quiet"], cwd=tmp_path)
+        try:
+            assert asked.wait(30)
+            second = run(*words[:1], "--resume", "--out", "o", cwd=tmp_path)
+            assert second.returncode == 1
+            assert f"in use by another nephila (process {first.pid})" in second.stderr
+        finally:
+            hold.set()
+            first.terminate()
+            first.wait(30)
+
+
+def test_a_database_of_another_version(tmp_path):
+    """Refused in one line; the file is left alone."""
+    import sqlite3
+
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        crawl(web, "http://a.test/", cwd=tmp_path)
+        db = sqlite3.connect(tmp_path / "o" / "nephila.db")
+        db.execute("update meta set value = '99' where name = 'schema_version'")
+        db.commit()
+        db.close()
+        done = crawl(web, "--resume", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "99" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_damaged_run_json(tmp_path):
+    """Named, with what to do."""
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "run.json").write_text("{")
+    done = run("crawl", "--resume", "--out", "o", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "run.json is damaged" in done.stderr
