@@ -86,7 +86,8 @@ def test_other_schemes(core: ModuleType, conformance_data: Path) -> None:
 _EMPTY = {"": "an empty host: the case asks the bare algorithm, a URL has no such host"}
 _UNICODE = "another Unicode version than the test data's decides what is assigned"
 IDNA_KNOWN = {
-    ("rust", "IdnaTestV2.json"): _EMPTY | dict.fromkeys(["\U0003e8ac。ܩ。쯙5", "\U0003e8ac。ܩ。\u110d\u1173\u11ac5"], _UNICODE),
+    ("rust", "IdnaTestV2.json"): _EMPTY
+    | dict.fromkeys(["\U0003e8ac。ܩ。쯙5", "\U0003e8ac。ܩ。\u110d\u1173\u11ac5"], _UNICODE),
     ("python", "IdnaTestV2.json"): _EMPTY
     | dict.fromkeys(["\U0003293120.音.ꡦ1.", "\U00032b9a9ꍩ៓.ss", "\U00032b9a9ꍩ៓.SS"], _UNICODE),
 }
