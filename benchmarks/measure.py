@@ -51,6 +51,7 @@ def start(
     try:
         process = subprocess.Popen(
             command,
+            preexec_fn=lambda: os.sched_setaffinity(0, {core}),  # before the program can start a thread elsewhere
             stdin=subprocess.DEVNULL,
             stdout=output or subprocess.DEVNULL,
             stderr=subprocess.STDOUT,
@@ -59,7 +60,6 @@ def start(
     finally:
         if output:
             output.close()
-    os.sched_setaffinity(process.pid, {core})
     return process
 
 
