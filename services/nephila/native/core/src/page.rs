@@ -86,7 +86,8 @@ impl<'a> Page<'a> {
         Page {
             tok: Tokenizer::new(input),
             stack: Stack::new(),
-            text: TextSink::new(max_text),
+            // A fifth of a page is text, as a rule.
+            text: TextSink::new(max_text, input.len() / 5),
             head: Head::default(),
             links: Vec::with_capacity(256),
             // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.

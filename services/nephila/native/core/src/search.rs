@@ -87,11 +87,11 @@ pub fn attribute_name_end(input: &[u8], from: usize) -> usize {
     p
 }
 
-/// Short distances first: most attribute values end within 16 bytes, less than a call of memchr costs.
+/// Short distances first: most attribute values end within 32 bytes, less than a call of memchr costs.
 #[inline(always)]
 pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
     let mut at = 0;
-    while at < 16 {
+    while at < 32 {
         let Some(word) = word_at(hay, at) else { break };
         let hit = equal(word, byte);
         if hit != 0 {

@@ -41,12 +41,13 @@ pub struct TextSink {
 }
 
 impl TextSink {
-    pub fn new(limit: usize) -> Self {
-        TextSink { limit, ..Default::default() }
+    pub fn new(limit: usize, expected: usize) -> Self {
+        let text = Vec::with_capacity(expected.min(limit));
+        TextSink { text, lines: Vec::with_capacity(256), limit, ..Default::default() }
     }
 
     pub fn clear(&mut self) {
-        *self = TextSink::new(self.limit);
+        *self = TextSink::new(self.limit, 0);
     }
 
     /// End the current line; nothing happens between lines.
@@ -220,11 +221,11 @@ pub fn collapse_into(text: &[u8], limit: usize, out: &mut Vec<u8>) {
     let from = out.len();
     // Text of lines is collapsed already unless it has line ends or comes from preformatted text.
     if text.len() <= limit && text.first() != Some(&b' ') && text.last() != Some(&b' ') {
-        let mut odd = text.last().is_some_and(|b| is_space(*b));
-        for pair in text.windows(2) {
-            odd |= (pair[0] < b' ') | ((pair[0] == b' ') & (pair[1] <= b' '));
+        let mut odd = u8::from(text.last().is_some_and(|b| is_space(*b)));
+        for (b, next) in text.iter().zip(text.iter().skip(1)) {
+            odd |= u8::from(*b < b' ') | (u8::from(*b == b' ') & u8::from(*next <= b' '));
         }
-        if !odd {
+        if odd == 0 {
             out.extend_from_slice(text);
             return;
         }

@@ -227,6 +227,11 @@ impl<'a> Tokenizer<'a> {
         self.tag = if p - start <= 16 { tags::id_of(low, high, p - start) } else { 0 };
         self.hash = if self.tag == 0 { name_hash(&input[start..p]) } else { 0 };
         self.attrs.clear();
+        if input.get(p) == Some(&b'>') {
+            self.self_closing = false;
+            self.pos = p + 1;
+            return true;
+        }
         let keep = self.all_attrs || tags::CATS[self.tag as usize] & tags::C_ATTRS != 0;
         self.attributes(p, keep)
     }
