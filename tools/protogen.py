@@ -133,7 +133,7 @@ def generate() -> dict[str, str]:
     if buf is None:
         raise SystemExit("protogen: buf is missing; run `make install-dev`")
     with tempfile.NamedTemporaryFile(suffix=".binpb") as image:
-        subprocess.run([buf, "build", "-o", image.name], cwd=ROOT, check=True)  # noqa: S603
+        subprocess.run([buf, "build", "-o", image.name], cwd=ROOT, check=True)
         files = FileDescriptorSet.FromString(pathlib.Path(image.name).read_bytes()).file
     by_file = {file.name: file for file in files}
     out: dict[str, str] = {}

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from nephila.native import KEY_VERSION, _twin, parse_url, partition_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "identity.md").read_text()
