@@ -309,6 +309,46 @@ async def test_stale_connection(make: Make) -> None:
         assert server.connections == 2
 
 
+async def test_server_that_speaks_out_of_turn(make: Make) -> None:
+    """What comes on an idle connection is no answer to the next request."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(b"first", HTML))
+        await writer.drain()
+        await asked_again.wait()
+        writer.write(response(b"forged", HTML))
+
+    asked_again = asyncio.Event()
+    async with Server(talk, response(b"second", HTML)) as server:
+        fetcher = make()
+        assert (await get(fetcher, order(server))).body == b"first"
+        asked_again.set()
+        await server.lost.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (await get(fetcher, order(server))).body == b"second"
+
+
+async def test_silent_address_first(make: Make) -> None:
+    """An address that takes no connection within the limit is followed by the next."""
+    async with Server(response(b"x", HTML)) as server:
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.2", server.port))
+            deaf.listen(0)
+            fillers = []
+            for _ in range(4):
+                filler = socket.socket()
+                filler.setblocking(False)
+                filler.connect_ex(("127.0.0.2", server.port))
+                fillers.append(filler)
+            target = Target(f"http://x.test:{server.port}/")
+            what = Order(target, ("127.0.0.2", "127.0.0.1"), server.port)
+            answer = await get(make(connect_timeout_s=0.1), what)
+            for filler in fillers:
+                filler.close()
+        assert (answer.body, answer.address) == (b"x", "127.0.0.1")
+
+
 async def test_reset_before_answer(make: Make) -> None:
     """A new connection that dies before the first byte is reported, not tried for ever."""
 
