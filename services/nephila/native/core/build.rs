@@ -8,9 +8,8 @@ const CATEGORIES: [&str; 15] = [
     "breakout", "marker", "attrs", "scoped",
 ];
 /// Bit of each context flag: 0-6 are a line's flags (6, comment, comes from class and id), the others are internal.
-const FLAGS: [(&str, u32); 8] = [
-    ("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9),
-];
+const FLAGS: [(&str, u32); 8] =
+    [("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9)];
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");

@@ -25,7 +25,11 @@ pub fn sniff(body: &[u8], header: Option<&str>) -> String {
     if let Some(encoding) = prescan(&body[..body.len().min(PRESCAN)]) {
         return name(encoding);
     }
-    if simdutf8::basic::from_utf8(body).is_ok() { "utf-8".into() } else { String::new() }
+    if simdutf8::basic::from_utf8(body).is_ok() {
+        "utf-8".into()
+    } else {
+        String::new()
+    }
 }
 
 /// UTF-8 of the body, borrowed where it is that already; None for a label nobody knows. "" = windows-1252. O(n).
@@ -55,9 +59,8 @@ pub fn prescan(input: &[u8]) -> Option<&'static Encoding> {
             p += memmem::find(&rest[2..], b"-->").map_or(rest.len(), |at| at + 5);
             continue;
         }
-        let is_meta = rest.len() > 5
-            && rest[..5].eq_ignore_ascii_case(b"<meta")
-            && (is_space(rest[5]) || rest[5] == b'/');
+        let is_meta =
+            rest.len() > 5 && rest[..5].eq_ignore_ascii_case(b"<meta") && (is_space(rest[5]) || rest[5] == b'/');
         if is_meta {
             p += 5;
             if let Some(found) = meta(input, &mut p) {

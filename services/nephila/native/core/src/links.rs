@@ -121,7 +121,11 @@ fn fingerprint_rows(rows: &mut [Row], blob: &[u8], canonical: &[u8]) {
     let mut sums = vec![[0u8; 12]; rows.len()];
     let message = |at: usize| {
         let row = &rows[at];
-        if row.canonical.0 < row.canonical.1 { cut(canonical, row.canonical) } else { cut(blob, row.href) }
+        if row.canonical.0 < row.canonical.1 {
+            cut(canonical, row.canonical)
+        } else {
+            cut(blob, row.href)
+        }
     };
     md5::digest_all(rows.len(), message, |at, sum| sums[at].copy_from_slice(&sum[..12]));
     for (at, row) in rows.iter_mut().enumerate() {

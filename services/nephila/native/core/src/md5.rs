@@ -101,7 +101,8 @@ fn group<const N: usize>(messages: [&[u8]; N]) -> [[u8; 16]; N] {
         for word in 0..4 {
             for lane in 0..N {
                 // A lane whose message has ended keeps what it had.
-                state[word][lane] = if live[lane] { state[word][lane].wrapping_add(before[word][lane]) } else { before[word][lane] };
+                state[word][lane] =
+                    if live[lane] { state[word][lane].wrapping_add(before[word][lane]) } else { before[word][lane] };
             }
         }
     }

@@ -11,8 +11,19 @@ use crate::tokenizer::is_space;
 const NAMES: [&str; 8] =
     ["author", "date", "pubdate", "publishdate", "last-modified", "keywords", "generator", "application-name"];
 const PREFIXES: [&str; 13] = [
-    "og:", "article:", "twitter:", "book:", "profile:", "video:", "music:", "product:", "dc.", "dcterms.", "citation_",
-    "parsely-", "sailthru.",
+    "og:",
+    "article:",
+    "twitter:",
+    "book:",
+    "profile:",
+    "video:",
+    "music:",
+    "product:",
+    "dc.",
+    "dcterms.",
+    "citation_",
+    "parsely-",
+    "sailthru.",
 ];
 
 /// A class or id that has one of these is a comment section.
@@ -97,7 +108,8 @@ impl Page<'_> {
                 self.refresh_link(target);
             }
         }
-        let name = self.decoded(b"property").or_else(|| self.decoded(b"name")).map(|name| value(name).to_ascii_lowercase());
+        let name =
+            self.decoded(b"property").or_else(|| self.decoded(b"name")).map(|name| value(name).to_ascii_lowercase());
         let Some(name) = name else { return };
         match name.as_str() {
             "robots" | "nephila" => {
@@ -124,7 +136,9 @@ impl Page<'_> {
 /// "comment" or "disqus" in any case: looked for by "mm" and "q", which hardly any other class has.
 fn speaks_of_comments(value: &[u8]) -> bool {
     value.iter().enumerate().any(|(at, b)| match b | 0x20 {
-        b'm' if value.get(at + 1).is_some_and(|next| next | 0x20 == b'm') => word_at(value, at.wrapping_sub(2), COMMENT),
+        b'm' if value.get(at + 1).is_some_and(|next| next | 0x20 == b'm') => {
+            word_at(value, at.wrapping_sub(2), COMMENT)
+        }
         b'q' => word_at(value, at.wrapping_sub(3), DISQUS),
         _ => false,
     })

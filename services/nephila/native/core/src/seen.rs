@@ -77,7 +77,11 @@ impl SeenSet {
     }
 
     fn has(&self, key: u128) -> bool {
-        if key == 0 { self.zero } else { self.find(key).is_ok() }
+        if key == 0 {
+            self.zero
+        } else {
+            self.find(key).is_ok()
+        }
     }
 
     fn insert(&mut self, key: u128) -> bool {

@@ -12,5 +12,9 @@ pub fn id_of(low: u64, high: u64, len: usize) -> u8 {
     let slot = (low ^ high).wrapping_mul(MULTIPLIER) >> 52;
     let id = SLOTS[slot as usize];
     let key = u128::from(high) << 64 | u128::from(low);
-    if KEYS[id as usize] == key && LENGTHS[id as usize] as usize == len { id } else { 0 }
+    if KEYS[id as usize] == key && LENGTHS[id as usize] as usize == len {
+        id
+    } else {
+        0
+    }
 }

@@ -33,13 +33,19 @@ pub fn tokens(text: &str, state: &str, last: &str) -> Vec<(char, String, Attribu
             Token::Eof => return out,
             // The tree drops NULs of the data state itself: here they stand as they came.
             Token::Text(span) => {
-                let parts: Vec<String> =
-                    tok.slice(span).split(|b| *b == 0).map(|part| lossy(&entities::decode(part, true, false))).collect();
+                let parts: Vec<String> = tok
+                    .slice(span)
+                    .split(|b| *b == 0)
+                    .map(|part| lossy(&entities::decode(part, true, false)))
+                    .collect();
                 parts.join("\0")
             }
             Token::RawText(span, Raw::Cdata) => {
-                let parts: Vec<String> =
-                    tok.slice(span).split(|b| *b == 0).map(|part| lossy(&entities::decode(part, false, false))).collect();
+                let parts: Vec<String> = tok
+                    .slice(span)
+                    .split(|b| *b == 0)
+                    .map(|part| lossy(&entities::decode(part, false, false)))
+                    .collect();
                 parts.join("\0")
             }
             Token::RawText(span, kind) => lossy(&entities::decode(tok.slice(span), kind == Raw::Rcdata, false)),

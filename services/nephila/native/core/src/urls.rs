@@ -147,7 +147,8 @@ fn fast_into(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
         b'h' if raw.starts_with(b"http://") => absolute(raw, 0, 7, false, out),
         b'h' if raw.starts_with(b"https://") => absolute(raw, 0, 8, true, out),
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => {
-            let segment = raw.iter().take_while(|b| SAFE[**b as usize] & PATH != 0 && !matches!(**b, b'/' | b':')).count();
+            let segment =
+                raw.iter().take_while(|b| SAFE[**b as usize] & PATH != 0 && !matches!(**b, b'/' | b':')).count();
             if raw.get(segment) == Some(&b':') || base.directory == base.authority {
                 return None;
             }
@@ -243,8 +244,26 @@ fn tail(raw: &[u8], before: u32, host: (u32, u32), out: &mut Vec<u8>) -> Option<
 }
 
 const TRACKING: [&str; 20] = [
-    "gclid", "gclsrc", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid", "twclid", "ttclid", "igshid",
-    "mc_cid", "mc_eid", "_hsenc", "_hsmi", "mkt_tok", "vero_id", "li_fat_id", "_gl", "_ga",
+    "gclid",
+    "gclsrc",
+    "dclid",
+    "gbraid",
+    "wbraid",
+    "fbclid",
+    "msclkid",
+    "yclid",
+    "twclid",
+    "ttclid",
+    "igshid",
+    "mc_cid",
+    "mc_eid",
+    "_hsenc",
+    "_hsmi",
+    "mkt_tok",
+    "vero_id",
+    "li_fat_id",
+    "_gl",
+    "_ga",
 ];
 
 fn name_of(piece: &[u8]) -> &[u8] {
