@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from nephila.kernel.clock import ManualClock, SystemClock
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from nephila.kernel.config import load
 from nephila.kernel.errors import UsageError
 from nephila.scheduler.config import SchedulerConfig

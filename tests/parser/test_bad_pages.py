@@ -14,7 +14,9 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("bad"), RecursionError(), MemoryError(), Panic("oh"), ValueError("\ud800")]
+    "error",
+    [ValueError("bad"), RecursionError(), MemoryError(), Panic("oh"), ValueError("\ud800")],
+    ids=["error", "recursion", "memory", "panic", "not encodable"],
 )
 async def test_failing_page_ends_as_dead_letter_and_the_next_is_parsed(error: BaseException) -> None:
     """The row says failed(dead_letter), the dead letter names the URL, nothing stays unacked."""

@@ -226,7 +226,7 @@ def _run(plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Re
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop where it is installed.
 
-    What was imported lives for ever and messages hold no cycles, so the collector is told to look rarely: 3 % of a page.
+    What was imported lives for ever and messages hold no cycles, so the collector looks rarely: 3 % of a page.
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

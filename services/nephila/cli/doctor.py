@@ -38,7 +38,7 @@ LIBRARIES = {
     "brotli": "pages sent with Content-Encoding: br",
     "zstandard": "pages sent with Content-Encoding: zstd",
     "pyarrow": "Parquet files",
-    "warcio": "WARC files",
+    "tldextract": "--scope domain",
 }
 """Optional library → what it is for."""
 

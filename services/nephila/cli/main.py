@@ -36,11 +36,10 @@ COMMANDS = {
 
 EXTRAS = {
     "aiohttp": "downloader",
-    "httptools": "downloader",
+    "tldextract": "scheduler",
     "selectolax": "parser",
     "webencodings": "parser",
     "pyarrow": "storage",
-    "warcio": "storage",
     "rich": "cli",
 }
 """Library → the extra of this distribution that installs it."""

@@ -28,7 +28,7 @@ _OWN_HEADERS = frozenset(("User-Agent", "Accept", "Accept-Encoding"))
 class Fetch(Watched):
     """One fetch on its way; the handle its caller holds."""
 
-    __slots__ = ("answer", "fetcher", "on_done", "order", "progress_count", "task", "timed_out")
+    __slots__ = ("answer", "fetcher", "on_done", "order", "progress_count", "reused", "task", "timed_out")
 
     def __init__(self, fetcher: AiohttpFetcher, order: Order, on_done: OnDone, started: float) -> None:
         super().__init__(started)
@@ -38,6 +38,7 @@ class Fetch(Watched):
         self.answer = Answer()
         self.progress_count = 0
         self.timed_out = ""
+        self.reused = False
         self.task: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
@@ -139,6 +140,8 @@ class AiohttpFetcher:
                 fetch.timed_out = ""
                 continue
             except (aiohttp.ClientError, OSError, ValueError) as error:
+                if fetch.reused and not fetch.answer.status:
+                    raise FetchError("stale", "a kept connection broke before any answer") from None
                 raise self._translate(fetch.answer, error) from None
             if number == len(addresses):
                 raise found from None
@@ -184,7 +187,7 @@ class AiohttpFetcher:
         headers: dict[str, str] = {}
         for raw_name, raw_value in response.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            headers[name] = heads.join(name, headers[name], value) if name in headers else value
         answer.headers = headers
         if config.raw_capture:
             answer.response_head = _response_head(response)
@@ -228,6 +231,7 @@ class AiohttpFetcher:
             config = self._config
             trace = aiohttp.TraceConfig()
             trace.on_request_headers_sent.append(_on_sent)
+            trace.on_connection_reuseconn.append(_on_reused)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     limit=0, ssl=tls_context(config.tls_verify), keepalive_timeout=config.keepalive_s
@@ -241,11 +245,17 @@ class AiohttpFetcher:
                 max_field_size=MAX_HEAD_BYTES,
                 read_bufsize=256 << 10,
             )
+            # No public switch: aiohttp would send a GET again at once when a kept connection breaks.
+            self._session._retry_connection = False
         return self._session
 
 
 async def _on_sent(session: aiohttp.ClientSession, context: Any, parameters: Any) -> None:
     context.trace_request_ctx.phase = HEADERS
+
+
+async def _on_reused(session: aiohttp.ClientSession, context: Any, parameters: Any) -> None:
+    context.trace_request_ctx.reused = True
 
 
 def _request_head(path: str, headers: Any) -> bytes:

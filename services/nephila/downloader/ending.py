@@ -70,6 +70,9 @@ def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.F
     status = answer.status
     if answer.reason == "content_type":
         return m.FetchResult.CONTENT_TYPE, "content_type", answer.detail, ""
+    if answer.reason == "stale":
+        # Given back, yet started_at says that somebody was asked: the host rests, the URL has lost no try.
+        return m.FetchResult.UNSPECIFIED, "stale", answer.detail, ""
     if answer.reason:
         return m.FetchResult.FAILED, answer.reason, answer.detail, ""
     if 200 <= status < 300:

@@ -49,8 +49,9 @@ class Answer:
     """How a fetch ended. `reason` is empty when a response came; `status` may be set beside a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
-    headers because the type is unwanted. `body` is decoded from transfer and content encoding. `wire_body` is None when
-    it equals `body` or was not asked for. `wire_bytes` counts the body as it came, without framing.
+    headers because the type is unwanted; stale = a kept connection broke before the first byte of the answer. `body` is
+    decoded from transfer and content encoding. `wire_body` is None when it equals `body` or was not asked for.
+    `wire_bytes` counts the body as it came, without framing.
     """
 
     __slots__ = (

@@ -49,11 +49,16 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
         name = name.rstrip().lower()
         value = value.strip(" \t\r\0")
         if name in headers:
-            headers[name] = f"{headers[name]}, {value}"
+            headers[name] = join(name, headers[name], value)
         else:
             headers[name] = value
         last = name
     return int(match[2]), headers, match[1] != "0"
+
+
+def join(name: str, earlier: str, value: str) -> str:
+    """The values of a repeated header as one; X-Robots-Tag by lines, since an agent's name holds for its own line."""
+    return f"{earlier}\n{value}" if name == "x-robots-tag" else f"{earlier}, {value}"
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:

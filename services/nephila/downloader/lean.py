@@ -24,7 +24,7 @@ from nephila.kernel.clock import Clock
 class Exchange(Watched):
     """One fetch on its way; the handle its caller holds."""
 
-    __slots__ = ("answer", "connection", "dial", "fetcher", "on_done", "order", "retried")
+    __slots__ = ("answer", "connection", "dial", "fetcher", "on_done", "order")
 
     def __init__(self, fetcher: LeanFetcher, order: Order, on_done: OnDone, started: float) -> None:
         super().__init__(started)
@@ -34,7 +34,6 @@ class Exchange(Watched):
         self.answer = Answer()
         self.connection: Connection | None = None
         self.dial: asyncio.Task[object] | None = None
-        self.retried = False
 
     def abort(self) -> None:
         """See `Handle.abort`."""
@@ -182,16 +181,13 @@ class LeanFetcher:
         self.done(exchange, False)
 
     def lost(self, exchange: Exchange, detail: str) -> None:
-        """The connection died before the first byte of an answer; a reused one may have been closed meanwhile."""
-        connection, exchange.connection = exchange.connection, None
-        if connection is not None and connection.requests > 1 and not exchange.retried:
-            exchange.retried = True
-            exchange.dials = 0
-            connection.drop()
-            self._dial(exchange)
-        else:
-            exchange.connection = connection
-            self.fail(exchange, "disconnected", detail)
+        """The connection died before the first byte of an answer; a reused one may have been closed meanwhile.
+
+        It is never sent again from here: the server may have read it, so the next one has to keep the host's delay.
+        """
+        connection = exchange.connection
+        reused = connection is not None and connection.requests > 1
+        self.fail(exchange, "stale" if reused else "disconnected", detail)
 
     def idle_lost(self, connection: Connection) -> None:
         """An idle connection was closed by the server, or spoke out of turn."""

@@ -211,8 +211,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             return heads.parse(raw.lstrip(b"\r\n"))
         except FetchError:
-            exchange = self._exchange
-            if self.requests > 1 and exchange is not None and not exchange.retried:
+            if self.requests > 1:
                 # Left over from the answer before, whose length was a lie: this request had no answer yet.
                 raise _StaleError from None
             raise

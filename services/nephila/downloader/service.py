@@ -262,7 +262,11 @@ class Downloader:
             handle.cancel()
         elif handle is not None:
             handle.abort()
-        self._end(flight, given_back(flight.request), None)
+        outcome = given_back(flight.request)
+        if flight.dialled:  # the server has seen it: the host rests as after any fetch
+            outcome.started_at = flight.started
+            outcome.ended_at = self._clock.now()
+        self._end(flight, outcome, None)
 
     def _end(self, flight: Flight, outcome: m.FetchOutcome, page: m.Page | None) -> None:
         """Free the slots first: the outcome may bring the host's next request at once."""

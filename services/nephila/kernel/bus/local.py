@@ -67,12 +67,13 @@ class _Subscription:
         clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
 
     def _bury(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
-        log.error("%s: dead letter on %s: %s: %s", self.group, self.topic.name, type(error).__name__, error)
-        log.debug("dead letter", exc_info=error)
+        # What an error quotes may come from a hostile page: no control characters, no lone surrogates.
+        text = f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:500]
+        log.error("%s: dead letter on %s: %s", self.group, self.topic.name, text)
         letter = DeadLetter(
             topic=self.topic.name,
             service=self.group,
-            error=f"{type(error).__name__}: {error}"[:500],
+            error=text,
             attempts=attempts,
             job=getattr(message, "job", ""),
             url_key=getattr(message, "url_key", b""),

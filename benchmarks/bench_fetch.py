@@ -1,6 +1,6 @@
 """CPU per fetch of the whole downloader over the in-process bus, by fetcher; not collected by pytest.
 
-    PYTHONPATH=services python tests/downloader/bench_fetch.py lean 'http://h{host}.bench.test:8088/p/{number}.html'
+    PYTHONPATH=services python benchmarks/bench_fetch.py lean 'http://h{host}.bench.test:8088/p/{number}.html'
 
 {number} runs from 0 to 5999 and {host} is number % 100. Prints CPU-ms per fetch of this process alone: the
 server should run on another core. `fresh` as a third word uses each connection once (lean only).
