@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
-import re
 import signal
 import sys
 import time
@@ -17,17 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nephila import __version__
 from nephila.cli.crawl import read_seeds
 from nephila.directory import Directory, Run
-from nephila.kernel.config import load
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.messages import CrawlJob, Politeness, Scope
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan, Result
     from nephila.storage.reader import Summary
 
 T = TypeVar("T")
-JOB = "crawl"
-"""Uid of the one job of `nephila crawl`; part of the key of every row."""
 KEPT_SEEDS = 1000
 """Seeds of the command line kept in run.json."""
 
@@ -49,7 +44,9 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
     run = settle(request, directory)
-    plan = make_plan(request, run)
+    from nephila.cli.plan import make_plan
+
+    plan = make_plan(run, request.out, resume=request.resume)
     result, counts = _run(plan, directory, run, quiet=quiet or as_json)
     from nephila.cli import summary
 
@@ -92,88 +89,6 @@ def settle(request: Request, directory: Directory) -> Run:
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
     return run
-
-
-def make_plan(request: Request, run: Run) -> Plan:
-    """The configuration of every service. Raises `UsageError` for values that make no sense."""
-    from nephila.downloader.config import DownloaderConfig
-    from nephila.embedded import Plan
-    from nephila.kernel.egress import HostMap
-    from nephila.parser.config import ParserConfig
-    from nephila.scheduler.config import SchedulerConfig
-    from nephila.scheduler.scope import MODES, CompiledScope
-    from nephila.storage.backends import BACKENDS
-    from nephila.storage.config import StorageConfig
-
-    o = run.options
-    if o["scope"] not in MODES:
-        raise UsageError(f"--scope {o['scope']!r} is none of {', '.join(MODES)}")
-    formats = tuple(name.strip() for name in o["format"].split(",") if name.strip())
-    for name in formats:
-        if name not in BACKENDS:
-            raise UsageError(f"--format {name!r} is none of {', '.join(BACKENDS)}")
-    for line in o["header"]:
-        if ":" not in line or "\n" in line or "\r" in line:
-            raise UsageError(f"--header {line!r} is not of the form 'Name: value'")
-    HostMap(o["host_map"])
-    scope = Scope(MODES[o["scope"]], o["include"], o["exclude"], o["max_depth"], o["max_pages"])
-    CompiledScope(scope)
-    here = "command line"
-    scheduler = load(
-        SchedulerConfig,
-        {
-            "directory": str(request.out / "frontier"),
-            "concurrency": o["concurrency"],
-            "agent": product_token(o["user_agent"]),
-        },
-        here,
-        "scheduler",
-    )
-    run.window = scheduler.window
-    downloader: dict[str, Any] = {
-        "concurrency": o["concurrency"],
-        # Without a delay the user has taken the pace into their own hands; one per host remains.
-        "per_address": 4 if o["delay"] else 0,
-        "user_agent": o["user_agent"],
-        "contact": o["contact"],
-        "headers": tuple(o["header"]),
-        "allow_private": o["allow_private"],
-        "host_map": tuple(o["host_map"]),
-        "raw_capture": "warc" in formats,
-    }
-    storage = {"directory": request.out, "formats": ("sqlite", *(f for f in formats if f != "sqlite"))}
-    return Plan(
-        job=CrawlJob(
-            uid=JOB,
-            name=JOB,
-            generation=1,
-            seeds=run.seeds,
-            scope=scope,
-            politeness=Politeness(o["delay"], 1, o["ignore_robots"]),
-            keep_links=o["links"],
-        ),
-        seeds=(),
-        directory=request.out,
-        scheduler=scheduler,
-        downloader=load(DownloaderConfig, downloader, here, "downloader"),
-        parser=load(
-            ParserConfig, {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}, here, "parser"
-        ),
-        storage=load(StorageConfig, storage, here, "storage"),
-        resume=request.resume,
-        max_time_s=o["max_time"],
-        max_wait_s=o["max_wait"],
-    )
-
-
-def product_token(user_agent: str) -> str:
-    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
-
-    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
-    """
-    found = re.search(r"compatible;\s*([A-Za-z_-]+)", user_agent) or re.match(r"([A-Za-z_-]+)", user_agent)
-    token = found.group(1).lower() if found else ""
-    return token if token not in ("", "mozilla") else "nephila"
 
 
 def seeds_of(run: Run, refused: list[tuple[str, str]]) -> Iterator[str]:

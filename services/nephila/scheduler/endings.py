@@ -60,9 +60,9 @@ class Endings:
         host.in_flight -= 1
         self._pace(partition, host, job, outcome, now)
         if outcome.kind is FetchKind.ROBOTS:
-            self._robots(partition, key, waiting, outcome, now)
+            self._robots(waiting, outcome, now)
         elif job is not None:
-            self._page(partition, key, waiting, job, outcome, now, out)
+            self._page(waiting, job, outcome, now, out)
         frontier.schedule(host)
 
     def _pace(self, partition: Partition, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
@@ -81,31 +81,22 @@ class Endings:
             state = host.pace.to_state(host.key, host.address, self.frontier.utc_offset)
             self.frontier.pending(partition).hosts.append(state)
 
-    def _page(
-        self,
-        partition: Partition,
-        key: Key,
-        waiting: Outstanding,
-        job: Job,
-        outcome: FetchOutcome,
-        now: float,
-        out: Dispatch,
-    ) -> None:
+    def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
         result = outcome.result
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
             waiting.state = State.FETCHED
             if waiting.receipted:
-                self._ended(partition, key, waiting, Outcome.STORED)
+                self._ended(waiting, Outcome.STORED)
         elif result is FetchResult.UNSPECIFIED or result is FetchResult.EXPIRED:
-            self._requeue(partition, key, waiting, job, waiting.attempt - 1, now)
+            self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
-            self._redirect(partition, key, waiting, job, outcome, now, out)
+            self._redirect(waiting, job, outcome, now, out)
         elif result is FetchResult.DENIED:
             self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
         elif result is FetchResult.CONTENT_TYPE:
             self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
         elif may_retry(outcome.reason) and waiting.attempt < self.frontier.config.tries:
-            self._requeue(partition, key, waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
+            self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
         else:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
 
@@ -117,11 +108,10 @@ class Endings:
         wait: float = config.retry_delay_s * 2 ** (waiting.attempt - 1)
         return wait * (1 + self.frontier.rng.random() * config.jitter)
 
-    def _robots(self, partition: Partition, key: Key, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+    def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         frontier = self.frontier
         host = waiting.host
-        del partition.outstanding[key]
-        frontier.outstanding -= 1
+        partition = frontier.settle(waiting)
         if outcome.result in (FetchResult.UNSPECIFIED, FetchResult.EXPIRED):
             return
         tried = host.robots_tries + 1
@@ -145,22 +135,18 @@ class Endings:
         """No outcome came in time: the URL goes back, and what comes later is late."""
         frontier = self.frontier
         del frontier.leases[key]
-        partition = frontier.partition(key[1])
-        waiting = partition.outstanding[key]
+        waiting = frontier.partition(key[1]).outstanding[key]
         frontier.in_fetch -= 1
         waiting.host.in_flight -= 1
         job = frontier.jobs.get(waiting.job)
         if job is None:
-            del partition.outstanding[key]
-            frontier.outstanding -= 1
+            frontier.settle(waiting)
         else:
-            self._requeue(partition, key, waiting, job, waiting.attempt, now)
+            self._requeue(waiting, job, waiting.attempt, now)
         frontier.schedule(waiting.host)
 
     def _requeue(
         self,
-        partition: Partition,
-        key: Key,
         waiting: Outstanding,
         job: Job,
         attempts: int,
@@ -171,8 +157,7 @@ class Endings:
         """Back to the head of the host's queue, in the log too; after `wait_s` when given."""
         frontier = self.frontier
         entry = entry or waiting.entry
-        del partition.outstanding[key]
-        frontier.outstanding -= 1
+        partition = frontier.settle(waiting)
         job.leased -= 1
         job.queued += 1
         packed = repack(entry, attempts)
@@ -200,16 +185,7 @@ class Endings:
 
     # ---- redirects
 
-    def _redirect(
-        self,
-        partition: Partition,
-        key: Key,
-        waiting: Outstanding,
-        job: Job,
-        outcome: FetchOutcome,
-        now: float,
-        out: Dispatch,
-    ) -> None:
+    def _redirect(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
         """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
         entry = waiting.entry
         try:
@@ -224,7 +200,7 @@ class Endings:
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
             # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
             again = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
-            self._requeue(partition, key, waiting, job, 0, now, entry=again)
+            self._requeue(waiting, job, 0, now, entry=again)
             return
         self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
@@ -288,20 +264,17 @@ class Endings:
     def receipts(self, message: Receipts) -> None:
         """These URLs are durable in storage: they have ended."""
         for receipt in message.receipts:
-            partition = self.frontier.partition(receipt.url_key)
-            key = (message.job, receipt.url_key)
-            waiting = partition.outstanding.get(key)
+            waiting = self.frontier.partition(receipt.url_key).outstanding.get((message.job, receipt.url_key))
             if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
                 continue
             if waiting.state is State.LEASED:
                 waiting.receipted = True
             else:
-                self._ended(partition, key, waiting, receipt.outcome)
+                self._ended(waiting, receipt.outcome)
 
-    def _ended(self, partition: Partition, key: Key, waiting: Outstanding, outcome: Outcome) -> None:
+    def _ended(self, waiting: Outstanding, outcome: Outcome) -> None:
         frontier = self.frontier
-        del partition.outstanding[key]
-        frontier.outstanding -= 1
+        partition = frontier.settle(waiting)
         job = frontier.jobs.get(waiting.job)
         if job is None:
             return

@@ -94,6 +94,13 @@ class Frontier:
             host = partition.hosts[key] = Host(key, partition.number)
         return host
 
+    def settle(self, waiting: Outstanding) -> Partition:
+        """Take a URL off those that are on their way; returns its partition."""
+        partition = self.partitions[waiting.host.partition]
+        del partition.outstanding[waiting.job, waiting.entry.url_key]
+        self.outstanding -= 1
+        return partition
+
     # ---- admission
 
     def put_job(self, job: CrawlJob) -> Job:
