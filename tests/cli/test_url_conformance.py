@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
+from tests.acceptance import locate
 from tests.cli.conftest import Run
-
-DATA = Path(os.environ.get("NEPHILA_CONFORMANCE_DATA", Path(__file__).parents[3] / "shared" / "data")) / "wpt-url"
 
 
 @pytest.mark.conformance
 @pytest.mark.parametrize("name", ["urltestdata.json", "ada_extra_urltestdata.json"])
 def test_every_http_case_is_parsed_as_browsers_do(nephila: Run, name: str):
     """The href of a case, or an error where there is none."""
-    found = list(DATA.rglob(name))
-    if not found:
-        pytest.skip(f"no acceptance data in {DATA}; set NEPHILA_CONFORMANCE_DATA")
+    found = list(locate("wpt-url").rglob(name))
     cases = [case for case in json.loads(found[0].read_text()) if isinstance(case, dict) and _http(case)]
     lines = [json.dumps({"url": case["input"], "base": case.get("base")}) for case in cases]
     ran = nephila("url", "parse", "--batch", stdin="\n".join(lines).encode())

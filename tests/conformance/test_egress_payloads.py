@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from nephila.downloader.target import Target
@@ -12,9 +10,9 @@ from nephila.kernel.clock import ManualClock
 from nephila.kernel.egress import EgressError, EgressGuard
 from nephila.kernel.resolver import Egress, ResolveError
 
-pytestmark = pytest.mark.conformance
+from tests.acceptance import locate
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.conformance
 
 
 class HostsFile:
@@ -29,10 +27,7 @@ class HostsFile:
 
 async def test_loopback_forms() -> None:
     """Each payload is no URL, has no address, or is refused by the guard."""
-    base = Path(os.environ.get("NEPHILA_CONFORMANCE_DATA", ROOT.parent / "shared" / "data"))
-    path = base / "ssrf-payloads" / "loopback-forms.txt"
-    if not path.is_file():
-        pytest.skip(f"no acceptance data in {path}; set NEPHILA_CONFORMANCE_DATA")
+    path = locate("ssrf-payloads/loopback-forms.txt")
     payloads = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     assert len(payloads) > 20
     refused = 0

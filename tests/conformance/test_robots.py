@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import tarfile
-from pathlib import Path
 
 import pytest
 from nephila.kernel.robots import Robots, parse
 
+from tests.acceptance import locate
+
 pytestmark = pytest.mark.conformance
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def data(part: str) -> Path:
-    """A folder of the acceptance data; skips, in one line, where there is none."""
-    base = Path(os.environ.get("NEPHILA_CONFORMANCE_DATA", ROOT.parent / "shared" / "data"))
-    if not (base / part).is_dir():
-        pytest.skip(f"no acceptance data in {base / part}; set NEPHILA_CONFORMANCE_DATA")
-    return base / part
 
 
 def test_google_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     """Never looser than Google's parser; stricter only where the RFC's reading of escapes forbids."""
-    folder = data("robots")
+    folder = locate("robots")
     files: dict[str, Robots] = {}
     with tarfile.open(folder / "robots-corpus.tar.gz") as archive:
         for member in archive:
@@ -134,7 +124,7 @@ COMMONS = {
 @pytest.mark.parametrize("name", COMMONS)
 def test_crawler_commons_files(name: str) -> None:
     """Files another project tests with, where what is right is beyond doubt."""
-    path = data("crawler-commons") / "src/test/resources/robots" / name
+    path = locate("crawler-commons") / "src/test/resources/robots" / name
     robots = parse(path.read_bytes())
     for agent, url, expected in COMMONS[name]:
         assert robots.allowed(agent, url) is expected, (agent, url)
@@ -142,6 +132,6 @@ def test_crawler_commons_files(name: str) -> None:
 
 def test_crawler_commons_delays() -> None:
     """A Crawl-delay belongs to the agents it stands under, whatever the groups of rules become."""
-    path = data("crawler-commons") / "src/test/resources/robots" / "crawl-delay-group-merging.txt"
+    path = locate("crawler-commons") / "src/test/resources/robots" / "crawl-delay-group-merging.txt"
     robots = parse(path.read_bytes())
     assert [robots.crawl_delay_s(agent) for agent in ("mybot", "yourbot", "other")] == [10.0, None, 30.0]
