@@ -150,3 +150,23 @@ def test_page_url_must_be_http(core: ModuleType) -> None:
     """The page's own URL has to be an absolute http(s) URL."""
     with pytest.raises(core.UrlError, match="unsupported scheme 'file'"):
         core.page_pass(b"", "file:///x", "utf-8")
+
+
+def test_a_long_base_does_not_multiply(core: ModuleType) -> None:
+    """A megabyte of <base> and thousands of links: hrefs over 8 KiB count as bad, over 16 MiB in all none is made."""
+    many = "".join(f"<a href={number}>" for number in range(5000))
+    page = core.page_pass(f"<base href='http://a.test/{'x' * 1_000_000}/'>{many}".encode(), URL, "utf-8")
+    assert (page.link_count, page.bad_links) == (0, 16)
+    page = core.page_pass(f"<base href='http://a.test/{'x' * 8000}/'>{many}".encode(), URL, "utf-8")
+    check_page(page)
+    assert len(page.link_urls) <= 16 << 20
+    assert page.link_count == 2092
+
+
+@pytest.mark.parametrize(("length", "count"), [(8192, 1), (8193, 0)])
+def test_the_longest_href(core: ModuleType, length: int, count: int) -> None:
+    """8,192 bytes are a link, one more is none."""
+    href = "http://a.test/".ljust(length, "x")
+    page = core.page_pass(f"<a href={href}><a href=/y>".encode(), URL, "utf-8")
+    check_page(page)
+    assert (page.link_count, page.bad_links) == (count + 1, 1 - count)

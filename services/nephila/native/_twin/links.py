@@ -21,6 +21,11 @@ from nephila.native._twin.urls import (
 )
 
 MAX_ANCHOR: Final = 200
+"""Longest anchor text in bytes."""
+MAX_HREF: Final = 8192
+"""Longest href in bytes: what servers take. A longer one is a bad link."""
+MAX_HREFS: Final = 16 << 20
+"""Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs as much as its base."""
 
 
 class Links:
@@ -68,17 +73,23 @@ def resolve_one(base: whatwg.URL, raw: bytes | None, decoded: bool) -> str:
 
 
 def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Links:
-    """All links of the page. O(bytes of hrefs), duplicates found by hash."""
+    """All links of the page up to `MAX_HREFS`. O(bytes of hrefs), duplicates found by hash."""
     links = Links()
     seen: dict[bytes, int] = {}
     anchors: list[RawLink] = []
-    length = 0
+    length = spent = 0
     for raw in page.links:
         try:
             href = resolve(base, raw.href, raw.decoded)
         except UnsupportedScheme:
             continue
         except UrlError:
+            links.bad += 1
+            continue
+        spent += len(href)
+        if spent > MAX_HREFS:
+            break
+        if len(href) > MAX_HREF:
             links.bad += 1
             continue
         start, end = host_span(href)

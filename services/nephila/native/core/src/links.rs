@@ -12,6 +12,10 @@ use crate::urls::{self, Base, Refusal};
 
 /// Longest anchor text in bytes.
 const MAX_ANCHOR: usize = 200;
+/// Longest href in bytes: what servers take. A longer one is a bad link.
+const MAX_HREF: usize = 8192;
+/// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs as much as its base.
+const MAX_HREFS: usize = 16 << 20;
 
 /// The links of a page as columns; row i of each belongs to link i.
 #[derive(Default)]
@@ -57,12 +61,13 @@ pub fn resolve_one(base: &Base, raw: &[u8]) -> String {
     }
 }
 
-/// All links of the page. O(bytes of hrefs), duplicates found by hash.
+/// All links of the page up to `MAX_HREFS`. O(bytes of hrefs), duplicates found by hash.
 pub fn finish(page: &Page<'_>, base: &Base, max_links: usize) -> Links {
     let mut links = Links::default();
     let mut blob: Vec<u8> = Vec::with_capacity(page.links.len() * 80);
     let mut canonical: Vec<u8> = Vec::new();
     let mut rows: Vec<Row> = Vec::with_capacity(page.links.len());
+    let mut spent = 0;
     for (index, raw) in page.links.iter().enumerate() {
         let from = blob.len() as u32;
         let found = match &raw.href {
@@ -82,6 +87,16 @@ pub fn finish(page: &Page<'_>, base: &Base, max_links: usize) -> Links {
             }
             Err(Refusal::Scheme(_)) => continue,
         };
+        let size = blob.len() - from as usize;
+        spent += size;
+        if spent > MAX_HREFS {
+            break;
+        }
+        if size > MAX_HREF {
+            links.bad += 1;
+            blob.truncate(from as usize);
+            continue;
+        }
         let start = canonical.len() as u32;
         urls::canonicalise(&blob[from as usize..], parts.query as usize, &mut canonical);
         rows.push(Row {
