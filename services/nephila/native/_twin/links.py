@@ -25,7 +25,7 @@ MAX_ANCHOR: Final = 200
 MAX_HREF: Final = 8192
 """Longest href in bytes: what servers take. A longer one is a bad link."""
 MAX_HREFS: Final = 16 << 20
-"""Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs as much as its base."""
+"""Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base."""
 
 
 class Links:

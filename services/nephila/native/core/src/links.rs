@@ -14,7 +14,7 @@ use crate::urls::{self, Base, Refusal};
 const MAX_ANCHOR: usize = 200;
 /// Longest href in bytes: what servers take. A longer one is a bad link.
 const MAX_HREF: usize = 8192;
-/// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs as much as its base.
+/// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base.
 const MAX_HREFS: usize = 16 << 20;
 
 /// The links of a page as columns; row i of each belongs to link i.
