@@ -12,6 +12,7 @@ crawler's process tree is compared.
 
 import argparse
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -92,7 +93,9 @@ def line_urls(out: Path) -> list[str]:
 def once(runner: Runner, web: plainweb.PlainWeb, folder: Path) -> dict[str, Any]:
     """One run: what it cost and whether it got exactly the pages there are."""
     out, log = folder / "out", folder / "log"
-    cost = measure.run(runner.command(out), measure.cores()[1], log=log)
+    # Crawlee keeps its queue where this says, else in the working directory.
+    env = {**os.environ, "CRAWLEE_STORAGE_DIR": str(folder / "storage")}
+    cost = measure.run(runner.command(out), measure.cores()[1], log=log, env=env)
     urls = list(runner.urls(out))
     got = frozenset(urls)
     tail = log.read_text(errors="replace")[-400:] if cost.code else ""
