@@ -6,11 +6,34 @@ from collections.abc import Iterable
 
 from nephila.downloader.chunked import Piece
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.decode import Coding, finish_all, pump_all
+from nephila.downloader.decode import Bounded, Coding, finish_all, pump_all
 from nephila.downloader.fetcher import FetchError
 
 # Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
 RATIO_FLOOR_BYTES = 1 << 20
+_MANY = 1024
+
+
+class Pieces:
+    """Bytes gathered piece by piece; every so many pieces become one, so that tiny ones cost their bytes only."""
+
+    __slots__ = ("_joined", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._joined = 0
+
+    def append(self, data: bytes) -> None:
+        """O(len(data)) amortised: no byte is copied twice before the end."""
+        parts = self._parts
+        parts.append(data)
+        if len(parts) - self._joined >= _MANY:
+            parts[self._joined :] = (b"".join(parts[self._joined :]),)
+            self._joined = len(parts)
+
+    def join(self) -> bytes:
+        """Everything."""
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
 
 class Body:
@@ -33,14 +56,15 @@ class Body:
     )
 
     def __init__(self, config: DownloaderConfig, codings: list[Coding], keep: int = 0, keep_wire: bool = False) -> None:
-        self._codings = codings
+        # Of codings in each other the last one's output is counted here, the others' where they are chained.
+        self._codings = [Bounded(coding, config.max_body_bytes) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
         self._limit = config.max_body_bytes
         self._ratio = config.max_ratio
         self._wire_limit = config.max_wire_bytes
-        self._parts: list[bytes] = []
+        self._parts = Pieces()
         self._size = 0
-        self._wire: list[bytes] | None = [] if keep_wire and codings else None
+        self._wire = Pieces() if keep_wire and codings else None
         self.wire_bytes = 0
         self.full = False
 
@@ -75,10 +99,10 @@ class Body:
         """The whole body; raises `FetchError` when a coding is not complete."""
         if self._codings and not self.full:
             self._gather(finish_all(self._codings))
-        body = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts.clear()
+        body = self._parts.join()
+        self._parts = Pieces()
         return body[: self._keep] if self._keep and len(body) > self._keep else body
 
     def wire_body(self) -> bytes | None:
         """The body as it came, None when it was not kept or equals the decoded one."""
-        return None if self._wire is None else b"".join(self._wire)
+        return None if self._wire is None else self._wire.join()

@@ -129,8 +129,9 @@ class _Brotli:
             out = inner.process(data, output_buffer_limit=PIECE_BYTES)
             while out:
                 yield out
-                if inner.is_finished() or inner.can_accept_more_data():
+                if inner.is_finished():
                     return
+                # can_accept_more_data() tells of input only: there may be output left where it is true.
                 out = inner.process(b"", output_buffer_limit=PIECE_BYTES)
         except brotli.error as error:
             raise FetchError("encoding", f"broken br stream: {error}") from None
@@ -209,6 +210,29 @@ def codings_of(header: str) -> list[Coding]:
         if name not in _CODINGS:
             raise FetchError("encoding", f"content coding {name[:30]!r} is not understood")
     return [_CODINGS[name]() for name in reversed(names)]
+
+
+class Bounded:
+    """A coding whose output another coding takes: bounded as well, or a bomb of nothing would cost time without end."""
+
+    def __init__(self, coding: Coding, limit: int) -> None:
+        self._coding = coding
+        self._limit = self._left = limit
+
+    def pump(self, data: Piece) -> Iterator[bytes]:
+        """See `Coding.pump`; raises `FetchError` (too_large) beyond the limit."""
+        return self._counted(self._coding.pump(data))
+
+    def finish(self) -> Iterator[bytes]:
+        """See `Coding.finish`."""
+        return self._counted(self._coding.finish())
+
+    def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise FetchError("too_large", f"more than {self._limit} bytes between two content codings")
+            yield piece
 
 
 def pump_all(codings: list[Coding], data: Piece, last: int = 0) -> Iterator[bytes]:
