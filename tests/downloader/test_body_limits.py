@@ -13,7 +13,7 @@ import zstandard
 from nephila.downloader.body import Body
 from nephila.downloader.chunked import Chunked
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.decode import codings_of
+from nephila.downloader.decode import codings_of, zstd_complete
 from nephila.downloader.fetcher import FetchError
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -64,3 +64,11 @@ def test_much_from_one_read(coding: str, size: int) -> None:
     body = Body(DownloaderConfig(max_ratio=1e9), codings_of(coding))
     body.feed(PACK[coding](data))
     assert body.finish() == data
+
+
+@pytest.mark.parametrize("filler", [b"\x50\x2a\x4d\x18\0\0\0\0", b"\0\0\0"])
+def test_zstd_headers_without_end(filler: bytes) -> None:
+    """Millions of empty frames or blocks are refused instead of being counted."""
+    start = zstandard.compress(b"")[:6] if len(filler) == 3 else b""
+    with pytest.raises(FetchError, match="zstd blocks"):
+        zstd_complete(start + filler * 1_100_000 + b"\1\0\0")

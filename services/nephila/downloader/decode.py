@@ -30,6 +30,8 @@ PIECE_BYTES = 256 << 10
 MAX_CODINGS = 2
 # RFC 9659: a content coding needs no larger window than 8 MiB.
 _ZSTD_WINDOW = 8 << 20
+# A million headers are 0.1 s in one piece; 32 bytes a block is no compression any more.
+_ZSTD_BLOCKS = 1 << 20
 # What servers send that is no coding at all; browsers read the body as it is.
 _NO_CODING = frozenset(("", "identity", "none", "binary", "8bit", "7bit", "utf-8", "utf8", "iso-8859-1", "text"))
 _ZLIB_ERRORS: tuple[type[Exception], ...] = (zlib.error, fast_zlib.error)
@@ -166,9 +168,16 @@ class _Zstd:
 
 
 def zstd_complete(wire: bytes) -> bool:
-    """True when every zstd frame is there to its end; looks at headers only (RFC 8878 3.1). O(blocks)."""
+    """True when every zstd frame is there to its end; looks at headers only (RFC 8878 3.1). O(blocks).
+
+    Raises `FetchError` (encoding) for more frames and blocks than any server makes.
+    """
     at = 0
+    left = _ZSTD_BLOCKS
     while at < len(wire):
+        left -= 1
+        if left < 0:
+            raise FetchError("encoding", f"over {_ZSTD_BLOCKS} zstd blocks")
         magic = wire[at : at + 4]
         if magic[1:] == b"\x2a\x4d\x18" and 0x50 <= magic[0] <= 0x5F:  # skippable frame
             at += 8 + int.from_bytes(wire[at + 4 : at + 8], "little")
@@ -180,7 +189,8 @@ def zstd_complete(wire: bytes) -> bool:
         size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
         at += 5 + (not single_segment) + (0, 1, 2, 4)[descriptor & 3] + size_bytes
         last = 0
-        while not last:
+        while not last and left >= 0:
+            left -= 1
             if at + 3 > len(wire):
                 return False
             block = int.from_bytes(wire[at : at + 3], "little")
