@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Outcome
+from nephila.storage import markdown
 from nephila.storage.export import export
 from nephila.storage.rows import COLUMNS
 from storage_rig import record, running
@@ -101,6 +103,16 @@ async def test_markdown_names_are_harmless(tmp_path):
     assert export(tmp_path / "crawl", "markdown", tmp_path / "md") == 3
     assert len(list((tmp_path / "md").rglob("*.md"))) == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == ["crawl", "md"]
+
+
+def test_markdown_front_matter_is_yaml():
+    """No character of a title is one that YAML forbids or reads as a line end."""
+    title = "a" + "".join(map(chr, (*range(0x80, 0xA1), 0x7F, 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF))) + "--- ż😀"
+    row = tuple(title if name == "title" else "" for name in COLUMNS)
+    line = markdown.document(row).decode().split("\n")[1]
+    assert json.loads(line.removeprefix("title: ")) == title
+    assert line.endswith('--- ż😀"')
+    assert not re.search("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", line)
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "markdown"])

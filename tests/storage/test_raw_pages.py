@@ -152,3 +152,20 @@ def test_a_member_is_plain_gzip_whichever_library_made_it(monkeypatch):
     assert gzip.decompress(warc_records.gzip_member(data)) == data
     monkeypatch.setattr(warc_records, "_isal", None)
     assert zlib.decompress(warc_records.gzip_member(data), 31) == data
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_a_lenient_head_is_read_as_the_fetcher_read_it(line_end):
+    """Bare line feeds and empty lines before the status hide no header that is no longer true."""
+    lines = (b"", b"HTTP/1.1 200 OK", b"Transfer-Encoding: chunked", b"Content-Encoding: br", b"X: 1", b"", b"")
+    head = warc_records.true_head(line_end.join(lines), 5, True)
+    assert head == (
+        b"HTTP/1.1 200 OK\r\nX-Crawler-Transfer-Encoding: chunked\r\nX-Crawler-Content-Encoding: br\r\nX: 1\r\n"
+        b"Content-Length: 5\r\n\r\n"
+    )
+
+
+def test_a_true_head_is_kept_byte_for_byte():
+    """Where nothing has to be renamed even odd line ends stay."""
+    head = b"HTTP/1.1 200 OK\nContent-Length: 5\nX: 1\r\n\r\n"
+    assert warc_records.true_head(head, 5, True) == head

@@ -15,6 +15,8 @@ from nephila.storage.rows import COLUMNS, Row
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url")
 _SLUG_CHARS = 60
 _UNSAFE = re.compile(r"[^a-z0-9._-]+")
+# Fine in JSON; YAML forbids them or reads them as line ends.
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def write_stream(stream: IO[bytes], rows: Iterator[Row]) -> int:
@@ -46,7 +48,7 @@ def write_directory(directory: Path, rows: Iterator[Row]) -> int:
 
 
 def document(row: Row) -> bytes:
-    """Front matter and text. A JSON string is a YAML string too, whatever the page's title contains."""
+    """Front matter and text. A JSON string is a YAML string too once a few characters are escaped."""
     values = dict(zip(COLUMNS, row, strict=True))
     front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
     title = " ".join(str(values["title"]).split())
@@ -55,7 +57,7 @@ def document(row: Row) -> bytes:
 
 
 def _scalar(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f").replace("\x85", "\\u0085")
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def _place(row: Row) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from nephila.kernel import messages as m
 from nephila.storage.rows import iso
 
 _CRLF = b"\r\n"
+_LINE_END = re.compile(rb"\r?\n")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f<>\"]")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _GZIP_WBITS = 31
@@ -118,7 +119,7 @@ def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
 
     `decoded`: the content encoding has been removed from the body. The transfer encoding always has been.
     """
-    lines = _terminated(head)[: -2 * len(_CRLF)].split(_CRLF)
+    lines = _LINE_END.split(bytes(head).strip(_CRLF))
     kept, length_told, length_false = lines[:1], False, False
     for line in lines[1:]:
         name, _, value = line.partition(b":")
@@ -131,7 +132,9 @@ def true_head(head: bytes, body_bytes: int, decoded: bool) -> bytes:
         length_told |= lower == b"content-length" and not wrong
         length_false |= wrong
         kept.append(b"X-Crawler-" + line if wrong else line)
-    if length_false and not length_told:
+    if not length_false:
+        return _terminated(head)
+    if not length_told:
         kept.append(b"Content-Length: %d" % body_bytes)
     return _CRLF.join(kept) + _CRLF * 2
 
@@ -148,8 +151,8 @@ def _plain_head(page: m.Page) -> bytes:
 
 
 def _terminated(head: bytes) -> bytes:
-    """The head with exactly one empty line at its end."""
-    return bytes(head).rstrip(b"\r\n") + _CRLF * 2
+    """The head with no empty line before it and exactly one at its end."""
+    return bytes(head).strip(_CRLF) + _CRLF * 2
 
 
 def _new_id() -> str:
