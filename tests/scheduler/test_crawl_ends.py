@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import FetchKind, FetchResult, Scope, ScopeMode
+from nephila.kernel.messages import (
+    CrawlJob,
+    FetchKind,
+    FetchResult,
+    Outcome,
+    Politeness,
+    Receipt,
+    Receipts,
+    Scope,
+    ScopeMode,
+    Seed,
+)
+from nephila.kernel.topics import JOBS, RECEIPTS, SEEDS
 
-from tests.scheduler.world import Answer, World, chain, site
+from tests.scheduler.world import JOB, Answer, World, chain, site
 
 
 async def test_a_chain_is_crawled_whole_and_each_page_once(tmp_path):
@@ -176,4 +188,68 @@ async def test_ten_thousand_forbidden_urls_do_not_hold_up_another_host(tmp_path)
     assert outcomes["http://b.test/"] == "stored"
     assert list(outcomes.values()).count("denied(robots)") == 2_000
     assert len(world.fetched) == 4
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("kind", [FetchKind.UNSPECIFIED, FetchKind.ROBOTS], ids=["page", "robots"])
+async def test_a_url_that_never_comes_back_ends_after_its_tries(tmp_path, kind):
+    """Three leases without an outcome are three failed tries: a URL that swallows its fetcher ends as well."""
+    world = await World(tmp_path, lambda request: Answer(silent=request.kind == kind)).start()
+    world.crawl("http://a.test/", robots=True)
+    world.run()
+    row = "denied(robots)" if kind is FetchKind.ROBOTS else "failed(lease_expired)"
+    assert world.outcomes() == {"http://a.test/": row}
+    assert [f.attempt for f in world.fetched if f.end == f.start] == [1, 2, 3]
+    world.scheduler.dispatcher.check()
+    await world.scheduler.close()
+
+
+async def test_a_utc_clock_set_forward_expires_nothing(tmp_path):
+    """After a machine's sleep, or an hour put forward, requests have their full time again: else all would be given
+    back as too late, handed out again, and so on without end."""
+    world = await World(tmp_path, chain(20)).start()
+    world.crawl("http://a.test/0", delay_s=1.0)
+    world.run(5)
+    world.clock.jump(7200.0)
+    asked = world.scheduler.requests
+    world.run(60)
+    assert world.done
+    assert len(world.rows) == 20
+    assert world.scheduler.requests - asked <= 20
+    await world.scheduler.close()
+
+
+async def test_a_dead_letter_that_overtakes_its_outcome_is_counted_as_what_it_is(tmp_path):
+    """The receipt says how the row reads; an outcome that comes after it must not turn it into a stored page."""
+    world = await World(tmp_path, lambda request: Answer(took_s=5)).start()
+    world.crawl("http://a.test/")
+    world.hold_receipts = True
+    world.clock.advance(1)
+    [waiting] = [w for p in world.scheduler.frontier.partitions for w in p.outstanding.values()]
+    receipts = Receipts(JOB, [Receipt(waiting.entry.url_key, 1, Outcome.FAILED)])
+    world.bus.publish(RECEIPTS, waiting.host.partition, receipts)
+    world.run()
+    assert world.scheduler.ended(JOB) == {Outcome.FAILED: 1}
+    await world.scheduler.close()
+
+
+async def test_a_paused_job_keeps_a_host_once(tmp_path):
+    """Beside an open job on the same host a paused one sets the host aside at each fetch, and remembers it once."""
+    world = await World(tmp_path, chain(50)).start()
+    world.crawl("http://a.test/x")
+    paused = CrawlJob("p", "p", 1, [], Scope(), Politeness(0.1, 1, True))
+    world.bus.publish(JOBS, 0, paused)
+    world.bus.publish(SEEDS, 0, Seed("p", "http://b.test/x"))
+    world.clock.run_due()
+    world.bus.publish(SEEDS, 0, Seed("p", "http://a.test/0"))
+    world.bus.publish(JOBS, 0, CrawlJob("p", "p", 2, [], Scope(), Politeness(0.1, 1, True), paused=True))
+    for number in range(40):
+        world.bus.publish(SEEDS, 0, Seed(JOB, f"http://a.test/{number}"))
+    world.run(200)
+    job = world.scheduler.frontier.jobs["p"]
+    assert len(job.parked) <= 1
+    world.scheduler.dispatcher.check()
+    world.bus.publish(JOBS, 0, CrawlJob("p", "p", 3, [], Scope(), Politeness(0.1, 1, True)))
+    world.run()
+    assert world.done
     await world.scheduler.close()

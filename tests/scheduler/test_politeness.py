@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import FetchKind, FetchOutcome, Scope, ScopeMode
+from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.politeness import Pace, from_state, is_refusal
 
@@ -187,3 +188,63 @@ def test_retry_after_makes_any_outcome_a_refusal():
     """A 200 with Retry-After is unusual, but the server has said it."""
     assert is_refusal(FetchOutcome(retry_after_s=3))
     assert not is_refusal(FetchOutcome(reason="http_500"))
+
+
+async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):
+    """Where a job allows two fetches of a host at once, both wait for robots.txt, and a refusal pauses both."""
+
+    def web(request):
+        if request.kind is FetchKind.ROBOTS:
+            return Answer(body=b"")
+        if request.url.endswith("/0"):
+            return Answer(status=429, retry_after_s=100) if request.attempt == 1 else Answer()
+        return Answer(took_s=3)
+
+    world = await World(tmp_path, web).start()
+    job = CrawlJob("t", "t", 1, [], Scope(), Politeness(1.0, 2, False))
+    world.bus.publish(JOBS, 0, job)
+    for number in range(4):
+        world.bus.publish(SEEDS, 0, Seed("t", f"http://a.test/{number}"))
+    world.run()
+    robots, *pages = world.fetched
+    assert robots.url == "http://a.test/robots.txt"
+    assert min(f.start for f in pages) >= robots.end + 1.0
+    assert len({f.url for f in pages}) == 4
+    refused = next(f for f in pages if f.url.endswith("/0"))
+    assert all(f.start >= refused.end + 100 for f in pages if f.start > refused.start)
+    world.scheduler.dispatcher.check()
+    await world.scheduler.close()
+
+
+async def test_crawl_delay_holds_between_tries_of_robots(tmp_path):
+    """A robots.txt that is fetched again, and again after an error, is paced like any page of its host."""
+    answers = iter([Answer(body=b"User-agent: *\nCrawl-delay: 9")] + [Answer(status=500)] * 3)
+    web = chain(9)
+    world = await World(
+        tmp_path, lambda r: next(answers) if r.kind is FetchKind.ROBOTS else web(r), robots_ttl_s=15.0
+    ).start()
+    world.crawl("http://a.test/0", robots=True)
+    world.run(80)
+    assert sum(f.url.endswith("robots.txt") for f in world.fetched) == 4
+    assert min(gaps(world, "a.test")) >= 9.0
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("at", [0.05, 0.15, 2.0], ids=["asking", "answered", "resting"])
+async def test_a_kill_around_robots_leaves_the_pace(tmp_path, at):
+    """Killed while robots.txt is fetched, or just after, the next run keeps delay and Crawl-delay towards the host."""
+
+    def web(request):
+        return Answer(body=b"User-agent: *\nCrawl-delay: 5") if request.kind is FetchKind.ROBOTS else Answer()
+
+    clock = ManualClock()
+    world = await World(tmp_path, web, clock).start()
+    world.crawl("http://a.test/", delay_s=3.0, robots=True)
+    clock.advance(at)
+    world.kill()
+    again = await World(tmp_path, web, ManualClock(clock.now(), clock.monotonic())).start()
+    again.run()
+    again.fetched[:0] = world.fetched
+    assert again.outcomes() == {"http://a.test/": "stored"}
+    assert min(gaps(again, "a.test")) >= (3.0 if at < 0.1 else 5.0)
+    await again.scheduler.close()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import random
 import shutil
 
 import pytest
+from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import FrontierCommit, Outcome
+from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Politeness, Scope, Seed
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.restore import snapshots
+from nephila.scheduler.service import Scheduler
 from nephila.scheduler.store import CommitLog
 
-from tests.scheduler.world import World, chain
+from tests.scheduler.world import World, chain, site
 
 
 async def crash_and_go_on(tmp_path, world: World, steps: int) -> World:
@@ -25,7 +31,7 @@ async def crash_and_go_on(tmp_path, world: World, steps: int) -> World:
     rows = dict(world.rows)
     clock = ManualClock(world.clock.now(), world.clock.monotonic() + 1000)
     again = await World(tmp_path, world.web, clock, segment_bytes=world.scheduler.config.segment_bytes).start()
-    again.rows = rows
+    again.rows = rows | again.rows
     return again
 
 
@@ -180,3 +186,85 @@ def test_a_full_disk_leaves_whole_frames(tmp_path, monkeypatch):
 
 def _no_space(fd, data):
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_zeros_behind_the_last_frame_are_a_torn_tail(tmp_path):
+    """A power cut may leave a file longer than what was written, filled with zeros: they read as no commit."""
+    written(tmp_path)
+    path = tmp_path / "00000001.log"
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(bytes(100))
+    log = CommitLog(tmp_path)
+    assert list(log.recover()) == commits(5)
+    assert path.stat().st_size == size
+
+
+def test_a_missing_first_segment_is_refused(tmp_path):
+    """Neither the first segment of all nor the one a snapshot goes on with may be missing without a word."""
+    written(tmp_path)
+    (tmp_path / "00000001.log").rename(tmp_path / "00000002.log")
+    with pytest.raises(UserError, match=r"00000001.log is missing"):
+        list(CommitLog(tmp_path).recover())
+    log = CommitLog(tmp_path)
+    log.open()
+    log.snapshot([])
+    log.close()
+    (tmp_path / "00000003.log").rename(tmp_path / "00000004.log")
+    with pytest.raises(UserError, match=r"00000003.log is missing"):
+        list(CommitLog(tmp_path).recover())
+
+
+async def test_max_pages_is_exact_after_a_kill(tmp_path):
+    """What was under way at a kill may be in the table already: its place in the budget goes to nobody else."""
+    links = [f"http://h{i}.test/" for i in range(20)]
+    web = site({url: [] for url in links})
+    world = await World(tmp_path, web).start()
+    world.crawl(*links[:3], scope=Scope(max_depth=-1, max_pages=3))
+    world.hold_receipts = True
+    world.run(5)
+    assert len(world.rows) == 3
+    world = await crash_and_go_on(tmp_path, world, 0)
+    world.crawl(*links, scope=Scope(max_depth=-1, max_pages=3))
+    world.scheduler.dispatcher.check()
+    world.run(500)
+    assert sorted(r.url for r in world.rows.values()) == links[:3]
+    assert world.scheduler.ended("t") == {Outcome.STORED: 3}
+    await world.scheduler.close()
+
+
+async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
+    """What is queued is held against the scope of now even if two runs and a snapshot lie between."""
+    links = [f"/{i}" for i in range(30)] + ["/secret"]
+    web = site({"/": links, **{link: [] for link in links}})
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/")
+    world.run(3)
+    world = await crash_and_go_on(tmp_path, world, 0)
+    job = CrawlJob("t", "t", 2, [], Scope(exclude=["secret"], max_depth=-1), Politeness(1.0, 1, True))
+    world.bus.publish(JOBS, 0, job)
+    world.clock.run_due()
+    world.scheduler.log.snapshot(snapshots(world.scheduler.dispatcher, world.clock.monotonic()))
+    world = await crash_and_go_on(tmp_path, world, 0)
+    world.run()
+    assert world.outcomes()["http://a.test/secret"] == "dropped(excluded)"
+    await world.scheduler.close()
+
+
+async def test_a_commit_made_during_an_fsync_is_synced_too(tmp_path):
+    """No turn has to come for it: the crawl may rest for hours after its last commit."""
+    clock = ManualClock()
+    scheduler = Scheduler(SchedulerConfig(directory=str(tmp_path)), LocalBus(clock), clock)
+    await scheduler.start()
+    synced = []
+    scheduler.log.sync = lambda: synced.append(scheduler.log.size)
+    scheduler.bus.publish(JOBS, 0, CrawlJob("t", "t", 1))
+    clock.advance(1.0)
+    task = scheduler._sync
+    scheduler.bus.publish(SEEDS, 0, Seed("t", "http://a.test/"))
+    clock.run_due()
+    await asyncio.wait([task])
+    clock.advance(1.0)
+    await asyncio.wait([scheduler._sync])
+    assert synced[-1] == scheduler.log.size
+    await scheduler.close()

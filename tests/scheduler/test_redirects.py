@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.kernel.messages import FetchKind
+from nephila.kernel.messages import FetchKind, Scope
 
 from tests.scheduler.world import Answer, World, site
 
@@ -122,4 +122,21 @@ async def test_a_target_that_is_no_web_address_fails(tmp_path):
     world.crawl("http://a.test/")
     world.run()
     assert world.outcomes() == {"http://a.test/": "failed(bad_redirect)"}
+    await world.scheduler.close()
+
+
+async def test_a_seed_does_not_lead_to_what_is_excluded(tmp_path):
+    """A seed that redirects to an excluded URL ends there, and does not open the scope at its host."""
+    web = site({"http://login.test/signin": ["http://login.test/help"]})
+
+    def redirecting(request):
+        if request.url == "http://a.test/":
+            return Answer(status=302, location="http://login.test/signin")
+        return web(request)
+
+    world = await World(tmp_path, redirecting).start()
+    world.crawl("http://a.test/", scope=Scope(exclude=["/signin"], max_depth=-1))
+    world.run()
+    assert world.outcomes() == {"http://a.test/": "dropped(redirect)"}
+    assert world.scheduler.frontier.jobs["t"].scope.anchors == {"a.test"}
     await world.scheduler.close()

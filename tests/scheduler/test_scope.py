@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Scope, ScopeMode
 from nephila.native import parse_url
-from nephila.scheduler.scope import CompiledScope
+from nephila.scheduler.scope import CompiledScope, registrable_domain
 
 
 def decide(scope: Scope, seed: str, url: str, depth: int = 1) -> bool:
@@ -81,3 +81,17 @@ def test_hostile_expressions_stay_linear():
     """RE2 has no backtracking: this pattern would take Python's re longer than the universe has."""
     scope = CompiledScope(Scope(ScopeMode.ANY, include=["(a+)+$"], max_depth=-1))
     assert not scope.decide("http://h.test/" + "a" * 50_000 + "!", "h.test").admitted
+
+
+def test_anchors_are_taken_over_into_a_wider_mode():
+    """A resumed crawl whose scope was widened keeps what seeds redirected to; a narrower one asks its seeds again."""
+    prefix = CompiledScope(Scope(ScopeMode.PREFIX), ["docs.a.test/x/", "a.co.uk/"])
+    host = CompiledScope(Scope())
+    host.take_over(prefix)
+    assert host.anchors == {"docs.a.test", "a.co.uk"}
+    domain = CompiledScope(Scope(ScopeMode.DOMAIN))
+    domain.take_over(host)
+    assert domain.anchors == {registrable_domain("docs.a.test"), "a.co.uk"}
+    narrow = CompiledScope(Scope(ScopeMode.PREFIX))
+    narrow.take_over(domain)
+    assert narrow.anchors == set()

@@ -48,9 +48,11 @@ class Answer:
     result: FetchResult | None = None
     silent: bool = False
     """No outcome ever comes."""
+    dialled: bool = True
+    """False when it ends before anybody was asked: no server knows of it."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Fetched:
     """One request as the server would have logged it."""
 
@@ -100,7 +102,10 @@ class World:
         self.bus = LocalBus(self.clock)
         settings = {"directory": str(directory), "partitions": 4, **config}
         self.scheduler = Scheduler(SchedulerConfig(**settings), self.bus, self.clock, random.Random(1))  # type: ignore[arg-type]
+        # The loop stands still while the clock moves: an fsync in a thread would never end, and hold up snapshots.
+        self.scheduler._start_sync = lambda: None  # type: ignore[method-assign]
         self.fetched: list[Fetched] = []
+        self.under_way: list[Fetched] = []
         self.rows: dict[bytes, Record] = {}
         self.held: list[Record] = []
         self.hold_receipts = False
@@ -140,16 +145,26 @@ class World:
     def _on_request(self, delivery: Delivery) -> None:
         request: FetchRequest = delivery.message
         answer = self.web(request)
+        if request.start_by < self.clock.now():
+            answer = Answer(result=FetchResult.EXPIRED, took_s=0.1, dialled=False)
         start = self.clock.monotonic()
+        fetched = Fetched(request.url, request.host, start, start, request.attempt, request.fetch_no)
+        if answer.dialled:
+            self.fetched.append(fetched)
         if answer.silent:
-            self.fetched.append(Fetched(request.url, request.host, start, start, request.attempt, request.fetch_no))
             delivery.ack()
             return
-        self.clock.call_at(start + answer.took_s, lambda: self._finish(delivery, request, answer, start))
+        self.under_way.append(fetched)
+        self.clock.call_at(start + answer.took_s, lambda: self._finish(delivery, request, answer, fetched))
 
-    def _finish(self, delivery: Delivery, request: FetchRequest, answer: Answer, start: float) -> None:
-        end = self.clock.monotonic()
-        self.fetched.append(Fetched(request.url, request.host, start, end, request.attempt, request.fetch_no))
+    def kill(self) -> None:
+        """The process is gone: what it was fetching ends now for the server."""
+        for fetched in self.under_way:
+            fetched.end = self.clock.monotonic()
+
+    def _finish(self, delivery: Delivery, request: FetchRequest, answer: Answer, fetched: Fetched) -> None:
+        fetched.end = self.clock.monotonic()
+        self.under_way.remove(fetched)
         result = answer.result
         reason = answer.reason
         if result is None:
@@ -174,7 +189,7 @@ class World:
             result,
             reason,
             answer.status if not answer.reason else 0,
-            utc - answer.took_s,
+            utc - answer.took_s if answer.dialled else 0.0,
             utc,
             "192.0.2.1",
             answer.retry_after_s,
@@ -210,6 +225,12 @@ class World:
         else:
             self._receipt(record)
         delivery.ack()
+
+    def release(self, count: int) -> None:
+        """Let the receipts of the first `count` rows that are held go out."""
+        held, self.held = self.held[:count], self.held[count:]
+        for record in held:
+            self._receipt(record)
 
     def _receipt(self, record: Record) -> None:
         receipt = Receipt(record.url_key, record.fetch_no, record.outcome)

@@ -28,9 +28,14 @@ class Dispatcher:
 
     @property
     def room(self) -> bool:
-        """Whether another URL may be handed out."""
+        """Whether another URL may be handed out. With no job open the hosts stay where they are: to take and park each
+        of them, and to wake them all for one place in the page budget, would cost a walk over all hosts."""
         frontier = self.frontier
-        return frontier.in_fetch < frontier.config.concurrency and frontier.outstanding < frontier.config.window
+        return (
+            frontier.in_fetch < frontier.config.concurrency
+            and frontier.outstanding < frontier.config.window
+            and any(job.open for job in frontier.jobs.values())
+        )
 
     def next_event(self) -> float | None:
         """When time alone will give something to do; None when nothing waits for time. Without room only a lease
@@ -56,9 +61,13 @@ class Dispatcher:
         """(when, host, job, packed URL) of everything kept aside."""
         return [(when, host, job, packed) for when, _, host, job, packed in self._delayed]
 
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold. O(everything)."""
+        self.frontier.check([(host, job, packed) for _, _, host, job, packed in self._delayed])
+
     def dispatch(self, now: float, out: Dispatch) -> None:
         """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
-        self._due(now)
+        self._due(now, out)
         frontier = self.frontier
         workbench = frontier.workbench
         while self.room:
@@ -67,14 +76,14 @@ class Dispatcher:
                 return
             self._serve(host, now, out)
 
-    def _due(self, now: float) -> None:
+    def _due(self, now: float, out: Dispatch) -> None:
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, job, packed = heapq.heappop(self._delayed)
             host.push(job, packed, 0, head=True)
             self.frontier.schedule(host)
         until = self._first_lease()
         while until is not None and until <= now:
-            self.endings.lease_expired(next(iter(self.frontier.leases)), now)
+            self.endings.lease_expired(next(iter(self.frontier.leases)), now, out)
             until = self._first_lease()
 
     def _first_lease(self) -> float | None:
@@ -93,9 +102,10 @@ class Dispatcher:
             queue = host.queues[job.uid]
             entry = unpack(queue.peek())
             if not job.ignore_robots and self._robots_first(host, entry, now, out):
-                break
+                return  # the outcome of robots.txt puts the host back
             queue.pop()
             job.queued -= 1
+            job.owed.discard(entry.url_key)
             if not self._ends_here(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
@@ -107,9 +117,9 @@ class Dispatcher:
             job = self.frontier.jobs.get(uid)
             if job is None or not len(queue):
                 continue
-            if job.open:
+            if job.may_take(queue.peek()[:16]):
                 return job
-            job.parked.append(host)
+            job.parked[host] = None
         return None
 
     def _robots_first(self, host: Host, entry: Entry, now: float, out: Dispatch) -> bool:
@@ -123,6 +133,8 @@ class Dispatcher:
         key = ("", request.url_key)
         if key not in partition.outstanding:
             entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, request.url)
+            leased = LeasedUrl(request.url_key, "", host.key, request.attempt)
+            self.frontier.pending(partition).leased.append(leased)
             self._hand_out(host, request, Outstanding("", host, entry, request.attempt), now, out)
         return True
 

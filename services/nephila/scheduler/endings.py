@@ -50,33 +50,39 @@ class Endings:
         ):
             host = partition.hosts.get(outcome.host)
             if host is not None:
-                self._pace(partition, host, None, outcome, now)
+                before = host.pace.not_before
+                self._pace(host, None, outcome, now)
+                self._log_pace(partition, host, before, now)
                 frontier.reschedule(host)
             return
         host = waiting.host
+        before = host.pace.not_before
         job = frontier.jobs.get(outcome.job)
         frontier.leases.pop(key, None)
         frontier.in_fetch -= 1
         host.in_flight -= 1
-        self._pace(partition, host, job, outcome, now)
+        self._pace(host, job, outcome, now)
         if outcome.kind is FetchKind.ROBOTS:
             self._robots(waiting, outcome, now)
         elif job is not None:
             self._page(waiting, job, outcome, now, out)
-        frontier.schedule(host)
+        self._log_pace(partition, host, before, now)
+        frontier.reschedule(host)
 
-    def _pace(self, partition: Partition, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
-        """The host rests after the fetch, longer when it asked for it; logged when that outlives a restart."""
+    def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
+        """The host rests after the fetch, longer when it asked for it."""
         if outcome.started_at <= 0:
             return
         if outcome.address:
             host.address = outcome.address
-        before = host.pace.not_before
         delay_s = self.frontier.delay_s(host, job)
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
             host.pace.after_refusal(now, outcome.retry_after_s, self.frontier.config, self.frontier.rng)
+
+    def _log_pace(self, partition: Partition, host: Host, before: float, now: float) -> None:
+        """A pause that has been set must outlive a restart."""
         if host.pace.not_before > max(before, now):
             state = host.pace.to_state(host.key, host.address, self.frontier.utc_offset)
             self.frontier.pending(partition).hosts.append(state)
@@ -85,8 +91,8 @@ class Endings:
         result = outcome.result
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
             waiting.state = State.FETCHED
-            if waiting.receipted:
-                self._ended(waiting, Outcome.STORED)
+            if waiting.receipted is not None:
+                self._ended(waiting, waiting.receipted)
         elif result is FetchResult.UNSPECIFIED or result is FetchResult.EXPIRED:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
@@ -131,19 +137,23 @@ class Endings:
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
 
-    def lease_expired(self, key: Key, now: float) -> None:
-        """No outcome came in time: the URL goes back, and what comes later is late."""
-        frontier = self.frontier
-        del frontier.leases[key]
-        waiting = frontier.partition(key[1]).outstanding[key]
-        frontier.in_fetch -= 1
-        waiting.host.in_flight -= 1
-        job = frontier.jobs.get(waiting.job)
-        if job is None:
-            frontier.settle(waiting)
-        else:
-            self._requeue(waiting, job, waiting.attempt, now)
-        frontier.schedule(waiting.host)
+    def lease_expired(self, key: Key, now: float, out: Dispatch) -> None:
+        """No outcome came in time: a try that failed like any other, and what comes later is late."""
+        utc = self.frontier.utc_now
+        waiting = self.frontier.partition(key[1]).outstanding[key]
+        silence = FetchOutcome(
+            job=waiting.job,
+            url_key=waiting.entry.url_key,
+            host=waiting.host.key,
+            kind=FetchKind.UNSPECIFIED if waiting.job else FetchKind.ROBOTS,
+            fetch_no=waiting.entry.fetch_no,
+            attempt=waiting.attempt,
+            result=FetchResult.FAILED,
+            reason="lease_expired",
+            started_at=utc,
+            ended_at=utc,
+        )
+        self.outcome(silence, now, out)
 
     def _requeue(
         self,
@@ -205,6 +215,8 @@ class Endings:
         self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
         if seed:
+            if job.scope.excluded(target.href):
+                return
             self.frontier.anchor(job, target.host_key, target.path_query)
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
             return
@@ -268,7 +280,7 @@ class Endings:
             if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
                 continue
             if waiting.state is State.LEASED:
-                waiting.receipted = True
+                waiting.receipted = receipt.outcome
             else:
                 self._ended(waiting, receipt.outcome)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter, OrderedDict
+from collections.abc import Sequence
 
 from nephila.kernel.messages import Anchor, CrawlJob, FrontierCommit, Outcome, Outlinks, QueuedUrl
 from nephila.native import partition_of
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.host import Host, Outstanding
+from nephila.scheduler.host import Host, Outstanding, State
 from nephila.scheduler.job import Job
-from nephila.scheduler.queue import SEED, pack
+from nephila.scheduler.queue import SEED, pack, unpack
 from nephila.scheduler.workbench import Workbench
 
 Key = tuple[str, bytes]
@@ -192,7 +193,8 @@ class Frontier:
 
     def reschedule(self, host: Host) -> None:
         """Like `schedule`, when the host's pace has changed."""
-        self.workbench.remove(host)
+        if host.ready_at is not None and host.ready_at < host.pace.not_before:
+            self.workbench.remove(host)
         self.schedule(host)
 
     def _limit(self, host: Host) -> int:
@@ -200,15 +202,64 @@ class Frontier:
         return max(limits, default=1)
 
     def delay_s(self, host: Host, job: Job | None) -> float:
-        """Seconds between two fetches of a host on behalf of a job."""
+        """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
         if job is None:
-            return max((self.jobs[uid].delay_s for uid in host.queues if uid in self.jobs), default=0.0)
+            users = (self.jobs[uid] for uid in host.queues if uid in self.jobs)
+            return max((self.delay_s(host, user) for user in users), default=host.crawl_delay_s)
         if job.ignore_robots:
             return job.delay_s
         return max(job.delay_s, host.crawl_delay_s)
 
     def wake(self, job: Job) -> None:
         """Reconsider hosts that were set aside because the job could not take more."""
-        parked, job.parked = job.parked, []
-        for host in parked:
-            self.schedule(host)
+        if job.parked and job.open:
+            parked, job.parked = job.parked, {}
+            for host in parked:
+                self.schedule(host)
+
+    # ---- invariants
+
+    def check(self, aside: Sequence[tuple[Host, str, bytes]] = ()) -> None:
+        """Raise AssertionError when an invariant does not hold; `aside` waits outside the queues. O(everything).
+
+        Between two turns every URL that was ever seen is in one place: queued, aside, on its way, or ended.
+        """
+        self.workbench.check()
+        on_way = [waiting for partition in self.partitions for waiting in partition.outstanding.values()]
+        leased = [w for w in on_way if w.state is State.LEASED]
+        assert self.outstanding == len(on_way), f"{self.outstanding} outstanding, but {len(on_way)} on their way"
+        assert self.in_fetch == len(leased), f"{self.in_fetch} in fetch, but {len(leased)} leased"
+        assert set(self.leases) == {(w.job, w.entry.url_key) for w in leased}, "leases and leased URLs differ"
+        assert list(self.leases.values()) == sorted(self.leases.values()), "leases out of order"
+        in_flight = Counter(id(w.host) for w in leased)
+        places: dict[str, list[bytes]] = {uid: [] for uid in self.jobs}
+        for _, uid, packed in aside:
+            places[uid].append(unpack(packed).url_key)
+        parked = {id(host) for job in self.jobs.values() for host in job.parked}
+        for partition in self.partitions:
+            for host in partition.hosts.values():
+                assert host.partition == partition.number
+                assert host.in_flight == in_flight[id(host)], f"{host.key}: {host.in_flight} in flight"
+                self._check_host(host, places, id(host) in parked)
+        waiting = sum(host.ready_at is not None for partition in self.partitions for host in partition.hosts.values())
+        assert len(self.workbench) == len(self.workbench.waiting()) == waiting, "workbench and hosts differ"
+        for uid, job in self.jobs.items():
+            assert job.queued == len(places[uid]), f"{uid}: {job.queued} queued, but {len(places[uid])} in queues"
+            mine = [w for w in on_way if w.job == uid]
+            taken = sum(w.state is not State.ENDING for w in mine)
+            assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages"
+            keys = places[uid] + [w.entry.url_key for w in mine]
+            assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
+            assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
+            assert job.owed <= set(places[uid]), f"{uid}: a place is kept for a URL that is not queued"
+            ended = sum(job.ended.values())
+            assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"
+
+    def _check_host(self, host: Host, places: dict[str, list[bytes]], parked: bool) -> None:
+        for uid, queue in host.queues.items():
+            queue.check()
+            places[uid].extend(unpack(packed).url_key for packed, _ in queue.items())
+        if host.ready_at is not None:
+            assert host.ready_at >= host.pace.not_before, f"{host.key} would be taken before its pace allows"
+        elif host.queued:
+            assert parked or host.in_flight, f"{host.key}: queued, and nothing will ever take it"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from nephila.kernel.messages import RobotsTxt
+from nephila.kernel.messages import Outcome, RobotsTxt
 from nephila.kernel.robots import Robots
 from nephila.scheduler.politeness import Pace
 from nephila.scheduler.queue import Entry, JobQueue
@@ -90,8 +90,8 @@ class Outstanding:
     entry: Entry
     attempt: int
     state: State = State.LEASED
-    receipted: bool = False
-    """Its row was durable before its outcome arrived."""
+    receipted: Outcome | None = None
+    """How its row reads, which was durable before its outcome arrived."""
 
 
 @dataclass(slots=True)

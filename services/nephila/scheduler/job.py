@@ -23,15 +23,19 @@ class Job:
     def __init__(self, spec: CrawlJob) -> None:
         self.seen: Seen = new_seen()
         self.rejected: set[bytes] = set()
-        self.parked: list[Host] = []
-        """Hosts set aside because the job could not take more; the frontier wakes them."""
+        self.parked: dict[Host, None] = {}
+        """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
         self.seed_anchors: set[str] = set()
         """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
         self.queued = 0
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
+        self.owed: set[bytes] = set()
+        """Handed out by a run that was killed: their rows may be in the table already, so the page budget keeps a place
+        for each until it is taken again."""
         self.ended: Counter[Outcome] = Counter()
-        self._recheck = False
+        # Of a later generation: what is queued may have been admitted by an earlier scope.
+        self._recheck = spec.generation > 1
         self._apply(spec, ())
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
@@ -48,14 +52,24 @@ class Job:
         """A new desired state: applies to what is queued as well."""
         self._recheck = self._recheck or spec.scope != self.spec.scope
         self.rejected.clear()
-        self._apply(spec, tuple(self.scope.anchors))
+        scope = self.scope
+        self._apply(spec, ())
+        self.scope.take_over(scope)
 
     @property
     def open(self) -> bool:
         """Whether another URL may be taken: not paused, and the page budget covers what is on the way."""
-        if self.spec.paused:
-            return False
-        return not self.max_pages or self.ended[Outcome.STORED] + self.leased < self.max_pages
+        return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
+
+    @property
+    def _budget_left(self) -> int:
+        return self.max_pages - self.ended[Outcome.STORED] - self.leased
+
+    def may_take(self, url_key: bytes) -> bool:
+        """Whether this URL may be taken: the last places of the budget are for those that are owed."""
+        if not self.max_pages or not self.owed or url_key in self.owed:
+            return self.open
+        return not self.spec.paused and self._budget_left > len(self.owed)
 
     @property
     def budget_spent(self) -> bool:

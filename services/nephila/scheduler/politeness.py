@@ -3,7 +3,8 @@
 The pace is measured from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out)
 pauses the whole host; a pause is doubled while refusals keep coming and stretched at random so that hosts do not come
 back in step. Instants are monotonic seconds here; they are stored as UTC and clamped on load to [now, now + the pause
-that set them], so that a clock that jumped can neither freeze a host nor free it early.
+that set them]: a clock set back between two runs cannot freeze a host, one set forward frees it by that pause too early
+at most. Within a run no clock that jumps is noticed.
 """
 
 from __future__ import annotations

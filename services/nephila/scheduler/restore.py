@@ -41,6 +41,8 @@ class Restored:
     """(head, not_before UTC) of those that are not simply at the tail."""
     attempts: dict[tuple[str, bytes], int] = field(default_factory=dict)
     """Attempt under way, of those that were handed out."""
+    asked: dict[tuple[str, int], None] = field(default_factory=dict)
+    """(host, partition) of those whose robots.txt was being fetched."""
 
 
 def restore(
@@ -121,16 +123,21 @@ def _apply(
         urls[queued.url_key] = pack_queued(queued)
         if queued.head:
             found.place[key] = (queued.head, queued.not_before)
-    for leased in commit.leased:
-        if leased.url_key in found.pending.get(leased.job, ()):
-            found.attempts[leased.job, leased.url_key] = leased.attempt
     for state in commit.hosts:
         host = frontier.host(partition, state.host)
         host.pace = from_state(state, now, utc_now)
         host.address = state.address
+        found.asked.pop((state.host, partition.number), None)
     for text in commit.robots:
         host = frontier.host(partition, text.host)
         host.robots[text.origin] = believe(text, now, utc_now)
+        found.asked.pop((text.host, partition.number), None)
+    # After the ends of earlier requests: what a turn hands out is the last thing that it does.
+    for leased in commit.leased:
+        if not leased.job:
+            found.asked[leased.host, partition.number] = None
+        elif leased.url_key in found.pending.get(leased.job, ()):
+            found.attempts[leased.job, leased.url_key] = leased.attempt
 
 
 def _requeue(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
@@ -141,9 +148,17 @@ def _requeue(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float
     found.leased = len(found.attempts)
     for uid, urls in found.pending.items():
         found.urls += len(urls)
+        # Those that were handed out before all others, also at the head of their queues: nobody may stand before them.
+        first = [url_key for url_key in urls if (uid, url_key) in found.attempts]
+        for url_key in first:
+            _put_back(dispatcher, frontier.jobs[uid], url_key, urls.pop(url_key), found, now, utc_now)
         for url_key, packed in urls.items():
             _put_back(dispatcher, frontier.jobs[uid], url_key, packed, found, now, utc_now)
     found.pending.clear()
+    found.place.clear()
+    for key, number in found.asked:
+        host = frontier.host(frontier.partitions[number], key)
+        host.pace.after_fetch(now, frontier.delay_s(host, None))
     for partition in frontier.partitions:
         for host in partition.hosts.values():
             frontier.schedule(host)
@@ -164,7 +179,8 @@ def _put_back(
     head, not_before = found.place.get((job.uid, url_key), (False, 0.0))
     attempt = found.attempts.get((job.uid, url_key))
     if attempt is not None:
-        packed, head = repack(entry, min(attempt, frontier.config.tries - 1)), True
+        packed, head, not_before = repack(entry, min(attempt, frontier.config.tries - 1)), True, 0.0
+        job.owed.add(url_key)
         host.pace.after_fetch(now, frontier.delay_s(host, job))
     wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
     dispatcher.queue_restored(host, job, packed, entry.depth, head, wait_s, now)
@@ -195,11 +211,7 @@ def snapshots(dispatcher: Dispatcher, now: float) -> Iterator[FrontierSnapshot]:
             if partition.number == 0
             else [],
             [EndedCount(uid, outcome, n) for (uid, outcome), n in partition.ended.items()],
-            [
-                LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt)
-                for (uid, _), w in partition.outstanding.items()
-                if uid
-            ],
+            [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for (uid, _), w in partition.outstanding.items()],
         )
 
 

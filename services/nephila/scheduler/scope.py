@@ -96,6 +96,20 @@ class CompiledScope:
         self.anchors.add(anchor)
         return anchor
 
+    def take_over(self, old: CompiledScope) -> None:
+        """Keep the anchors of an earlier scope of the same job, as far as they can be said in this mode.
+
+        A narrower mode begins without any: only the seeds know their directory or host.
+        """
+        if old.mode == self.mode:
+            self.anchors |= old.anchors
+            return
+        hosts = {anchor.partition("/")[0] for anchor in old.anchors}
+        if self.mode == ScopeMode.DOMAIN:
+            self.anchors |= {registrable_domain(host) for host in hosts}
+        elif self.mode == ScopeMode.UNSPECIFIED and old.mode == ScopeMode.PREFIX:
+            self.anchors |= hosts
+
     def excluded(self, url: str) -> str:
         """The exclude pattern that matches, or the empty string."""
         for pattern in self._exclude:

@@ -57,6 +57,7 @@ class Scheduler:
         self._unsynced = False
         self._sync_due = False
         self._emitting = True
+        self._held = False
         self._dead = False
 
     # ---- life
@@ -80,8 +81,15 @@ class Scheduler:
         """Hand out nothing more; what is on its way still comes in."""
         self._emitting = False
 
+    def hold(self, held: bool) -> None:
+        """Hand out nothing while the seeds of a changed scope are still coming in, or go on."""
+        self._held = held
+        if not held and not self._turn_due:
+            self._later()
+
     async def close(self) -> None:
         """Write what is pending and let go of the log."""
+        self._emitting = False
         if self._timer is not None:
             self._timer[1].cancel()
         if self._sync is not None:
@@ -122,8 +130,7 @@ class Scheduler:
         outcome: FetchOutcome = delivery.message
         if outcome.result is FetchResult.FAILED:
             self.errors[outcome.reason] += 1
-        self.frontier.utc_now = self.clock.now()
-        self.dispatcher.endings.outcome(outcome, self.clock.monotonic(), self._out)
+        self.dispatcher.endings.outcome(outcome, self._now(), self._out)
         self._taken(delivery)
 
     def _on_receipts(self, delivery: Delivery) -> None:
@@ -142,17 +149,23 @@ class Scheduler:
 
     # ---- out
 
+    def _now(self) -> float:
+        """The instant at hand. Its distance to UTC is measured anew: clocks are set, and machines sleep."""
+        now = self.clock.monotonic()
+        self.frontier.utc_now = self.clock.now()
+        self.frontier.utc_offset = self.frontier.utc_now - now
+        return now
+
     def _turn(self) -> None:
         """Dispatch, commit, then publish and ack."""
         self._turn_due = False
         if self._dead:
             return
-        now = self.clock.monotonic()
-        self.frontier.utc_now = self.clock.now()
+        now = self._now()
         out, self._out = self._out, Dispatch()
         acks, self._acks = self._acks, []
         try:
-            if self._emitting:
+            if self._emitting and not self._held:
                 self.dispatcher.dispatch(now, out)
             commits = self.frontier.commits()
             if commits:
@@ -171,16 +184,14 @@ class Scheduler:
         self.requests += len(out.requests)
         for partition, request in out.requests:
             publish(REQUESTS, partition, request)
-        if self._unsynced and not self._sync_due:
-            self._sync_due = True
-            self.clock.call_at(now + self.config.fsync_interval_s, self._start_sync)
+        self._sync_later()
         self._arm()
         if self.on_turn is not None:
             self.on_turn()
 
     def _arm(self) -> None:
         """Set the one timer to the next instant at which time alone gives work."""
-        when = self.dispatcher.next_event() if self._emitting else None
+        when = self.dispatcher.next_event() if self._emitting and not self._held else None
         if when is None or self._turn_due:
             return
         if self._timer is not None:
@@ -192,6 +203,11 @@ class Scheduler:
     def _timer_fired(self) -> None:
         self._timer = None
         self._turn()
+
+    def _sync_later(self) -> None:
+        if self._unsynced and not self._sync_due:
+            self._sync_due = True
+            self.clock.call_at(self.clock.monotonic() + self.config.fsync_interval_s, self._start_sync)
 
     def _start_sync(self) -> None:
         """fsync the log off the loop, at most once per interval."""
@@ -207,6 +223,9 @@ class Scheduler:
         finally:
             self._sync = None
             self._sync_due = False
+        # What was committed meanwhile may be the last for a long time: no turn has to come.
+        if not self._dead:
+            self._sync_later()
 
     def _fatal(self, error: BaseException) -> None:
         self._dead = True
@@ -234,7 +253,7 @@ class Scheduler:
 
     def hosts_waiting(self) -> int:
         """Hosts with queued URLs that time alone will make ready."""
-        return len(self.frontier.workbench.waiting())
+        return len(self.frontier.workbench)
 
 
 def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:

@@ -98,11 +98,11 @@ class CommitLog:
     def recover(self) -> Iterator[FrontierSnapshot | FrontierCommit]:
         """Everything that was committed, oldest first; cuts a torn tail. Raises `UserError` for damage."""
         snapshots, segments = self.snapshots(), self.segments()
-        first = snapshots[-1] if snapshots else (segments[0] if segments else 1)
+        first = snapshots[-1] if snapshots else 1
         if snapshots:
             yield from self._read_snapshot(self.directory / f"{first:08d}.snapshot")
         live = [n for n in segments if n >= first]
-        for expected, number in enumerate(live, live[0] if live else 0):
+        for expected, number in enumerate(live, first):
             path = self.directory / f"{number:08d}.log"
             if number != expected:
                 raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; restore it from a backup")
@@ -127,7 +127,8 @@ class CommitLog:
             return
         _check_header(path, bytes(data[: len(_HEADER)]))
         offset = len(_HEADER)
-        while (payload := _frame_at(data, offset)) is not None:
+        # An empty payload is no commit: it is how the zeros read that a power cut leaves behind the last whole frame.
+        while payload := _frame_at(data, offset):
             yield _decode_commit(payload)
             offset += _FRAME.size + len(payload)
         if offset == len(data):

@@ -26,16 +26,23 @@ class Workbench(Generic[H]):
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, H]] = []
         self._order = itertools.count()
+        self._size = 0
+
+    def __len__(self) -> int:
+        """Hosts in the heap."""
+        return self._size
 
     def schedule(self, host: H, ready_at: float) -> None:
         """Put the host in, or move it, to be taken at `ready_at` (monotonic seconds)."""
         if host.ready_at == ready_at:
             return
+        self._size += host.ready_at is None
         host.ready_at = ready_at
         heapq.heappush(self._heap, (ready_at, next(self._order), host))
 
     def remove(self, host: H) -> None:
         """Take the host out; harmless when it is not in."""
+        self._size -= host.ready_at is not None
         host.ready_at = None
 
     def next_ready(self) -> float | None:
@@ -52,6 +59,7 @@ class Workbench(Generic[H]):
             return None
         host = heapq.heappop(self._heap)[2]
         host.ready_at = None
+        self._size -= 1
         return host
 
     def waiting(self) -> list[H]:
