@@ -90,7 +90,11 @@ class Directory:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
         try:
-            temporary.write_bytes(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+            with temporary.open("wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+                file.flush()
+                # Before it takes the old one's place: a power cut must not leave an empty file, and no resume.
+                os.fsync(file.fileno())
             temporary.replace(self.run_file)
         except OSError as error:
             raise self._refused(error) from None

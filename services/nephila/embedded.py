@@ -16,7 +16,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import Clock, SystemClock
-from nephila.kernel.messages import CrawlJob, Seed
+from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build as build_parser
@@ -132,6 +132,8 @@ class Crawl:
         self.scheduler.on_fatal = self._fatal
         self.storage.on_fatal = self._fatal
         self.scheduler.on_turn = self._check_end
+        # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
+        self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
         started = []
         try:
             for service in (self.storage, self.parser, self.downloader, self.scheduler):
@@ -150,6 +152,8 @@ class Crawl:
         known = self.scheduler.frontier.jobs.get(job.uid)
         if known is not None:
             job.generation = known.spec.generation + 1
+            # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
+            self.scheduler.hold(mode_of(known.spec) != mode_of(job))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
@@ -161,9 +165,13 @@ class Crawl:
         except Exception as error:
             self.stop("failed", error)
         self._seeding = False
+        self.scheduler.hold(False)
         self.clock.call_soon(self._check_end)
 
     def _fatal(self, error: BaseException) -> None:
+        if self._over.is_set() and self.result.error is None:
+            # It was about to end well: what could not be written now is what the user has to know.
+            self.result.reason, self.result.error = "failed", error
         self.plan.grace_s = 0.0
         self.stop("failed", error)
 
@@ -202,6 +210,11 @@ class Crawl:
             await self.storage.drain(grace_s)
         # The receipts of that last flush reach the log in the scheduler's next turn.
         await asyncio.sleep(0)
+
+
+def mode_of(job: CrawlJob) -> ScopeMode:
+    """How the scope of a job is anchored."""
+    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED
 
 
 def raise_open_files() -> None:

@@ -176,3 +176,24 @@ async def test_a_receipt_can_be_awaited(rig):
     assert not task.done()
     taken[0].ack()
     assert await task == "done"
+
+
+def test_a_long_queue_is_not_a_deep_stack(rig):
+    """Ten thousand messages that waited for credit reach a handler that acks at once, in order, each once."""
+    bus, _ = rig
+    taken: list[Delivery] = []
+    got: list[int] = []
+
+    def handler(delivery: Delivery) -> None:
+        if not taken:
+            taken.append(delivery)
+            return
+        got.append(int(delivery.message.url))
+        delivery.ack()
+
+    bus.subscribe(SEEDS, "a", handler, credits=1)
+    for number in range(10_001):
+        bus.publish(SEEDS, 0, Seed("j", str(number)))
+    taken[0].ack()
+    assert got == list(range(1, 10_001))
+    assert bus.unacked == 0

@@ -135,3 +135,29 @@ def test_an_exclusion_given_on_resume_applies_to_the_queue(tmp_path):
     outcomes = {(outcome, reason) for _, outcome, reason in rows(tmp_path)}
     assert ("dropped", "excluded") in outcomes
     assert all(int(url.rsplit("/", 1)[1]) % 2 for url, outcome, _ in rows(tmp_path) if outcome == "dropped")
+
+
+def test_resumed_in_another_mode_the_scope_waits_for_its_seeds(tmp_path):
+    """Nothing that is queued is thrown out before the seeds have said where the new scope is anchored."""
+
+    def deep(request):
+        return page(*[f"/docs/{n}" for n in range(12)], "/other") if request.path == "/docs/" else page()
+
+    with serve(deep) as web:
+        first = crawl(web, "http://a.test/docs/", "--max-pages", "3", "--quiet", cwd=tmp_path)
+        assert first.returncode == 0, first.stderr
+        again = crawl(web, "--resume", "--scope", "prefix", "--max-pages", "0", "--quiet", cwd=tmp_path)
+        assert again.returncode == 0, again.stderr
+    found = dict(rows(tmp_path, "url, outcome"))
+    assert found.pop("http://a.test/other") == "dropped"
+    assert len(found) == 13
+    assert set(found.values()) == {"stored"}
+
+
+def test_raw_pages_written_last_do_not_keep_a_crawl_open(tmp_path):
+    """With little credit raw pages come behind their records; the crawl ends when the last is in its file."""
+    little = {"NEPHILA_STORAGE__RAW_CREDITS": "1", "NEPHILA_STORAGE__FLUSH_INTERVAL_S": "0.02"}
+    with serve(answer) as web:
+        done = crawl(web, "http://a.test/0", *FORMATS, cwd=tmp_path, **little)
+    assert done.returncode == 0, done.stderr
+    expect_whole(tmp_path)

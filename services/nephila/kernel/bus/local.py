@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.bus.base import DeadHandler, Delivery, Handler, Receipt
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 class _Subscription:
     """One group's place on one topic: its credit and what waits for it."""
 
-    __slots__ = ("bus", "credit", "group", "handler", "on_dead", "topic", "waiting")
+    __slots__ = ("bus", "credit", "draining", "group", "handler", "on_dead", "topic", "waiting")
 
     def __init__(
         self, bus: LocalBus, topic: Topic, group: str, handler: Handler, credit: int, on_dead: DeadHandler | None
@@ -33,6 +34,7 @@ class _Subscription:
         self.handler = handler
         self.credit = credit
         self.on_dead = on_dead
+        self.draining = False
         self.waiting: deque[tuple[int, Any, Receipt]] = deque()
 
     def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
@@ -50,6 +52,8 @@ class _Subscription:
             receipt.resolve_one()
             if self.waiting:
                 self._drain()
+            if not self.bus.unacked and self.bus.on_quiet is not None:
+                self.bus.on_quiet()
 
         delivery = Delivery(message, partition, acked, attempts)
         try:
@@ -85,10 +89,18 @@ class _Subscription:
         delivery.ack_after(receipts)
 
     def _drain(self) -> None:
-        while self.credit > 0 and self.waiting:
-            self.credit -= 1
-            partition, message, receipt = self.waiting.popleft()
-            self._deliver(partition, message, receipt, 1)
+        """Deliver what waits while there is credit. An ack from within only gives its credit: else the stack would grow
+        with every message of a handler that acks at once."""
+        if self.draining:
+            return
+        self.draining = True
+        try:
+            while self.credit > 0 and self.waiting:
+                self.credit -= 1
+                partition, message, receipt = self.waiting.popleft()
+                self._deliver(partition, message, receipt, 1)
+        finally:
+            self.draining = False
 
 
 class LocalBus:
@@ -98,6 +110,8 @@ class LocalBus:
         self.clock = clock
         self.max_attempts = max_attempts
         self.unacked = 0
+        self.on_quiet: Callable[[], None] | None = None
+        """Called when the last delivery has been acked: whoever waits for quiet need not look again and again."""
         self._groups: dict[Topic, list[_Subscription]] = {}
 
     def subscribe(
