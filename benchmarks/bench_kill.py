@@ -21,17 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nephila.kernel.failpoints import POINTS
+
 from benchmarks import durable, measure, plainweb, report
-
-FAILPOINTS = (
-    "sink_flush_before",
-    "sink_flush_after",
-    "frontier_commit_before",
-    "frontier_commit_after",
-    "snapshot",
-    "restore",
-)
-
 
 # A crawl of some thousand pages would never reach its first snapshot; with this it makes one every few hundred pages.
 SMALL_LOG = {"NEPHILA_SCHEDULER__SEGMENT_BYTES": "200000"}
@@ -215,7 +207,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--format", default="sqlite,jsonl,warc")
     options.add_argument("--window", type=int, help="unacked requests; default: what run.json says")
-    options.add_argument("--failpoint", help="die at this point instead: " + ", ".join(FAILPOINTS))
+    options.add_argument("--failpoint", help="die at this point instead: " + ", ".join(POINTS))
     options.add_argument("--all-failpoints", action="store_true")
     options.add_argument(
         "--snapshots", action="store_true", help="take frontier snapshots often, also without failpoints"
@@ -229,7 +221,7 @@ def main(argv: list[str] | None = None) -> int:
     """The command line; exit 1 on a complaint."""
     args = parser().parse_args(argv)
     web = plainweb.read(args.web)
-    points = list(FAILPOINTS) if args.all_failpoints else [args.failpoint] if args.failpoint else []
+    points = list(POINTS) if args.all_failpoints else [args.failpoint] if args.failpoint else []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         show = Show(

@@ -5,25 +5,16 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
-from collections.abc import Callable
 
 import brotli
 import pytest
 import zstandard
+from encoders import ENCODERS
 from nephila.downloader.body import Body
 from nephila.downloader.chunked import Chunked
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.decode import codings_of, zstd_complete
 from nephila.downloader.fetcher import FetchError
-
-PACK: dict[str, Callable[[bytes], bytes]] = {
-    "gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "br": brotli.compress,
-    "zstd": zstandard.compress,
-    "gzip, br": lambda data: brotli.compress(gzip.compress(data)),
-    "br, gzip": lambda data: gzip.compress(brotli.compress(data)),
-}
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
@@ -56,13 +47,13 @@ def test_a_coding_inside_another_is_counted_too(outer: str) -> None:
     assert caught.value.reason == "too_large"
 
 
-@pytest.mark.parametrize("coding", list(PACK))
+@pytest.mark.parametrize("coding", list(ENCODERS))
 @pytest.mark.parametrize("size", [1, 262_143, 491_457, 3_000_000])
 def test_much_from_one_read(coding: str, size: int) -> None:
     """A body that comes in one read is whole however many pieces its decoder makes of it."""
     data = b"".join(b"<li>%d</li>\n" % (number % 977) for number in range(size // 10 + 1))[:size]
     body = Body(DownloaderConfig(max_ratio=1e9), codings_of(coding))
-    body.feed(PACK[coding](data))
+    body.feed(ENCODERS[coding](data))
     assert body.finish() == data
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import random
-import zlib
 
-import brotli
 import pytest
 import zstandard
+from encoders import ENCODERS
 from nephila.downloader import head
 from nephila.downloader.body import Body
 from nephila.downloader.chunked import Chunked
@@ -145,16 +144,6 @@ def test_garbage_behind_the_last_chunk() -> None:
     chunked.feed(memoryview(b"0\r\n\r\nHTTP/1.1"))
     assert chunked.done
     assert chunked.trailing
-
-
-ENCODERS = {
-    "gzip": gzip.compress,
-    "deflate": zlib.compress,
-    "br": brotli.compress,
-    "zstd": zstandard.compress,
-    "gzip, br": lambda data: brotli.compress(gzip.compress(data)),
-    "zstd, gzip": lambda data: gzip.compress(zstandard.compress(data)),
-}
 
 
 @pytest.mark.parametrize("coding", ENCODERS)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from nephila.kernel.messages import FetchOutcome, HostState
 from nephila.scheduler.config import SchedulerConfig
 
+MARGIN_S = 0.005
+"""Added to every pause: a server notes the end of an answer a moment after we have read it."""
 REFUSALS = frozenset({"http_429", "http_503", "timeout"})
 
 
@@ -44,6 +46,8 @@ class Pace:
         return pause
 
     def _wait(self, now: float, pause_s: float) -> None:
+        if pause_s > 0:
+            pause_s += MARGIN_S
         until = now + pause_s
         if until > self.not_before:
             self.not_before = until
