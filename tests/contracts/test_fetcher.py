@@ -434,6 +434,15 @@ async def test_https(make: Make) -> None:
         assert server.connections == 1
 
 
+async def test_a_certificate_speaks_for_its_name_only(make: Make) -> None:
+    """Two https names on one address never share a connection: it was checked for one of them."""
+    async with Server(response(b"x", HTML), tls=True) as server:
+        fetcher = make()
+        for host in ("one.test", "two.test", "one.test"):
+            assert (await get(fetcher, order(server, host=host, scheme="https"))).body == b"x"
+        assert server.connections == 2
+
+
 async def test_bad_certificate(make: Make) -> None:
     """A certificate nobody vouches for: tls."""
     async with Server(response(b"x", HTML), tls=True) as server:
