@@ -123,6 +123,18 @@ async def test_a_refusing_host_is_named_with_the_end_of_its_pause(tmp_path):
     )
 
 
+async def test_a_host_that_named_its_pause_is_told_as_pausing(tmp_path):
+    """Retry-After: a pause like any other."""
+    world = await begun(
+        tmp_path,
+        lambda request: Answer(status=503, retry_after_s=90),
+        "http://a.test/1",
+        "http://a.test/2",
+        seconds=1.0,
+    )
+    assert "a.test gets a pause until" in told(world, "http://a.test/2").sentence
+
+
 async def test_a_retry_waits_for_an_instant_of_its_own(tmp_path):
     """A connection that broke: the next try and when it is due."""
     world = await begun(tmp_path, lambda request: Answer(reason="disconnected"), "http://a.test/1", seconds=1.0)

@@ -163,6 +163,46 @@ def test_backoff_doubles_and_is_forgiven():
     assert pace.after_refusal(60 + 1801.0, 0.0, config, rng) == 10
 
 
+def test_answers_between_refusals_take_the_backoff_down():
+    """A host that answers again and again and times out now and then is paused for seconds, not for hours."""
+    pace, rng = Pace(), random.Random(0)
+    config = SchedulerConfig(jitter=0.0)
+    pauses = []
+    for hour in range(20):
+        pauses.append(pace.after_refusal(hour * 60.0, 0.0, config, rng))
+        pace.after_answer(config)
+    assert pauses == [10.0] * 20
+    assert [pace.after_refusal(2000.0 + t, 0.0, config, rng) for t in (0, 20, 60)] == [10, 20, 40]
+    pace.after_answer(config)
+    assert pace.after_refusal(2100.0, 0.0, config, rng) == 40
+
+
+def test_a_pause_that_the_host_names_doubles_nothing():
+    """Retry-After says how long; the guess after it begins at its beginning."""
+    pace, rng = Pace(), random.Random(0)
+    config = SchedulerConfig(jitter=0.0)
+    assert [pace.after_refusal(float(t), 2.0, config, rng) for t in range(8)] == [2.0] * 8
+    assert pace.after_refusal(9.0, 0.0, config, rng) == 10
+
+
+async def test_pages_that_hang_do_not_end_the_crawl_of_their_host(tmp_path):
+    """Ten of a hundred pages time out: all the others are stored before anything waits for --max-wait."""
+    links = [f"/{n}" for n in range(100)]
+    base = site({"/": links, **{link: [] for link in links}})
+
+    def web(request):
+        return Answer(reason="timeout", took_s=20) if request.url.endswith("7") else base(request)
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/")
+    world.run(7200)
+    rows = world.outcomes()
+    assert sum(outcome == "stored" for outcome in rows.values()) == 91
+    assert sum(outcome == "failed(timeout)" for outcome in rows.values()) == 10
+    assert max(gaps(world, "a.test")) < 60
+    await world.scheduler.close()
+
+
 def test_a_hostile_retry_after_is_capped():
     """A server cannot park a host for a year."""
     pace = Pace()

@@ -80,6 +80,8 @@ class Endings:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
             host.pace.after_refusal(now, outcome.retry_after_s, self.frontier.config, self.frontier.rng)
+        elif outcome.status:
+            host.pace.after_answer(self.frontier.config)
 
     def _log_pace(self, partition: Partition, host: Host, before: float, now: float) -> None:
         """A pause that has been set must outlive a restart."""

@@ -257,7 +257,7 @@ def _way(known: Explanation, job: Job, queued: QueuedFact) -> str:
     host = known.host
     if host is not None and host.wait_s > 0:
         until = utc(host.not_before)
-        if host.backoff_s > 0:
+        if host.backoff_s > 0 or host.wait_s > host.delay_s + 1:
             return f"{known.host_key} gets a pause until {until}, because it refused or timed out"
         return f"{known.host_key} is fetched from every {host.delay_s:g} s, next at {until}"
     if queued.position > 1:

@@ -1,10 +1,10 @@
 """Politeness of one host: when it may be fetched from next. Pure; shared by all jobs.
 
 The pace is measured from the end of a fetch to the start of the next. A refusal (429, 503, Retry-After, time-out)
-pauses the whole host; a pause is doubled while refusals keep coming and stretched at random so that hosts do not come
-back in step. Instants are monotonic seconds here; they are stored as UTC and clamped on load to [now, now + the pause
-that set them]: a clock set back between two runs cannot freeze a host, one set forward frees it by that pause too early
-at most. Within a run no clock that jumps is noticed.
+pauses the whole host; a pause is doubled while refusals keep coming, halved by each answer between them, and stretched
+at random so that hosts do not come back in step. Instants are monotonic seconds here; they are stored as UTC and
+clamped on load to [now, now + the pause that set them]: a clock set back between two runs cannot freeze a host, one set
+forward frees it by that pause too early at most. Within a run no clock that jumps is noticed.
 """
 
 from __future__ import annotations
@@ -35,15 +35,24 @@ class Pace:
 
     def after_refusal(self, now: float, retry_after_s: float, config: SchedulerConfig, rng: random.Random) -> float:
         """The host asked for a pause, or showed that it needs one; returns its length in seconds."""
-        if now - self.refused_at > config.backoff_forget_s or self.backoff_s <= 0:
-            self.backoff_s = config.backoff_s
+        if retry_after_s > 0:
+            # It knows how long it needs; that is not the next step of a guess.
+            pause = min(retry_after_s, config.backoff_max_s)
         else:
-            self.backoff_s = min(self.backoff_s * 2, config.backoff_max_s)
-        self.refused_at = now
-        pause = min(max(retry_after_s, 0.0), config.backoff_max_s) or self.backoff_s
+            if now - self.refused_at > config.backoff_forget_s or self.backoff_s <= 0:
+                self.backoff_s = config.backoff_s
+            else:
+                self.backoff_s = min(self.backoff_s * 2, config.backoff_max_s)
+            self.refused_at = now
+            pause = self.backoff_s
         pause *= 1 + rng.random() * config.jitter
         self._wait(now, pause)
         return pause
+
+    def after_answer(self, config: SchedulerConfig) -> None:
+        """The host answered as hosts do: the next pause is half as long. One page in a hundred that hangs must not
+        add up to hours of silence for the ninety-nine."""
+        self.backoff_s = self.backoff_s / 2 if self.backoff_s > config.backoff_s else 0.0
 
     def _wait(self, now: float, pause_s: float) -> None:
         if pause_s > 0:
