@@ -136,3 +136,14 @@ def test_tag_ids_agree(core: ModuleType) -> None:
     from nephila.native import _twin
 
     assert core.TAGS == _twin.TAGS
+
+
+@pytest.mark.parametrize("tag", ["<div{}>", "</p{}>", "<a{}>", "<div{}", "<div{}='x", "<x{}/>", "<div a='>'{}>"])
+def test_crowded_tags(core: ModuleType, tag: str) -> None:
+    """More than a thousand attributes in one tag are told, closed or not; the same in many tags are nothing."""
+    count = 999 if "a=" in tag else 1000
+    for more in (0, 1):
+        html = tag.format("".join(f" a{number}" for number in range(count + more)))
+        assert core.page_pass(html.encode(), "http://a.test/", "utf-8").crowded == bool(more)
+    assert not core.page_pass(b"<p a b c>" * 1000, "http://a.test/", "utf-8").crowded
+    assert not core.page_pass(b"<!-- <p" + b" a" * 2000 + b"> -->", "http://a.test/", "utf-8").crowded

@@ -140,7 +140,13 @@ async def test_charsets(body: bytes, charset: str, encoding: str, text: str) -> 
 
 @pytest.mark.parametrize(
     "body",
-    [b"<div>" * 100_000 + b"<img src=x>", b"\x00" * 1000 + b"<h1>\x00</h1>", b"<p>" + bytes(range(256)) * 100, b"<"],
+    [
+        b"<div>" * 100_000 + b"<img src=x>",
+        b"<p " + b" ".join(b"a%d" % number for number in range(300_000)) + b">",
+        b"\x00" * 1000 + b"<h1>\x00</h1>",
+        b"<p>" + bytes(range(256)) * 100,
+        b"<",
+    ],
 )
 def test_extract_survives_hostile_documents(body: bytes) -> None:
     """The tree is as patient as the page pass."""

@@ -76,7 +76,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
             return ""
         return "" if href.startswith(_NOWHERE) else href
 
-    tree = _tree(body, encoding)
+    tree = None if found.crowded else _tree(body, encoding)
     scripts = [] if tree is None else [node.text() for node in tree.css('script[type="application/ld+json"]')]
     said = byline(pairs, scripts)
     images, videos = media(pairs, tree, resolve)

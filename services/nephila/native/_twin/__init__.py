@@ -23,9 +23,9 @@ class PagePass:
     """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
 
     __slots__ = (
-        "anchor_ends", "anchors", "bad_links", "base", "canonical", "description", "fingerprints", "host_spans",
-        "lang", "link_count", "link_ends", "link_flags", "link_urls", "meta", "refresh", "robots", "text", "text_lines",
-        "title",
+        "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "description", "fingerprints",
+        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "meta", "refresh", "robots", "text",
+        "text_lines", "title",
     )  # fmt: skip
 
     def __init__(self, data: bytes, url: str, max_links: int, max_text: int) -> None:
@@ -58,6 +58,7 @@ class PagePass:
         self.anchor_ends = _u32s(ends)
         self.link_flags = bytes(links.flags)
         self.bad_links = links.bad
+        self.crowded = page.tok.crowded
 
 
 def _u32s(values: list[int]) -> bytes:

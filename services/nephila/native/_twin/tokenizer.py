@@ -27,13 +27,16 @@ _COMMENT_END: Final = re.compile(rb"--!?>")
 _SCRIPT_STEP: Final = re.compile(rb"-->|<!--|</?script(?=[ \t\n\r\f/>])|</", re.IGNORECASE)
 _SCRIPT_START: Final = re.compile(rb"<!--|</")
 
+CROWD: Final = 1000
+"""More attributes than this in one tag: no page has them, and trees compare each with all before it."""
+
 
 class Tokenizer:
     """The scanner; after START and END its public fields describe the tag, after TEXT and RAW `span` the text."""
 
     __slots__ = (
-        "all_attrs", "attrs", "data", "foreign", "name", "pos", "raw", "raw_kind", "raw_name", "self_closing", "span",
-        "tag",
+        "all_attrs", "attrs", "crowded", "data", "foreign", "name", "pos", "raw", "raw_kind", "raw_name",
+        "self_closing", "span", "tag",
     )  # fmt: skip
 
     def __init__(self, data: bytes) -> None:
@@ -49,6 +52,7 @@ class Tokenizer:
         self.self_closing = False
         self.attrs: list[tuple[bytes, bytes]] = []
         self.all_attrs = False
+        self.crowded = False
 
     def next(self) -> int:
         """The kind of the next token; EOF for ever at the end. Amortised O(bytes consumed)."""
@@ -113,7 +117,8 @@ class Tokenizer:
         self.attrs = []
         if not self.all_attrs and not CATS[tag] & C_ATTRS:
             plain = _PLAIN_TAG.match(data, found.end())
-            if plain:
+            # An attribute has two bytes at least: in a shorter tag nobody has to count.
+            if plain and plain.end() - plain.start() <= 2 * CROWD:
                 self.self_closing = bool(plain.group(1))
                 self.pos = plain.end()
                 return True
@@ -123,6 +128,7 @@ class Tokenizer:
         data = self.data
         length = len(data)
         attrs = self.attrs
+        count = 0
         self.self_closing = False
         while True:
             gap = _GAP.match(data, at).end()  # type: ignore[union-attr]
@@ -136,6 +142,8 @@ class Tokenizer:
             found = _ATTRIBUTE.match(data, gap)
             assert found is not None
             at = found.end()
+            count += 1
+            self.crowded |= count > CROWD
             value = b""
             equals = _EQUALS.match(data, at)
             if equals:

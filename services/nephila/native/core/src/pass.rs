@@ -26,6 +26,7 @@ pub struct PagePass {
     text: Vec<u8>,
     lines: Vec<u8>,
     links: Links,
+    crowded: bool,
 }
 
 fn u32s<'py>(py: Python<'py>, values: &[u32]) -> Bound<'py, PyBytes> {
@@ -111,6 +112,10 @@ impl PagePass {
     fn bad_links(&self) -> u32 {
         self.links.bad
     }
+    #[getter]
+    fn crowded(&self) -> bool {
+        self.crowded
+    }
 }
 
 fn owned(bytes: Vec<u8>) -> String {
@@ -144,6 +149,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
         text: std::mem::take(&mut page.text.text),
         lines,
         links: found,
+        crowded: page.tok.crowded,
     }
 }
 

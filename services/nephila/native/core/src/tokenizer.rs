@@ -60,7 +60,12 @@ pub struct Tokenizer<'a> {
     pub attrs: Vec<Attr>,
     /// Keep the attributes of every tag, not only of those the page pass reads.
     pub all_attrs: bool,
+    /// Some tag has had more than `CROWD` attributes.
+    pub crowded: bool,
 }
+
+/// More attributes than this in one tag: no page has them, and trees compare each with all before it.
+const CROWD: u32 = 1000;
 
 #[inline(always)]
 pub fn is_space(byte: u8) -> bool {
@@ -100,6 +105,7 @@ impl<'a> Tokenizer<'a> {
             self_closing: false,
             attrs: Vec::with_capacity(32),
             all_attrs: false,
+            crowded: false,
         }
     }
 
@@ -241,6 +247,7 @@ impl<'a> Tokenizer<'a> {
         let input = self.input;
         let len = input.len();
         self.self_closing = false;
+        let mut count = 0;
         loop {
             while p < len && CLASS[input[p] as usize] & SPACE != 0 {
                 p += 1;
@@ -264,6 +271,8 @@ impl<'a> Tokenizer<'a> {
                 }
                 _ => {}
             }
+            count += 1;
+            self.crowded |= count > CROWD;
             let name_start = p;
             p = attribute_name_end(input, p + 1);
             let name = (name_start as u32, p as u32);
