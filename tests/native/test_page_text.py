@@ -147,3 +147,11 @@ def test_crowded_tags(core: ModuleType, tag: str) -> None:
         assert core.page_pass(html.encode(), "http://a.test/", "utf-8").crowded == bool(more)
     assert not core.page_pass(b"<p a b c>" * 1000, "http://a.test/", "utf-8").crowded
     assert not core.page_pass(b"<!-- <p" + b" a" * 2000 + b"> -->", "http://a.test/", "utf-8").crowded
+
+
+@pytest.mark.parametrize("tag", ["<div></x>", "<b><svg></y>", "<x>"])
+def test_crowds_in_depth(core: ModuleType, tag: str) -> None:
+    """More than ten thousand elements beyond the stack's depth are told, whatever end tags stand between them."""
+    assert core.page_pass(tag.encode() * 12_000, "http://a.test/", "utf-8").crowded
+    assert not core.page_pass(tag.encode() * 5_000, "http://a.test/", "utf-8").crowded
+    assert not core.page_pass(b"<div><i>x</i></div>" * 12_000, "http://a.test/", "utf-8").crowded

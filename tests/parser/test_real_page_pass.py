@@ -142,6 +142,7 @@ async def test_charsets(body: bytes, charset: str, encoding: str, text: str) -> 
     "body",
     [
         b"<div>" * 100_000 + b"<img src=x>",
+        b"<div></x>" * 100_000 + b"<img src=x>",
         b"<p " + b" ".join(b"a%d" % number for number in range(300_000)) + b">",
         b"\x00" * 1000 + b"<h1>\x00</h1>",
         b"<p>" + bytes(range(256)) * 100,

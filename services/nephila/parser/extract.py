@@ -26,11 +26,8 @@ from nephila.parser.text import plain_text
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
 MAX_TREE_BYTES: Final = 8 * 1024 * 1024
-"""Above this no tree is built (some 20 bytes of memory per byte); media then come from OpenGraph alone."""
-
-MAX_TREE_DEPTH: Final = 10_000
-"""Elements open at once above which no tree is built: every tag then costs lexbor a walk through all of them."""
-_DEPTH_STEP: Final = 64 * 1024
+"""Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
+alone."""
 
 # Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
 _NOWHERE: Final = "http://document.invalid/"
@@ -115,26 +112,13 @@ def _time(tree: Any) -> str:
 
 
 def _tree(body: bytes, encoding: str) -> Any:
-    if len(body) > MAX_TREE_BYTES or _open_elements(body) > MAX_TREE_DEPTH:
+    if len(body) > MAX_TREE_BYTES:
         return None
     from selectolax.lexbor import LexborHTMLParser
 
     known = webencodings.lookup(encoding)
     codec = known.codec_info.name if known is not None else "windows-1252"
     return LexborHTMLParser(body.decode(codec, "replace").encode("utf-8", "replace").decode())
-
-
-def _open_elements(body: bytes) -> int:
-    """About how many elements are open at the deepest place: start tags less twice end tags, void ones left out."""
-    deepest = depth = 0
-    for at in range(0, len(body), _DEPTH_STEP):
-        piece = body[at : at + _DEPTH_STEP]
-        depth += piece.count(b"<") - 2 * piece.count(b"</")
-        for void in (b"<!", b"<img", b"<br", b"<meta", b"<link", b"<input", b"<source", b"<hr"):
-            depth -= piece.count(void)
-        depth = max(0, depth)
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def extract_batch(lines: Iterable[str]) -> Iterator[str]:

@@ -17,6 +17,8 @@ from nephila.native._twin.tree import Page
 from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_document, parse_url
 
 _MAX_BODY = 2**31 - 1
+_CROWD = 10_000
+"""More elements than this beyond the stack's depth: a tree would walk through all of them for every tag."""
 
 
 class PagePass:
@@ -58,7 +60,7 @@ class PagePass:
         self.anchor_ends = _u32s(ends)
         self.link_flags = bytes(links.flags)
         self.bad_links = links.bad
-        self.crowded = page.tok.crowded
+        self.crowded = page.tok.crowded or page.stack.refused > _CROWD
 
 
 def _u32s(values: list[int]) -> bytes:

@@ -62,7 +62,7 @@ class Element:
 class Stack:
     """The open elements, innermost last, with counts by tag so that most questions need no search."""
 
-    __slots__ = ("broke", "counts", "foreign", "items", "markers")
+    __slots__ = ("broke", "counts", "foreign", "items", "markers", "refused")
 
     def __init__(self) -> None:
         self.items: list[Element] = []
@@ -70,6 +70,7 @@ class Stack:
         self.markers = 0
         self.broke = False
         self.foreign = 0
+        self.refused = 0
 
     def flags(self) -> int:
         """Context flags of the innermost element."""
@@ -86,6 +87,7 @@ class Stack:
         """Open an HTML element."""
         depth = len(self.items)
         if depth >= DEPTH and (depth >= HARD_DEPTH or tag != TEMPLATE):
+            self.refused += 1
             return
         cat = CATS[tag]
         self.counts[tag] += 1
@@ -96,6 +98,7 @@ class Stack:
     def push_foreign(self, tag: int, name: bytes, ns: int, encoded_html: bool) -> None:
         """Open an svg or math element."""
         if len(self.items) >= HARD_DEPTH:
+            self.refused += 1
             return
         point = cat = 0
         if ns == MATH_NS and tag in _MATH_TEXT:

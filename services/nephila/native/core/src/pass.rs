@@ -11,6 +11,9 @@ use crate::links::{self, Links};
 use crate::page::Page;
 use crate::{encoding, entities, urls_py};
 
+/// More elements than this beyond the stack's depth: a tree would walk through all of them for every tag.
+const CROWD: u32 = 10_000;
+
 /// What the page pass found. Buffers are little-endian; their layouts are in services/nephila/native/README.md.
 #[pyclass(module = "nephila.native._core", frozen)]
 #[derive(Default)]
@@ -149,7 +152,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
         text: std::mem::take(&mut page.text.text),
         lines,
         links: found,
-        crowded: page.tok.crowded,
+        crowded: page.tok.crowded || page.stack.refused > CROWD,
     }
 }
 

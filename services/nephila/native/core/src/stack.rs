@@ -39,11 +39,13 @@ pub struct Stack {
     pub broke: bool,
     /// Open svg and math elements.
     pub foreign: u16,
+    /// Elements that were not pushed because too many were open.
+    pub refused: u32,
 }
 
 impl Stack {
     pub fn new() -> Self {
-        Stack { items: Vec::with_capacity(64), counts: [0; 256], markers: 0, broke: false, foreign: 0 }
+        Stack { items: Vec::with_capacity(64), counts: [0; 256], markers: 0, broke: false, foreign: 0, refused: 0 }
     }
 
     #[inline(always)]
@@ -65,6 +67,7 @@ impl Stack {
     pub fn push(&mut self, tag: u8, hash: u32, extra: u16) {
         let cat = CATS[tag as usize];
         if self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE) {
+            self.refused += 1;
             return;
         }
         let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
@@ -75,6 +78,7 @@ impl Stack {
 
     pub fn push_foreign(&mut self, tag: u8, hash: u32, ns: u8, encoded_html: bool) {
         if self.items.len() >= HARD_DEPTH {
+            self.refused += 1;
             return;
         }
         let (mut point, mut cat) = (0, 0);
