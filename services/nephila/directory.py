@@ -33,6 +33,8 @@ class Run(msgspec.Struct, kw_only=True):
     """Why the last run ended: done, max_pages, max_time, waiting, interrupted, failed."""
     seeds: list[str] = []
     seed_file: str = ""
+    seeds_read: bool = False
+    """All of them have been taken into the frontier."""
     options: dict[str, Any] = {}
     """Options of the command line that were in force, by name."""
     started_at: float = 0.0

@@ -20,6 +20,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build as build_parser
+from nephila.readahead import read_ahead
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.service import Scheduler
 from nephila.scheduler.service import build as build_scheduler
@@ -28,6 +29,8 @@ from nephila.storage.service import build as build_storage
 
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
+FLUSH_S = 1.0
+"""What the last flush gets in any case: what was fetched should not have to be fetched again."""
 
 
 @dataclass(slots=True)
@@ -36,7 +39,7 @@ class Plan:
 
     job: CrawlJob
     seeds: Iterable[str]
-    """Absolute URLs, read lazily."""
+    """Absolute URLs, read lazily by a thread: they may come from a pipe that says nothing for an hour."""
     directory: Path
     scheduler: SchedulerConfig
     downloader: DownloaderConfig
@@ -47,8 +50,8 @@ class Plan:
     """0 means no limit."""
     max_wait_s: float = 600.0
     """The crawl ends when all that is left waits longer than this."""
-    grace_s: float = 5.0
-    """How long fetches in flight may go on once the crawl is told to stop."""
+    grace_s: float = 4.0
+    """How long fetches in flight may go on once the crawl is told to stop; with what follows it is over in five."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ class Result:
     resumed_leased: int = 0
     """Of those, handed out when the run before ended: these are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
+    seeded: bool = False
+    """All seeds of this run were read."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
@@ -158,10 +163,13 @@ class Crawl:
 
     async def _seed(self) -> None:
         try:
-            for number, url in enumerate(self.plan.seeds, 1):
+            number = 0
+            async for url in read_ahead(self.plan.seeds, SEED_BATCH):
                 self.bus.publish(SEEDS, 0, Seed(self.plan.job.uid, url))
+                number += 1
                 if number % SEED_BATCH == 0:
                     await asyncio.sleep(0)
+            self.result.seeded = True
         except Exception as error:
             self.stop("failed", error)
         self._seeding = False
@@ -198,6 +206,11 @@ class Crawl:
     async def _finish(self) -> None:
         """Stop taking, let what is in flight end within the grace period, make durable what came."""
         grace_s = self.plan.grace_s
+        until = self.clock.monotonic() + grace_s
+
+        def left_s() -> float:
+            return max(until - self.clock.monotonic(), 0.0) if self.plan.grace_s else 0.0
+
         await self.scheduler.drain(grace_s)
         draining = asyncio.ensure_future(self.downloader.drain(grace_s))
         while not draining.done() and self.plan.grace_s >= grace_s:
@@ -205,9 +218,9 @@ class Crawl:
         if not draining.done():
             await self.downloader.drain(0.0)
         await draining
-        await self.parser.drain(grace_s)
+        await self.parser.drain(left_s())
         if self.result.reason != "failed":
-            await self.storage.drain(grace_s)
+            await self.storage.drain(max(left_s(), FLUSH_S))
         # The receipts of that last flush reach the log in the scheduler's next turn.
         await asyncio.sleep(0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from nephila.kernel.errors import UsageError
 
 DEFAULT_OUT = Path("crawl-out")
+STDIN = "-"
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
 MANNERS = "Manners"
@@ -156,10 +156,11 @@ def read_seeds(name: str, skipped: Callable[[str, str], None]) -> Iterator[str]:
     A line that is no URL is passed to `skipped` with its place and reason: one bad line among a million must not cost
     the others. Raises `UsageError` when the file cannot be read or holds no URL at all.
     """
-    source = "standard input" if name == "-" else name
+    source = "standard input" if name == STDIN else name
     good = bad = 0
     try:
-        with sys.stdin.buffer if name == "-" else Path(name).open("rb") as lines:
+        # Not sys.stdin: a thread that still waits for a line must not hold what the interpreter closes at its end.
+        with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as lines:
             for number, raw in enumerate(lines, 1):
                 line = raw.strip().removeprefix(b"\xef\xbb\xbf")
                 if not line or line.startswith(b"#"):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nephila import __version__
-from nephila.cli.crawl import read_seeds
+from nephila.cli.crawl import STDIN, read_seeds
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UsageError, UserError
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from nephila.storage.reader import Summary
 
 T = TypeVar("T")
-KEPT_SEEDS = 1000
-"""Seeds of the command line kept in run.json."""
 
 
 @dataclass(slots=True)
@@ -47,7 +45,8 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     from nephila.cli.plan import make_plan
 
     plan = make_plan(run, request.out, resume=request.resume)
-    result, counts = _run(plan, directory, run, quiet=quiet or as_json)
+    again = request.resume and "seeds" not in request.given
+    result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary
 
     if isinstance(result.error, UsageError):
@@ -68,7 +67,7 @@ def settle(request: Request, directory: Directory) -> Run:
         directory.check_fresh()
         return Run(
             program=f"nephila {__version__}",
-            seeds=request.urls[:KEPT_SEEDS],
+            seeds=request.urls,
             seed_file=request.seed_file,
             options=request.options,
             started_at=time.time(),
@@ -91,14 +90,44 @@ def settle(request: Request, directory: Directory) -> Run:
     return run
 
 
-def seeds_of(run: Run, refused: list[tuple[str, str]]) -> Iterator[str]:
-    """All seeds of a run, those of the command line first."""
+def seeds_of(run: Run, refused: list[tuple[str, str]], *, again: bool) -> Iterator[str]:
+    """All seeds of a run, those of the command line first.
+
+    `again`: a crawl that is resumed, whose file of seeds was read before. What is gone meanwhile is no reason not to
+    resume, and standard input was another program's.
+    """
     yield from run.seeds
-    if run.seed_file:
-        yield from read_seeds(run.seed_file, lambda place, reason: refused.append((place, reason)))
+    if not run.seed_file:
+        return
+    if not again:
+        yield from _file_seeds(run.seed_file, refused)
+    elif run.seed_file == STDIN:
+        if not run.seeds_read:
+            refused.append(
+                ("standard input", "it may not have been read to its end; if so give it again: --resume --seeds -")
+            )
+    else:
+        try:
+            yield from _file_seeds(run.seed_file, refused)
+        except UsageError as error:
+            refused.append((run.seed_file, str(error)))
 
 
-def _run(plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
+def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
+    return read_seeds(name, lambda place, reason: refused.append((place, reason)))
+
+
+def _begun(seeds: Iterator[str], run: Run) -> Iterator[str]:
+    """The seeds with the first of each source read, so that a wrong file is told before anything is made."""
+    if run.seeds and run.seed_file not in ("", STDIN):
+        try:
+            Path(run.seed_file).open("rb").close()
+        except OSError as error:
+            raise UsageError(f"cannot read --seeds {run.seed_file}: {error.strerror}") from None
+    return itertools.chain([next(seeds)], seeds)
+
+
+def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
     from rich.console import Console
 
     from nephila.cli.progress import Progress
@@ -106,11 +135,8 @@ def _run(plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Re
     from nephila.storage import reader
 
     refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, refused)
-    if run.seed_file and not plan.resume:
-        # The first seed is read before anything is made, so that a wrong file leaves no directory behind.
-        seeds = itertools.chain([next(seeds)], seeds)
-    plan.seeds = seeds
+    seeds = seeds_of(run, refused, again=again)
+    plan.seeds = seeds if again else _begun(seeds, run)
     progress = Progress(Console(stderr=True, quiet=quiet))
 
     async def main() -> Result:
@@ -133,6 +159,7 @@ def _run(plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Re
         directory.write(run)
         result = run_loop(main())
         result.refused_seeds[:0] = refused
+        run.seeds_read = run.seeds_read or (result.seeded and not again)
         counts = reader.summary(directory.path)
         _close_books(directory, run, result, counts)
     return result, counts

@@ -113,7 +113,7 @@ def remarks(run: Run, result: Result) -> list[str]:
     if not stored and not denied and run.rows:
         lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
     moved = [place for place in result.anchors if place not in result.seed_anchors]
-    if moved:
+    if moved and run.runs == 1:  # a resume need not read the seeds again, so it cannot tell theirs from the others
         lines.append(f"Seeds redirected, so these count as seed hosts too: {plain(', '.join(moved[:5]), 200)}")
     for place, reason in result.refused_seeds[:5]:
         lines.append(f"Seed left out: {plain(place, 100)}: {plain(reason, 150)}")

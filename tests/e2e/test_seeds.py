@@ -1,0 +1,92 @@
+"""Seeds from the command line, a file, and standard input: none is lost, and none holds up the crawl or its end."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+
+from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
+
+
+def answer(request):
+    """Every path but robots.txt is a page without links."""
+    return None if request.path == "/robots.txt" else page()
+
+
+def start(web, tmp_path, *words):
+    """Begin a crawl whose standard input is a pipe."""
+    options = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0")
+    return subprocess.Popen(
+        [*NEPHILA, "crawl", *words, *options],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_more_seeds_than_a_screen_holds(tmp_path):
+    """As many URLs as a command line can carry."""
+    with serve(answer) as web:
+        crawl(web, *[f"http://a.test/{n}" for n in range(1100)], "--quiet", cwd=tmp_path)
+    assert len(rows(tmp_path)) == 1100
+
+
+def test_a_pipe_that_stays_open_holds_up_nothing(tmp_path):
+    """What has come is fetched, and Ctrl-C ends the crawl though standard input says no more."""
+    asked = threading.Event()
+
+    def watched(request):
+        if request.path == "/2":
+            asked.set()
+        return answer(request)
+
+    with serve(watched) as web:
+        process = start(web, tmp_path, "--seeds", "-")
+        process.stdin.write(b"a.test/1\na.test/2\n")
+        process.stdin.flush()
+        assert asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+            process.stdin.close()
+        assert process.stderr.read() == b""
+        process.stdout.close()
+        process.stderr.close()
+
+
+def test_resume_after_standard_input(tmp_path):
+    """Standard input was another program's: a resume neither waits for it nor misses it."""
+    with serve(answer) as web:
+        process = start(web, tmp_path, "--seeds", "-", "--max-pages", "1")
+        process.communicate(b"a.test/1\na.test/2\n", timeout=30)
+        assert run_json(tmp_path)["left"] == 1
+        again = start(web, tmp_path, "--resume", "--max-pages", "0")
+        assert again.wait(30) == 0  # its standard input is open and silent
+        told = again.communicate()[0].decode()
+    assert "Seed left out" not in told
+    assert "Seeds redirected" not in told
+    assert [url for url, *_ in rows(tmp_path)] == ["http://a.test/1", "http://a.test/2"]
+
+
+def test_resume_without_the_file_of_seeds(tmp_path):
+    """A file that is gone is named; the crawl goes on with what it has."""
+    (tmp_path / "seeds").write_text("a.test/1\na.test/2\n")
+    with serve(answer) as web:
+        crawl(web, "--seeds", "seeds", "--max-pages", "1", cwd=tmp_path)
+        (tmp_path / "seeds").unlink()
+        done = crawl(web, "--resume", "--max-pages", "0", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "cannot read --seeds seeds" in done.stdout
+    assert len(rows(tmp_path)) == 2
+
+
+def test_a_missing_file_beside_a_url(tmp_path):
+    """Told before anything is made."""
+    done = run("crawl", "http://a.test/", "--seeds", "nowhere", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot read --seeds nowhere" in done.stderr
+    assert list(tmp_path.iterdir()) == []
