@@ -19,6 +19,7 @@ import msgspec
 from nephila.kernel.errors import UsageError, UserError
 
 FORMAT = 1
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -91,15 +92,27 @@ class Directory:
     def write(self, run: Run) -> None:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
+        data = msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
         try:
             with temporary.open("wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n")
+                file.write(data)
                 file.flush()
                 # Before it takes the old one's place: a power cut must not leave an empty file, and no resume.
                 os.fsync(file.fileno())
             temporary.replace(self.run_file)
         except OSError as error:
-            raise self._refused(error) from None
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            if error.errno not in FULL or not self._overwrite(data):
+                raise self._refused(error) from None
+
+    def _overwrite(self, data: bytes) -> bool:
+        """On a full disk: write over the old one, in the blocks it has. One write, blanks up to the old end."""
+        with contextlib.suppress(OSError), self.run_file.open("r+b", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if len(data) <= status.st_blocks * 512:
+                return file.write(data.ljust(status.st_size)) >= len(data)
+        return False
 
     def check_fresh(self) -> None:
         """Refuse to start a new crawl where one already is."""
@@ -139,6 +152,6 @@ class Directory:
             os.close(fd)
 
     def _refused(self, error: OSError) -> UserError:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in FULL:
             return UserError(f"disk full in {self.path}; free space and run again with --resume")
         return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")

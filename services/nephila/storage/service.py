@@ -189,6 +189,7 @@ class Storage:
 
     def _fail(self, error: BaseException) -> None:
         self._failed = error
-        log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
         if self.on_fatal is not None:
             self.on_fatal(error)
+        else:
+            log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))

@@ -169,7 +169,7 @@ class Sqlite:
         try:
             self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         except sqlite3.Error as error:
-            log.warning("%s: the write-ahead log stays: %s", self.path, error)
+            log.info("%s: the write-ahead log stays: %s", self.path, error)
 
     def _wal_bytes(self) -> int:
         try:

@@ -1,0 +1,46 @@
+"""`run.json`: written as a whole, also where the disk has no room for a second one."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+from nephila.directory import Directory, Run
+from nephila.kernel.errors import UserError
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """A disk without a free block."""
+
+    def refuse(fd):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return lambda: monkeypatch.setattr(os, "fsync", refuse)
+
+
+@pytest.mark.parametrize("reason", ["done", ""])
+def test_on_a_full_disk_the_old_one_is_written_over(tmp_path, full, reason):
+    """The counts are those of the table whether the new text is longer or shorter, and nothing is left beside it."""
+    directory = Directory(tmp_path)
+    directory.write(Run(reason="waiting", rows=12345))
+    full()
+    directory.write(Run(reason=reason, rows=7, seeds=["http://a.test/"] if reason else []))
+    run = directory.read()
+    assert run is not None
+    assert (run.reason, run.rows) == (reason, 7)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_on_a_full_disk_a_first_or_a_larger_one_is_refused(tmp_path, full):
+    """What does not fit leaves what there was."""
+    directory = Directory(tmp_path)
+    directory.write(Run(rows=1))
+    full()
+    with pytest.raises(UserError, match="disk full"):
+        directory.write(Run(seeds=["http://a.test/"] * 1000))
+    run = directory.read()
+    assert run is not None
+    assert run.rows == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
