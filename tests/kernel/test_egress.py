@@ -188,3 +188,10 @@ def test_host_map_nonsense(entry: str) -> None:
     """Nonsense is one clear line."""
     with pytest.raises(UsageError, match="host map"):
         HostMap([entry])
+
+
+def test_a_host_map_in_the_letters_of_its_language():
+    """Names are matched as URLs spell them."""
+    found = HostMap(["b\u00fccher.test=127.0.0.1", "*.\u4f8b.test=127.0.0.2"])
+    assert found.find("xn--bcher-kva.test") == ("127.0.0.1", 0)
+    assert found.find("a.xn--fsq.test") == ("127.0.0.2", 0)

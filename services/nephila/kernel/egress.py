@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from nephila.kernel.errors import UsageError
+from nephila.native import UrlError, parse_url
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -179,7 +180,7 @@ class HostMap:
                 table, pattern = self._below, pattern[2:]
             if "*" in pattern or any(char in pattern for char in "/@ :"):
                 raise UsageError(f"host map {entry!r}: {pattern!r} is no host name; a * may only stand at the start")
-            table[pattern] = _literal(entry, target)
+            table[_ascii(entry, pattern)] = _literal(entry, target)
 
     def __bool__(self) -> bool:
         return bool(self._exact or self._below)
@@ -197,6 +198,16 @@ class HostMap:
             if found is not None:
                 return found
         return None
+
+
+def _ascii(entry: str, name: str) -> str:
+    """A host name as URLs spell it."""
+    if name.isascii():
+        return name
+    try:
+        return parse_url(f"http://{name}/").host_key
+    except UrlError as error:
+        raise UsageError(f"host map {entry!r}: {name!r} is no host name: {error}") from None
 
 
 def _literal(entry: str, target: str) -> tuple[str, int]:
