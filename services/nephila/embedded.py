@@ -63,6 +63,8 @@ class Result:
     error: BaseException | None = None
     left: int = 0
     """URLs left in queues; a later --resume takes them up."""
+    ended: int = 0
+    """URLs that have ended according to the frontier, in all runs: each of them has had a durable row."""
     requests: int = 0
     """Requests handed out in this run, robots.txt included."""
     resumed_urls: int = 0
@@ -112,6 +114,7 @@ class Crawl:
             await self._finish()
         result = self.result
         result.elapsed_s = self.clock.monotonic() - self._started
+        result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -21,6 +22,7 @@ def boom(kind: str) -> None:
         "library": ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow.parquet"),
         "interrupt": KeyboardInterrupt(),
         "pipe": BrokenPipeError(),
+        "full": OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
     }[kind]
 
 
@@ -40,6 +42,7 @@ def failing(monkeypatch):
         ("library", 1, "nephila: this needs pyarrow.parquet; install it with: pip install 'nephila[storage]'\n"),
         ("interrupt", 130, ""),
         ("pipe", 1, ""),
+        ("full", 1, "nephila: standard output: No space left on device\n"),
     ],
 )
 def test_an_error_is_one_line(nephila, kind, code, line):
@@ -129,3 +132,9 @@ def test_a_reader_that_leaves_is_no_error():
     finally:
         os.close(written)
     assert (ran.returncode, ran.stderr) == (1, b"")
+
+
+def test_closed_streams(tmp_path):
+    """Started without standard output and error, as daemons are."""
+    words = f"{sys.executable} -m nephila url parse http://a.test/"
+    assert subprocess.run(["sh", "-c", f"{words} >&- 2>&-"], cwd=tmp_path, check=False).returncode == 0

@@ -23,6 +23,8 @@ from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
         (["crawl", "http://a.test/", "--header", "nonsense"], "--header 'nonsense'"),
         (["crawl", "http://a.test/", "--host-map", "nonsense"], "nonsense"),
         (["crawl", "http://a.test/", "--max-pages", "many"], "--max-pages"),
+        (["crawl", "http://a.test/", "--max-pages", "9" * 30], "--max-pages"),
+        (["crawl", "http://a.test/", "--user-agent", "a\r\nb: c"], "control characters"),
         (["crawl", "http://a.test/", "--max-pagse", "3"], "--max-pages"),
         (["crawl", "--seeds", "nowhere.txt"], "nowhere.txt"),
         (["crawl", "--resume", "--out", "nowhere"], "nowhere holds no crawl"),
@@ -151,3 +153,14 @@ def test_a_damaged_run_json(tmp_path):
     done = run("crawl", "--resume", "--out", "o", cwd=tmp_path)
     assert done.returncode == 1
     assert "run.json is damaged" in done.stderr
+
+
+def test_rows_that_are_gone_are_told(tmp_path):
+    """The database was taken away after the crawl: one line says how many URLs are in no row any more."""
+    with serve(lambda r: page() if r.path == "/" else None) as web:
+        crawl(web, "http://a.test/", cwd=tmp_path)
+        for path in (tmp_path / "o").glob("nephila.db*"):
+            path.unlink()
+        done = crawl(web, "--resume", "--quiet", cwd=tmp_path)
+    assert "1 rows are missing in o/nephila.db" in done.stderr
+    assert run_json(tmp_path)["outcomes"] == {}

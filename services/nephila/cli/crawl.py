@@ -13,6 +13,8 @@ from nephila.kernel.errors import UsageError
 
 DEFAULT_OUT = Path("crawl-out")
 STDIN = "-"
+MAX_NUMBER = 10**12
+"""More pages than there are; a number with a digit too many is a slip."""
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
 MANNERS = "Manners"
@@ -39,10 +41,11 @@ def crawl(
         typer.Option(metavar="RE", help="Never follow URLs that match (RE2, repeatable).", rich_help_panel=WHERE),
     ] = None,
     max_pages: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Stored pages at most.", rich_help_panel=LIMITS)
+        int, typer.Option(min=0, max=MAX_NUMBER, metavar="N", help="Stored pages at most.", rich_help_panel=LIMITS)
     ] = 0,
     max_depth: Annotated[
-        int, typer.Option(min=-1, metavar="N", help="Links from a seed at most.", rich_help_panel=LIMITS)
+        int,
+        typer.Option(min=-1, max=MAX_NUMBER, metavar="N", help="Links from a seed at most.", rich_help_panel=LIMITS),
     ] = -1,
     max_time: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds this run may take.", rich_help_panel=LIMITS)

@@ -55,6 +55,13 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
         raise result.error
     if result.error is not None:
         print(f"nephila: {result.error}", file=sys.stderr)
+    if result.ended > run.rows:
+        where = directory.path / "nephila.db"
+        print(
+            f"nephila: {result.ended - run.rows:,} rows are missing in {where} (replaced, or its -wal cut off?): "
+            "these URLs had ended and are not fetched again; put the files back, or start afresh with another --out",
+            file=sys.stderr,
+        )
     summary.show(directory, run, result, counts, as_json=as_json, quiet=quiet)
     return {"failed": 1, "interrupted": 130}.get(result.reason, 0)
 

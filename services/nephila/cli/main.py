@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
@@ -133,14 +134,20 @@ def _failed(error: Exception) -> int:
         if extra is not None:
             note(f"this needs {error.name}; install it with: pip install 'nephila[{extra}]'")
             return 1
+    if isinstance(error, OSError) and error.strerror:
+        _silence_stdout()  # most likely it is what cannot be written, and the interpreter would try once more
+        note(f"{plain(str(error.filename or 'standard output'), 500)}: {error.strerror}")
+        return 1
     note(f"{type(error).__name__}: {plain(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
     return 1
 
 
 def _tolerate_any_text() -> None:
-    """A terminal that cannot show a character gets its escape, not an exception."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
+    """A terminal that cannot show a character gets its escape, not an exception; a closed stream swallows all."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.request import request_headers
 from nephila.embedded import Plan
 from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
@@ -39,13 +40,15 @@ def make_plan(run: Run, directory: Path, *, resume: bool) -> Plan:
         "scheduler",
     )
     run.window = scheduler.window
+    downloader = load(DownloaderConfig, _downloader(options, formats), HERE, "downloader")
+    request_headers(downloader)  # what cannot be sent is told now, before anything is made
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     return Plan(
         job=_job(options, run.seeds),
         seeds=(),
         directory=directory,
         scheduler=scheduler,
-        downloader=load(DownloaderConfig, _downloader(options, formats), HERE, "downloader"),
+        downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=load(StorageConfig, {"directory": directory, "formats": formats}, HERE, "storage"),
         resume=resume,
