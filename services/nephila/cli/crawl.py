@@ -41,14 +41,23 @@ def crawl(
         typer.Option(metavar="RE", help="Never follow URLs that match (RE2, repeatable).", rich_help_panel=WHERE),
     ] = None,
     max_pages: Annotated[
-        int, typer.Option(min=0, max=MAX_NUMBER, metavar="N", help="Stored pages at most.", rich_help_panel=LIMITS)
+        int,
+        typer.Option(
+            min=0, max=MAX_NUMBER, metavar="N", help="Stored pages at most; 0 = no limit.", rich_help_panel=LIMITS
+        ),
     ] = 0,
     max_depth: Annotated[
         int,
-        typer.Option(min=-1, max=MAX_NUMBER, metavar="N", help="Links from a seed at most.", rich_help_panel=LIMITS),
+        typer.Option(
+            min=-1,
+            max=MAX_NUMBER,
+            metavar="N",
+            help="Links from a seed at most; -1 = no limit.",
+            rich_help_panel=LIMITS,
+        ),
     ] = -1,
     max_time: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Seconds this run may take.", rich_help_panel=LIMITS)
+        float, typer.Option(min=0, metavar="S", help="Seconds this run may take; 0 = no limit.", rich_help_panel=LIMITS)
     ] = 0.0,
     max_wait: Annotated[
         float,
@@ -66,7 +75,12 @@ def crawl(
         str, typer.Option(metavar="S", help="URL or mail address named in User-Agent.", rich_help_panel=MANNERS)
     ] = "",
     header: Annotated[
-        list[str] | None, typer.Option(metavar="K:V", help="Extra request header.", rich_help_panel=MANNERS)
+        list[str] | None,
+        typer.Option(
+            metavar="K:V",
+            help="Extra request header, sent to every host and kept in run.json.",
+            rich_help_panel=MANNERS,
+        ),
     ] = None,
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)
