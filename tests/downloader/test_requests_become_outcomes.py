@@ -97,6 +97,7 @@ async def test_failures_have_reasons() -> None:
         (answer(302), FetchResult.FAILED, "bad_redirect"),
         (answer(302, location="http://["), FetchResult.FAILED, "bad_redirect"),
         (answer(302, location="mailto:x@y"), FetchResult.FAILED, "bad_redirect"),
+        (answer(302, location="/" + "z" * 8192), FetchResult.FAILED, "bad_redirect"),
         (answer(300), FetchResult.FAILED, "http_300"),
         (answer(0, reason="timeout", detail="headers: …"), FetchResult.FAILED, "timeout"),
         (answer(200, reason="too_large"), FetchResult.FAILED, "too_large"),

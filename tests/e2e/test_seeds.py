@@ -90,3 +90,14 @@ def test_a_missing_file_beside_a_url(tmp_path):
     assert done.returncode == 2
     assert "cannot read --seeds nowhere" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_of_any_length(tmp_path):
+    """A line longer than any URL or file name is left out like every bad line; the others are taken."""
+    lines = ["a.test/1", "語" * 100, "b.test/" + "x" * 300, "a.test/" + "z" * 9000, "a.test/2"]
+    (tmp_path / "seeds").write_text("\n".join(lines), encoding="utf-8")
+    with serve(answer) as web:
+        done = crawl(web, "--seeds", "seeds", cwd=tmp_path)
+    assert [url for url, *_ in rows(tmp_path)] == [f"http://{lines[i]}" for i in (0, 4, 2)]
+    assert "line 2" in done.stdout
+    assert "line 4: 'a.test/zzz" in done.stdout

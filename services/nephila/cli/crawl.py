@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from nephila.kernel.errors import UsageError
 
 DEFAULT_OUT = Path("crawl-out")
 STDIN = "-"
+MAX_URL = 8192
+"""Characters of a seed, as of a page's link."""
 MAX_NUMBER = 10**12
 """More pages than there are; a number with a digit too many is a slip."""
 LIMITS = "Limits"
@@ -150,10 +153,12 @@ def seed_url(text: str) -> str:
     from nephila.native import UrlError, parse_url
 
     url = text.strip()
+    if len(url) > MAX_URL:
+        raise UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
     if url.endswith((".yaml", ".yml")) and "://" not in url:
         raise UsageError(f"{url}: job files are not supported by this version; pass URLs")
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url):
-        if Path(url).is_file():
+        if os.path.isfile(url):  # unlike Path.is_file, at its ease with text that can be no file name
             raise UsageError(
                 f"{url} is a file: read it with `nephila extract {url}`, or take its URLs with --seeds {url}"
             )

@@ -13,6 +13,8 @@ from nephila.kernel import messages as m
 
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 MAX_RETRY_AFTER_S = 86_400.0
+MAX_LOCATION = 8192
+"""Characters of a redirect's target, as of a page's link: readers of WARC give up at 32 KB of record headers."""
 
 
 def given_back(request: m.FetchRequest) -> m.FetchOutcome:
@@ -92,6 +94,8 @@ def location_of(target: Target, answer: Answer) -> Target:
     value = answer.headers.get("location", "")
     if not value:
         raise ValueError(f"status {answer.status} without a Location")
+    if len(value) > MAX_LOCATION:
+        raise ValueError(f"a Location of {len(value):,} characters")
     if not value.isascii():
         try:
             value = value.encode("latin-1").decode("utf-8")
