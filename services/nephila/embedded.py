@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import Clock, SystemClock
+from nephila.kernel.lifecycle import Service
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.parser.config import ParserConfig
@@ -40,12 +40,10 @@ class Plan:
     job: CrawlJob
     seeds: Iterable[str]
     """Absolute URLs, read lazily by a thread: they may come from a pipe that says nothing for an hour."""
-    directory: Path
     scheduler: SchedulerConfig
     downloader: DownloaderConfig
     parser: ParserConfig
     storage: StorageConfig
-    resume: bool = False
     max_time_s: float = 0.0
     """0 means no limit."""
     max_wait_s: float = 600.0
@@ -142,9 +140,10 @@ class Crawl:
         self.scheduler.on_turn = self._check_end
         # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
         self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
-        started = []
+        services: tuple[Service, ...] = (self.storage, self.parser, self.downloader, self.scheduler)
+        started: list[Service] = []
         try:
-            for service in (self.storage, self.parser, self.downloader, self.scheduler):
+            for service in services:
                 started.append(service)
                 await service.start()
             self.result.resumed_urls = self.scheduler.restored.urls

@@ -44,7 +44,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     run = settle(request, directory)
     from nephila.cli.plan import make_plan
 
-    plan = make_plan(run, request.out, resume=request.resume)
+    plan = make_plan(run, request.out)
     again = request.resume and "seeds" not in request.given
     result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary

@@ -25,7 +25,7 @@ JOB = "crawl"
 HERE = "command line"
 
 
-def make_plan(run: Run, directory: Path, *, resume: bool) -> Plan:
+def make_plan(run: Run, directory: Path) -> Plan:
     """The plan of a run; its seeds are added by the caller. Notes the window in `run`."""
     options = run.options
     formats = _formats(options["format"])
@@ -46,12 +46,10 @@ def make_plan(run: Run, directory: Path, *, resume: bool) -> Plan:
     return Plan(
         job=_job(options, run.seeds),
         seeds=(),
-        directory=directory,
         scheduler=scheduler,
         downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=load(StorageConfig, {"directory": directory, "formats": formats}, HERE, "storage"),
-        resume=resume,
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )

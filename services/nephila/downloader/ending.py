@@ -42,30 +42,19 @@ def unfetched(request: m.FetchRequest, result: m.FetchResult, reason: str, detai
 
 def outcome_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.FetchOutcome:
     """How a fetch ended; `target` is what was fetched last (a robots.txt may have been redirected)."""
-    result, reason, detail, location = _judge(request, target, answer)
-    headers = answer.headers
-    is_robots = request.kind == m.FetchKind.ROBOTS
-    return m.FetchOutcome(
-        job=request.job,
-        url_key=request.url_key,
-        host=request.host,
-        kind=request.kind,
-        fetch_no=request.fetch_no,
-        attempt=request.attempt,
-        epoch=request.epoch,
-        result=result,
-        reason=reason,
-        status=answer.status,
-        started_at=started,
-        ended_at=ended,
-        address=answer.address,
-        retry_after_s=retry_after_s(headers["retry-after"], ended) if "retry-after" in headers else 0.0,
-        location=location,
-        body=answer.body if is_robots and not reason else b"",
-        wire_bytes=answer.wire_bytes,
-        content_type=answer.content_type,
-        detail=detail,
-    )
+    outcome = given_back(request)
+    outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, answer)
+    outcome.status = answer.status
+    outcome.started_at = started
+    outcome.ended_at = ended
+    outcome.address = answer.address
+    outcome.wire_bytes = answer.wire_bytes
+    outcome.content_type = answer.content_type
+    if "retry-after" in answer.headers:
+        outcome.retry_after_s = retry_after_s(answer.headers["retry-after"], ended)
+    if request.kind == m.FetchKind.ROBOTS and not outcome.reason:
+        outcome.body = answer.body
+    return outcome
 
 
 def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.FetchResult, str, str, str]:
