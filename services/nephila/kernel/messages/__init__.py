@@ -1,9 +1,9 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostState, LeasedUrl, QueuedUrl, RobotsTxt, SeenSnapshot
-from nephila.kernel.messages.jobs import CrawlJob, Politeness, Scope, ScopeMode
-from nephila.kernel.messages.parse import DeadLetter, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.frontier import Anchor, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostState, HostUse, LeasedUrl, Quarantine, QueuedUrl, RobotsTxt, SeenSnapshot, UrlState
+from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.seed import Seed
 
 __all__ = [
@@ -18,19 +18,28 @@ __all__ = [
     "FetchResult",
     "FrontierCommit",
     "FrontierSnapshot",
+    "HostBudget",
+    "HostPolicy",
     "HostState",
+    "HostUse",
     "LeasedUrl",
+    "LinkSource",
     "Outcome",
     "Outlinks",
     "Page",
     "Politeness",
+    "Quarantine",
     "QueuedUrl",
     "Receipt",
     "Receipts",
     "Record",
+    "Recrawl",
     "RobotsTxt",
     "Scope",
     "ScopeMode",
     "Seed",
     "SeenSnapshot",
+    "Strategy",
+    "Traps",
+    "UrlState",
 ]

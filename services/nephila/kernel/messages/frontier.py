@@ -26,6 +26,11 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     seed: bool = False
     # Seconds since 1970 UTC before which it is not tried again; 0 means any time.
     not_before: float = 0.0
+    # Relevance or importance, 0-255; what it means is the job's strategy.
+    priority: int = 0
+    # Validators of the stored copy, for a conditional request; empty when there is none.
+    etag: str = ""
+    last_modified: str = ""
 
 
 class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
@@ -75,6 +80,69 @@ class HostState(msgspec.Struct, array_like=True, gc=False):
     # When the last refusal came.
     refused_at: float = 0.0
     address: str = ""
+    # Longest Crawl-delay of the host's origins.
+    crawl_delay_s: float = 0.0
+    # How long the last fetch took, in seconds.
+    took_s: float = 0.0
+    # What jobs have spent here.
+    uses: list[HostUse] = msgspec.field(default_factory=list)
+
+
+class HostUse(msgspec.Struct, array_like=True, gc=False):
+    """What a job has spent on one host."""
+
+    job: str = ""
+    pages: int = 0
+    bytes: int = 0
+    time_s: float = 0.0
+
+
+class UrlState(msgspec.Struct, array_like=True, gc=False):
+    """What is known of a URL that is fetched again."""
+
+    job: str = ""
+    url_key: bytes = b""
+    url: str = ""
+    host: str = ""
+    depth: int = 0
+    seed: bool = False
+    # Number of the last fetch.
+    fetch_no: int = 0
+    # End of the last fetch and of the first, seconds since 1970 UTC.
+    fetched_at: float = 0.0
+    first_at: float = 0.0
+    # When it is due again; 0 = never (gone, or not watched).
+    next_at: float = 0.0
+    interval_s: float = 0.0
+    # Fetches that could show a change, and those that did.
+    checks: int = 0
+    changes: int = 0
+    changed_at: float = 0.0
+    # Sum of the intervals between checks without and with a change, for the estimate of the rate.
+    quiet_s: float = 0.0
+    changed_s: float = 0.0
+    text_hash: bytes = b""
+    etag: str = ""
+    last_modified: str = ""
+    # 404 and 410 in a row.
+    missing: int = 0
+    outcome: Outcome = Outcome.UNSPECIFIED
+    # The site's own word on its last change (sitemap, feed), seconds since 1970 UTC.
+    lastmod: float = 0.0
+
+
+class Quarantine(msgspec.Struct, array_like=True, gc=False):
+    """A part of a host that was closed for a job because it yields nothing new."""
+
+    job: str = ""
+    host: str = ""
+    # Path prefix, or "prefix?parameter".
+    place: str = ""
+    reason: str = ""
+    since: float = 0.0
+    fetches: int = 0
+    # It was opened again by hand and is not judged any more.
+    released: bool = False
 
 
 class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
@@ -92,6 +160,9 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     jobs: list[CrawlJob] = msgspec.field(default_factory=list)
     # New anchors of scopes: hosts, domains or directories of seeds and of what seeds redirect to.
     anchors: list[Anchor] = msgspec.field(default_factory=list)
+    # New state of URLs that are fetched again.
+    urls: list[UrlState] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
 
 
 class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):

@@ -17,6 +17,15 @@ class ScopeMode(IntEnum):
     ANY = 3
 
 
+class Strategy(IntEnum):
+    """Order of a job's URLs within a host."""
+
+    UNSPECIFIED = 0
+    DFS = 1
+    BEST_FIRST = 2
+    OPIC = 3
+
+
 class Scope(msgspec.Struct, array_like=True, gc=False):
     """"""
 
@@ -40,6 +49,61 @@ class Politeness(msgspec.Struct, array_like=True, gc=False):
     concurrency_per_host: int = 0
     # robots.txt, Crawl-delay and meta robots are not consulted.
     ignore_robots: bool = False
+    # The delay grows with the time a fetch takes: five times that, within 1-30 s.
+    adaptive: bool = False
+    # Delays of single hosts; the first that matches counts.
+    hosts: list[HostPolicy] = msgspec.field(default_factory=list)
+
+
+class HostPolicy(msgspec.Struct, array_like=True, gc=False):
+    """Politeness towards the hosts of one name or one domain."""
+
+    # Host key, or "*.example.org" for all hosts below a name.
+    host: str = ""
+    # Seconds; -1 = as the job says.
+    delay_s: float = 0.0
+    # 0 = as the job says.
+    concurrency: int = 0
+
+
+class Recrawl(msgspec.Struct, array_like=True, gc=False):
+    """When pages are fetched again. All zero: never."""
+
+    # Shortest and longest interval in seconds; between them it follows the page's rate of change.
+    min_s: float = 0.0
+    max_s: float = 0.0
+    # Fixed interval in seconds instead; 0 = none.
+    every_s: float = 0.0
+    # Fixed instants instead: five fields of cron, UTC; all pages of the job are due then.
+    cron: str = ""
+    # Only pages that were seeds are fetched again; the rest is fetched once, when it is new.
+    monitor: bool = False
+    # A page answered 404 or 410 this often in a row is gone and not asked for again; 0 means 3.
+    gone_after: int = 0
+
+
+class HostBudget(msgspec.Struct, array_like=True, gc=False):
+    """What one host may cost a job. 0 = no limit."""
+
+    # Fetches of pages.
+    pages: int = 0
+    # Bytes read from the wire.
+    bytes: int = 0
+    # Seconds spent in fetches.
+    time_s: float = 0.0
+    # URLs held in the queue of one host; links beyond are taken when they are found again.
+    queued: int = 0
+
+
+class Traps(msgspec.Struct, array_like=True, gc=False):
+    """When a part of a site counts as a trap."""
+
+    # Nothing is judged.
+    off: bool = False
+    # Fetches of a prefix without new content that are made in any case; 0 means 100.
+    cap_fetches: int = 0
+    # Share of the host's fetches above which such a prefix is closed; 0 means 0.05.
+    cap_share: float = 0.0
 
 
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):
@@ -55,3 +119,15 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     # Keep the links of each page in the table `links`.
     keep_links: bool = False
     paused: bool = False
+    strategy: Strategy = Strategy.UNSPECIFIED
+    # Words and phrases that best-first looks for, in lower case.
+    keywords: list[str] = msgspec.field(default_factory=list)
+    recrawl: Recrawl | None = None
+    host_budget: HostBudget | None = None
+    traps: Traps | None = None
+    # Share of the fetches relative to other jobs; 0 means 1.
+    weight: float = 0.0
+    # Sitemaps named in robots.txt and /sitemap.xml of seed hosts are seeds as well.
+    sitemaps: bool = False
+    # The job and all that is known of its URLs is dropped; rows stay.
+    deleted: bool = False

@@ -18,6 +18,14 @@ class Outcome(IntEnum):
     DROPPED = 4
 
 
+class LinkSource(IntEnum):
+    """Where links were found."""
+
+    UNSPECIFIED = 0
+    SITEMAP = 1
+    FEED = 2
+
+
 class Page(msgspec.Struct, array_like=True, gc=False):
     """A fetched document. Topic `pages`."""
 
@@ -76,6 +84,13 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     anchor_ends: bytes = b""
     # n bytes: bit 0 nofollow, bits 1-3 the kind of link.
     flags: bytes = b""
+    # n little-endian float64: when each target changed last, seconds since 1970 UTC, 0 = not said; empty:
+    # none was said.
+    lastmods: bytes = b""
+    # n bytes: relevance of each link for the job's keywords, 0-255; empty: nothing was judged.
+    priorities: bytes = b""
+    # What kind of document the links stand in.
+    source: LinkSource = LinkSource.UNSPECIFIED
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):
@@ -115,6 +130,9 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     last_modified: str = ""
     # True when the row of an earlier fetch stays and only fetched_at and status change (304).
     not_modified: bool = False
+    # First 8 bytes of the SHA-256 of the main text (of the visible text until there is one); empty without a
+    # text.
+    text_hash: bytes = b""
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):
@@ -123,6 +141,13 @@ class Receipt(msgspec.Struct, array_like=True, gc=False):
     url_key: bytes = b""
     fetch_no: int = 0
     outcome: Outcome = Outcome.UNSPECIFIED
+    # What the fetch brought, for the scheduler's view of the URL: see Record.
+    text_hash: bytes = b""
+    not_modified: bool = False
+    etag: str = ""
+    last_modified: str = ""
+    size_bytes: int = 0
+    status: int = 0
 
 
 class Receipts(msgspec.Struct, array_like=True, gc=False):
