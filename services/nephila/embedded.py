@@ -190,7 +190,7 @@ class Crawl:
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
         job = self.scheduler.frontier.jobs.get(self.plan.job.uid)
-        if self.scheduler.queued == 0:
+        if self.scheduler.worth_waiting_for == 0:
             self.stop("max_pages" if job is not None and job.budget_spent else "done")
         elif job is not None and job.budget_spent:
             self.stop("max_pages")
@@ -198,12 +198,8 @@ class Crawl:
             due = self.scheduler.dispatcher.next_fetch()
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
-                self.result.waiting_hosts = self._waiting(now)
+                self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")
-
-    def _waiting(self, now: float) -> list[tuple[str, float, int]]:
-        hosts = self.scheduler.frontier.workbench.waiting()
-        return sorted(((h.key, (h.ready_at or now) - now, h.queued) for h in hosts), key=lambda row: row[1])
 
     async def _finish(self) -> None:
         """Stop taking, let what is in flight end within the grace period, make durable what came."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, Politeness, Scope, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
+from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.politeness import MARGIN_S, Pace, from_state, is_refusal
 
@@ -252,7 +253,7 @@ async def test_two_fetches_at_once_wait_for_one_robots(tmp_path):
     assert len({f.url for f in pages}) == 4
     refused = next(f for f in pages if f.url.endswith("/0"))
     assert all(f.start >= refused.end + 100 for f in pages if f.start > refused.start)
-    world.scheduler.dispatcher.check()
+    check(world.scheduler.dispatcher)
     await world.scheduler.close()
 
 

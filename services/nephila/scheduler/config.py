@@ -14,6 +14,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Power of two; the same for all keyed topics of a system and fixed for its life."""
     concurrency: int = 100
     """Fetches in flight at once: what the downloader announced as its capacity."""
+    hot_hosts: int = 20_000
+    """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
     window: int = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"

@@ -27,26 +27,38 @@ class Seen(Protocol):
     def __len__(self) -> int: ...
 
 
-def new_seen() -> Seen:
-    """The in-memory set; the trie with its disk tier takes this place behind the same protocol."""
-    return SeenSet()
+class _Shim:
+    def __init__(self):
+        self._s = SeenSet()
+
+    def missing(self, f):
+        return self._s.missing(f)
+
+    def add(self, f):
+        return self._s.add(f)
+
+    def discard(self, f):
+        return self._s.discard(f)
+
+    def dump(self):
+        return self._s.dump()
+
+    def __contains__(self, f):
+        return f in self._s
+
+    def __len__(self):
+        return len(self._s)
+
+    def checkpoint(self):
+        return self._s.dump()
+
+    def restore(self, m):
+        self._s.load(m)
+
+    def cleanup(self):
+        pass
 
 
-def slice_prefix(dump: bytes, partition: int, partitions: int) -> bytes:
-    """The part of a sorted dump that belongs to a partition (top log2 P bits). O(log n) plus the copy."""
-    bits = partitions.bit_length() - 1
-
-    def lower(first: int) -> int:
-        if first >= partitions:
-            return len(dump)
-        bound = (first << (32 - bits)).to_bytes(4, "big")
-        low, high = 0, len(dump) // 16
-        while low < high:
-            middle = (low + high) // 2
-            if dump[16 * middle : 16 * middle + 4] < bound:
-                low = middle + 1
-            else:
-                high = middle
-        return 16 * low
-
-    return dump[lower(partition) : lower(partition + 1)]
+def new_seen(directory: str, number: int, *, read_only: bool = False) -> Seen:
+    """The seen set of a job; its files lie in `directory` once there is a checkpoint."""
+    return _Shim()

@@ -1,0 +1,3 @@
+class FairShare:
+    def next(self, jobs):
+        return jobs[0]
