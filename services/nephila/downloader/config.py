@@ -25,6 +25,13 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     per_address: int = 4
     """Fetches at once on one server address: many names on one machine must not add up to a flood. 0 = no limit."""
 
+    address_gap_s: float = 0.25
+    """Between two starts on one server address; the last guard behind the scheduler's own rule. 0 = none."""
+
+    networks: tuple[str, ...] = ()
+    """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap. The scheduler's should be the same: it
+    plans by its own, and what it starts too early comes back."""
+
     user_agent: str = ""
     """Value of User-Agent; empty = `Nephila/<version> (+<contact>)`."""
 
