@@ -171,6 +171,11 @@ class World:
         self.under_way.append(fetched)
         self.clock.call_at(start + answer.took_s, lambda: self._finish(delivery, request, answer, fetched))
 
+    @staticmethod
+    def address_of(host: str) -> str:
+        """The server address of a host: one each."""
+        return f"192.0.2.{sum(host.encode()) % 251}"
+
     def kill(self) -> None:
         """The process is gone: what it was fetching ends now for the server."""
         for fetched in self.under_way:
@@ -205,7 +210,7 @@ class World:
             answer.status if not answer.reason else 0,
             utc - answer.took_s if answer.dialled else 0.0,
             utc,
-            "192.0.2.1",
+            self.address_of(request.host),
             answer.retry_after_s,
             answer.location,
             answer.body,

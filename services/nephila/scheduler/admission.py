@@ -6,6 +6,7 @@ One seen test and one push per page's links, not per link: the common link was s
 from __future__ import annotations
 
 from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
+from nephila.scheduler import again
 from nephila.scheduler.entry import SEED, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.job import Job
@@ -65,6 +66,8 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
     job = frontier.jobs.get(links.job)
     if job is None or 0 <= job.scope.max_depth < links.depth:
         return 0
+    if links.lastmods:
+        again.told(frontier, job, links)
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0

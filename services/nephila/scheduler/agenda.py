@@ -89,6 +89,17 @@ class Agenda:
             self._out.add(found)
             yield _unpack(self.job, found, self._packed[found])
 
+    def take(self, url_key: bytes) -> bool:
+        """Hand out one URL whether it is due or not; False when it is not here or out already."""
+        if not self._waits(url_key):
+            return False
+        self._out.add(url_key)
+        return True
+
+    def is_out(self, url_key: bytes) -> bool:
+        """Whether a URL was handed out and has not come back."""
+        return url_key in self._out
+
     def next_due(self) -> float:
         """The earliest instant at which `due` may have something, at most a minute early; infinity when never."""
         if self._open:

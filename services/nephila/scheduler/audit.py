@@ -20,6 +20,8 @@ def check(dispatcher: Dispatcher) -> None:
     frontier = dispatcher.frontier
     frontier.hosts.check()
     frontier.ready.check()
+    frontier.addresses.check()
+    assert {place.number for place in frontier.addresses.waiting()} == set(frontier.lined_up), "lines and hosts differ"
     on_way = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
     _check_leases(frontier, on_way)
     _check_hosts(frontier)
@@ -47,16 +49,17 @@ def _check_hosts(frontier: Frontier) -> None:
     for number in store.ids():
         name = store.name(number)
         scheduled, ready = store.ready_at(number) is not None, number in frontier.ready
-        assert not (scheduled and ready), f"{name} stands in two places"
+        lined_up = number in frontier.lined_up
+        assert scheduled + ready + lined_up <= 1, f"{name} stands in two places"
         host = frontier.hosts.hot.get(number)
         if ready and host is not None:
             assert host.pace.not_before <= frontier.now, f"{name} would be taken before its pace allows"
-        if not store.queued(number) or scheduled or ready or number in parked:
+        if not store.queued(number) or scheduled or ready or lined_up or number in parked:
             continue
         users = [frontier.numbered[job] for job, _ in store.jobs(number)]
         flying = host is not None and host.in_flight
         stalled = all(number in job.stalled for job in users)
-        assert flying or stalled or number in frontier.lined_up, f"{name}: queued, and nothing will ever take it"
+        assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
 def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> None:

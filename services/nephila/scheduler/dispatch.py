@@ -6,6 +6,7 @@ import heapq
 import itertools
 
 from nephila.kernel.messages import FetchRequest, LeasedUrl, Outcome
+from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.endings import Endings
 from nephila.scheduler.entry import SEED, Entry, unpack
@@ -52,10 +53,10 @@ class Dispatcher:
 
     def next_fetch(self) -> float | None:
         """When the next URL that waits for nothing but time may be fetched; None when none does."""
-        ready = self.frontier.store.next_ready()
-        if not self._delayed:
-            return ready
-        return self._delayed[0][0] if ready is None else min(ready, self._delayed[0][0])
+        frontier = self.frontier
+        aside = self._delayed[0][0] if self._delayed else None
+        instants = (frontier.store.next_ready(), frontier.addresses.next_ready(), aside, again.next_due(frontier))
+        return min((at for at in instants if at is not None), default=None)
 
     # ---- URLs kept aside
 
@@ -72,6 +73,7 @@ class Dispatcher:
         return {host for _, _, host, _, _ in self._delayed}
 
     def _due(self, now: float, out: Dispatch) -> None:
+        again.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, uid, packed = heapq.heappop(self._delayed)
             job = self.frontier.jobs.get(uid)
@@ -95,6 +97,8 @@ class Dispatcher:
         self._due(now, out)
         moves = MOVED_PER_TURN
         while self.room:
+            if self._serve_lined_up(now, out):
+                continue
             moves -= self._fill(now, moves)
             job = self._choose()
             if job is None:
@@ -102,6 +106,21 @@ class Dispatcher:
             number = self.frontier.ready.take(job.number)
             if number >= 0:
                 self._serve(self.frontier.hosts.get(number), job, now, out)
+
+    def _serve_lined_up(self, now: float, out: Dispatch) -> bool:
+        """One fetch from the host that is first in the line of an address; False when there is none."""
+        frontier = self.frontier
+        number = frontier.take_lined_up()
+        if number < 0:
+            return False
+        heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
+        able = [job for job in map(frontier.numbered.__getitem__, heads) if job.open and number not in job.stalled]
+        if able:
+            job = able[0] if len(able) == 1 else self.shares.next(able)
+            self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
+        else:
+            frontier.schedule(number, now)
+        return True
 
     def _fill(self, now: float, limit: int) -> int:
         """Move hosts whose time has come from the heap to the ready ones; returns how many."""
@@ -136,12 +155,27 @@ class Dispatcher:
 
     # ---- one host
 
-    def _serve(self, host: Host, job: Job, now: float, out: Dispatch) -> None:
+    def _has_to_wait(self, host: Host, job: Job, now: float, lined_up: bool) -> bool:
+        """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
+        frontier = self.frontier
+        if host.pace.not_before > now:  # it was only bytes when its turn was set
+            frontier.store.schedule(host.number, host.pace.not_before)
+            return True
+        if job.accounts and frontier.stall_or_not(host, job):
+            frontier.schedule(host.number, now)
+            return True
+        if host.address and job.policies.paced_by_address:
+            room = frontier.addresses.room(host.address, now, lined_up)
+            if room != 0.0:
+                frontier.wait_for_address(host, lined_up)
+                return True
+        return False
+
+    def _serve(self, host: Host, job: Job, now: float, out: Dispatch, lined_up: bool = False) -> None:
         """One fetch from a ready host, and whatever ends without one on the way to it."""
         frontier = self.frontier
         store = frontier.store
-        if host.pace.not_before > now:  # it was only bytes when its turn was set
-            store.schedule(host.number, host.pace.not_before)
+        if self._has_to_wait(host, job, now, lined_up):
             return
         for _ in range(ENDED_PER_TURN):
             if frontier.outstanding >= frontier.config.window:
@@ -154,7 +188,7 @@ class Dispatcher:
                 break
             entry = unpack(packed)
             unwanted = self._unwanted(host, job, entry)
-            if not unwanted and not job.ignore_robots and self._robots_first(host, entry, now, out):
+            if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
             store.pop(host.number, job.number)
             job.owed.discard(entry.url_key)
@@ -173,7 +207,7 @@ class Dispatcher:
             return "excluded"
         return ""
 
-    def _robots_first(self, host: Host, entry: Entry, now: float, out: Dispatch) -> bool:
+    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> bool:
         """Ask for robots.txt when none is believed for the URL's origin; True when the URL has to wait for it."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
@@ -186,7 +220,8 @@ class Dispatcher:
             entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
             leased = LeasedUrl(request.url_key, "", host.key, request.attempt)
             self.frontier.pending(partition).leased.append(leased)
-            self._hand_out(host, request, Outstanding("", host, entry, request.attempt), now, out)
+            address = host.address if job.policies.paced_by_address else ""
+            self._hand_out(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
         return True
 
     def _denied(self, host: Host, job: Job, entry: Entry, out: Dispatch) -> bool:
@@ -217,11 +252,21 @@ class Dispatcher:
             hops=entry.hops,
             seed=bool(entry.flags & SEED),
         )
+        if entry.fetch_no > 1:
+            self._make_conditional(request, job)
         frontier = self.frontier
         partition = frontier.partitions[host.partition]
         leased = LeasedUrl(entry.url_key, job.uid, host.key, request.attempt)
         frontier.pending(partition).leased.append(leased)
-        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt), now, out)
+        address = host.address if job.policies.paced_by_address else ""
+        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+
+    @staticmethod
+    def _make_conditional(request: FetchRequest, job: Job) -> None:
+        """Ask for the page only if it is not the stored copy."""
+        state = job.agenda.get(request.url_key)
+        if state is not None and state.outcome is Outcome.STORED:
+            request.etag, request.last_modified = state.etag, state.last_modified
 
     def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: Dispatch) -> None:
         frontier = self.frontier
@@ -238,4 +283,6 @@ class Dispatcher:
         frontier.outstanding += 1
         frontier.in_fetch += 1
         host.in_flight += 1
+        if waiting.address:
+            frontier.addresses.start(waiting.address, now)
         out.requests.append((partition.number, request))

@@ -16,12 +16,13 @@ from nephila.kernel.messages import (
     Record,
 )
 from nephila.native import UrlError, parse_url
+from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.job import Job
-from nephila.scheduler.politeness import is_refusal, may_retry
+from nephila.scheduler.politeness import is_refusal, may_retry, took_s
 from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
@@ -67,6 +68,8 @@ class Endings:
         frontier.in_fetch -= 1
         host.in_flight -= 1
         host.changed = True
+        if waiting.address:
+            frontier.addresses.end(waiting.address, now, refused=outcome.reason == "busy")
         self._pace(host, job, outcome, now)
         if outcome.kind is FetchKind.ROBOTS:
             self._robots(waiting, outcome, now)
@@ -80,17 +83,20 @@ class Endings:
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
         """The host rests after the fetch, longer when it asked for it."""
-        if outcome.started_at <= 0:
-            return
         if outcome.address:
             host.address = outcome.address
+        if outcome.started_at <= 0:
+            return
+        host.pace.took_s = took_s(outcome)
         delay_s = self.frontier.delay_s(host, job)
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
-            host.pace.after_refusal(now, outcome.retry_after_s, self.frontier.config, self.frontier.rng)
+            timed_out = outcome.reason == "timeout"
+            config, rng = self.frontier.config, self.frontier.rng
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, timed_out)
         elif outcome.status:
-            host.pace.after_answer(self.frontier.config)
+            host.pace.after_answer(self.frontier.config, now)
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
         """Write a fetch down to the job's budget on the host."""
@@ -312,5 +318,7 @@ class Endings:
         frontier.pending(partition).ended.append(
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
+        if job.recrawl.active:
+            again.fetched(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.wake(job)

@@ -13,10 +13,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 
 from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome
+from nephila.kernel.networks import Networks
 from nephila.native import HostStore, partition_of
+from nephila.scheduler.addresses import Addresses
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.entry import unpack
-from nephila.scheduler.host import Host, Outstanding, State
+from nephila.scheduler.host import Host, Outstanding, Place, State
 from nephila.scheduler.hosts import Hosts
 from nephila.scheduler.job import Job
 from nephila.scheduler.ready import Ready
@@ -74,7 +76,9 @@ class Frontier:
         """URLs taken from their queue and without receipt."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease ends, in order; all leases are equally long."""
-        self.lined_up: set[int] = set()
+        self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        self.addresses: Addresses[Place] = Addresses(self.networks)
+        self.lined_up: dict[int, Place] = {}
         """Hosts that wait in the line of a server address."""
         self.busy: Callable[[], set[int]] = set
         """Numbers of hosts that must stay objects."""
@@ -145,6 +149,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy = known.strategy
         known.change(spec)
+        known.review(self.utc_now)
         if known.strategy is not strategy:
             self._reorder(known)
         for host in list(known.stalled):
@@ -203,7 +208,9 @@ class Frontier:
     def schedule(self, number: int, earliest: float = 0.0) -> None:
         """Put a host on the workbench when it could be fetched from at all."""
         store = self.store
-        if store.ready_at(number) is not None or number in self.ready or not store.queued(number):
+        if store.ready_at(number) is not None or number in self.ready or number in self.lined_up:
+            return
+        if not store.queued(number):
             return
         host = self.hosts.hot.get(number)
         if host is None:
@@ -229,7 +236,7 @@ class Frontier:
             self.schedule(number)
 
     def _limit(self, host: Host) -> int:
-        return max((job.concurrency_per_host for job in self.users(host)), default=1)
+        return max((job.policies.concurrency(host.key) for job in self.users(host)), default=1)
 
     def users(self, host: Host) -> Iterable[Job]:
         """Jobs that have URLs queued on a host."""
@@ -240,9 +247,20 @@ class Frontier:
         """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
         if job is None:
             return max((self.delay_s(host, user) for user in self.users(host)), default=host.crawl_delay_s)
-        if job.ignore_robots:
-            return job.delay_s
-        return max(job.delay_s, host.crawl_delay_s)
+        return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+
+    def wait_for_address(self, host: Host, head: bool) -> None:
+        """Line a host up for its server address; `head` when it was first of that line before."""
+        place = self.lined_up.setdefault(host.number, Place(host.number))
+        self.addresses.wait(host.address, place, self.now, head)
+
+    def take_lined_up(self) -> int:
+        """The host that is next in the line of an address that has room, out of its line; -1 when there is none."""
+        taken = self.addresses.take(self.now)
+        if taken is None:
+            return -1
+        del self.lined_up[taken[1].number]
+        return taken[1].number
 
     def park(self, number: int, jobs: Iterable[Job]) -> None:
         """Set a host aside until one of the jobs can take more."""

@@ -79,6 +79,14 @@ class State(IntEnum):
 
 
 @dataclass(slots=True)
+class Place:
+    """A host's place in the line of its server address: lighter than the host, which may be bytes meanwhile."""
+
+    number: int
+    line: int = 0
+
+
+@dataclass(slots=True)
 class Outstanding:
     """A URL that was taken from its queue and has no receipt yet."""
 
@@ -86,6 +94,8 @@ class Outstanding:
     host: Host
     entry: Entry
     attempt: int
+    address: str = ""
+    """Server address on which its fetch was counted; empty when none was known."""
     state: State = State.LEASED
     receipted: Receipt | None = None
     """That its row is durable, which came before its outcome."""

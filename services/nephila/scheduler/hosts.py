@@ -73,10 +73,7 @@ class Hosts:
 
     def state_of(self, host: Host) -> HostState:
         """What outlives a restart of a host's politeness and accounts."""
-        state = host.pace.to_state(host.key, host.address, self.utc_offset)
-        state.crawl_delay_s = host.crawl_delay_s
-        state.uses = list(host.uses.values())
-        return state
+        return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
 
     def put_away(self, host: Host) -> None:
         """Write a host into the store and let its object go; forget it when nothing is worth remembering."""

@@ -6,7 +6,10 @@ from collections import Counter
 
 from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Politeness, Quarantine, Scope, Traps
 from nephila.native import HostStore
+from nephila.scheduler.agenda import Agenda
 from nephila.scheduler.entry import SEED, Entry
+from nephila.scheduler.policies import Policies
+from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
 from nephila.scheduler.seen import Seen
 from nephila.scheduler.strategies import Strategy, strategy_of
@@ -41,6 +44,8 @@ class Job:
         """(host, place) → why it was closed, or that it was opened again."""
         # Of a later generation: what is queued may have been admitted by an earlier scope.
         self._recheck = spec.generation > 1
+        self.agenda = Agenda(spec.uid)
+        """URLs that are fetched again, and when."""
         self._apply(spec, ())
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
@@ -49,14 +54,14 @@ class Job:
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
         self.strategy: Strategy = strategy_of(spec.strategy)
         politeness = spec.politeness or Politeness()
-        self.delay_s = politeness.delay_s
-        self.concurrency_per_host = max(1, politeness.concurrency_per_host)
+        self.policies = Policies(politeness)
         self.ignore_robots = politeness.ignore_robots
         self.max_pages = spec.scope.max_pages if spec.scope else 0
         self.budget = spec.host_budget or HostBudget()
         self.accounts = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
         """Whether what the job spends on each host is counted."""
         self.traps = spec.traps or Traps()
+        self.recrawl = Policy(spec.recrawl)
 
     def change(self, spec: CrawlJob) -> None:
         """A new desired state: applies to what is queued as well."""
@@ -65,6 +70,14 @@ class Job:
         scope = self.scope
         self._apply(spec, ())
         self.scope.take_over(scope)
+
+    def review(self, utc_now: float) -> None:
+        """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
+        for state in list(self.agenda.states()):
+            if not self.agenda.is_out(state.url_key):
+                new = self.recrawl.reviewed(state, utc_now)
+                if new is not state:
+                    self.agenda.put(new)
 
     @property
     def queued(self) -> int:

@@ -22,8 +22,11 @@ from nephila.kernel.messages import (
     LeasedUrl,
     PartitionPosition,
     QueuedUrl,
+    UrlState,
 )
 from nephila.native import HostStore
+from nephila.scheduler import again
+from nephila.scheduler.addresses import Addresses
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
@@ -35,6 +38,8 @@ from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.seen import new_seen
 
 STATES_PER_FRAME = 10_000
+OUT = -1.0
+"""next_at, in a snapshot, of a URL that is queued or on its way."""
 Key = tuple[str, bytes]
 
 
@@ -80,6 +85,10 @@ def restore(
         else:
             replay.commit(entry)
     found = replay.found
+    if found.commits:
+        frontier.addresses = Addresses(frontier.networks, now)
+    for job in frontier.jobs.values():
+        job.review(utc_now)
     found.leased = len(found.on_way)
     _put_back(dispatcher, found, now, utc_now)
     found.urls = sum(job.queued for job in frontier.jobs.values())
@@ -109,6 +118,11 @@ class _Replay:
             for count in position.ended:
                 partition.ended[count.job, count.outcome] += count.count
                 frontier.jobs[count.job].ended[count.outcome] += count.count
+        for url in state.urls:
+            agenda = frontier.jobs[url.job].agenda
+            agenda.put(url)
+            if url.next_at == OUT:
+                agenda.take(url.url_key)
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
@@ -144,6 +158,9 @@ class _Replay:
                 jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
         for ended in commit.ended:
             self._ended(partition, ended)
+        for state in commit.urls:
+            if state.job in jobs:
+                jobs[state.job].agenda.put(state)
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)
@@ -205,6 +222,9 @@ class _Replay:
             self.found.on_way.pop(key, None)
             self.found.aside.pop(key, None)
             self.found.attempts.pop(key, None)
+            state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
+            if state is not None and job.agenda.take(queued.url_key):
+                again.reopen(self.frontier, job, state)
         if queued.not_before:
             self._wait(queued, on_way=False)
             return
@@ -314,6 +334,17 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for uid, w in on_way],
         taken_at=frontier.utc_now,
     )
+    for job in frontier.jobs.values():
+        states = _states(job)
+        while urls := list(itertools.islice(states, STATES_PER_FRAME)):
+            yield FrontierSnapshot(urls=urls)
+
+
+def _states(job: Job) -> Iterator[UrlState]:
+    for state in job.agenda.states():
+        if job.agenda.is_out(state.url_key):
+            state.next_at = OUT
+        yield state
 
 
 def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
@@ -329,10 +360,3 @@ def cleanup(frontier: Frontier) -> None:
     frontier.store.cleanup()
     for job in frontier.jobs.values():
         job.seen.cleanup()
-
-
-def chunks(items: Iterable[object], size: int) -> Iterator[list[object]]:
-    """Lists of at most `size` items."""
-    iterator = iter(items)
-    while chunk := list(itertools.islice(iterator, size)):
-        yield chunk
