@@ -138,7 +138,9 @@ def adaptive(
         if events and events[0][0] <= now:
             heapq.heapreplace(events, (now + sitemap_s, -1))
             for key, number in by_key.items():
-                if (state := agenda.get(key)) is not None and (new := policy.told(state, _said(pages[number], now, lying), now)):
+                if (state := agenda.get(key)) is not None and (
+                    new := policy.told(state, _said(pages[number], now, lying), now)
+                ):
                     agenda.put(new)
         for state in agenda.due(now + 1.0):
             number = by_key[state.url_key]

@@ -23,7 +23,7 @@ from nephila.parser.directives import nofollow
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
-from nephila.parser.text import plain_text
+from nephila.parser.text import plain_text, text_hash
 
 GROUP: Final = "parser"
 MAX_LANG_CHARS: Final = 35
@@ -113,6 +113,7 @@ class Parser:
         if kind is Kind.TEXT:
             encoding = encoding_of_text(body, page.charset, page.content_type or sniffed)
             record.text = plain_text(body, encoding, self.config.max_text_bytes)
+            record.text_hash = text_hash(record.text)
             entries["encoding"] = encoding
         record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
         return None, record
@@ -130,6 +131,7 @@ class Parser:
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
         record.lang = found.lang[:MAX_LANG_CHARS]
         record.text = found.text
+        record.text_hash = text_hash(found.text)
         record.meta = to_json(
             {
                 "encoding": encoding,
