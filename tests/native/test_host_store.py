@@ -10,14 +10,6 @@ import pytest
 from .host_stores import drain, url
 
 
-@pytest.fixture
-def core(core: ModuleType) -> ModuleType:
-    """Only what has a host store."""
-    if not hasattr(core, "HostStore"):
-        pytest.skip("the Rust core that is built here has no host store yet")
-    return core
-
-
 def test_hosts_have_small_ids(core: ModuleType) -> None:
     """A name has one id; ids are dense and used again after forget."""
     store = core.HostStore()

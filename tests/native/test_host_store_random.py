@@ -12,14 +12,6 @@ import pytest
 from .host_stores import Walk, compare
 
 
-@pytest.fixture
-def core(core: ModuleType) -> ModuleType:
-    """Only what has a host store."""
-    if not hasattr(core, "HostStore"):
-        pytest.skip("the Rust core that is built here has no host store yet")
-    return core
-
-
 class Crashing(Walk):
     """Checkpoints at random; a crash is a new store from the last manifest and what was done since."""
 

@@ -46,10 +46,7 @@ else:
         from nephila.native import _twin as _chosen
 
         IMPLEMENTATION = "python"
-    if not hasattr(_chosen, "HostStore"):  # a core that was built before it had one
-        from nephila.native._twin import HostStore
-    else:
-        HostStore = _chosen.HostStore
+    HostStore = _chosen.HostStore
     PagePass = _chosen.PagePass
     SeenSet = _chosen.SeenSet
     UrlError = _chosen.UrlError

@@ -29,6 +29,7 @@ class Directory:
         self.read_only = read_only
         self.runs = 0
         self.run_bytes = 0
+        self.written_bytes = 0
 
     def save(self, arrivals: int, hosts: Iterable[Found]) -> bytes:
         """Write a run and its table; the manifest. OSError when the disk refuses: then nothing has changed."""
@@ -52,6 +53,7 @@ class Directory:
             raise
         self._named = {path.name, table_path.name}
         self.runs, self.run_bytes = 1, run.bytes
+        self.written_bytes += run.bytes + len(data)
         return table.manifest(number, data)
 
     def load(self, manifest: bytes, add: Callable[[Found], None]) -> int:

@@ -53,8 +53,10 @@ def write(path: Path, body: Callable[[BinaryIO], None]) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.rename(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(path)
         raise
     descriptor = os.open(path.parent, os.O_RDONLY)
     try:

@@ -19,6 +19,7 @@ from nephila.native._twin.hosts.queue import ARRIVALS, ORDERS, Queue, sort_key
 _JOBS = 65536
 _LONGEST_NAME = 65535
 _SHORTEST, _LONGEST = 16, 65536
+_LONGEST_STATE = 1 << 24
 
 
 class _Host:
@@ -103,7 +104,9 @@ class HostStore:
         return self._at(host).state
 
     def set_state(self, host: int, blob: bytes) -> None:
-        """Keep some bytes with the host."""
+        """Keep some bytes with the host, at most 16 MiB."""
+        if len(blob) > _LONGEST_STATE:
+            raise ValueError("a host's state has at most 16 MiB")
         self._at(host).state = bytes(blob)
 
     # queues
@@ -315,6 +318,7 @@ class HostStore:
             "run_bytes": self._disk.run_bytes if self._disk else 0,
             "slices": 0,
             "tombstones": 0,
+            "written_bytes": self._disk.written_bytes if self._disk else 0,
         }
 
     def check(self) -> None:
