@@ -20,12 +20,13 @@ from collections.abc import Callable
 from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
-from nephila.downloader.fetcher import Answer, Fetcher, Handle, Order
+from nephila.downloader.fetcher import Answer, Fetcher, Order
+from nephila.downloader.flight import Flight
 from nephila.downloader.slots import Slots
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
-from nephila.kernel.clock import Clock, Timer
+from nephila.kernel.clock import Clock
 from nephila.kernel.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.networks import Networks
@@ -38,41 +39,6 @@ ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
-
-
-class Flight:
-    """One request in our hands, from delivery to outcome."""
-
-    __slots__ = (
-        "address",
-        "counted",
-        "delivery",
-        "dialled",
-        "handle",
-        "has_host",
-        "home",
-        "hops",
-        "place",
-        "request",
-        "started",
-        "target",
-        "timer",
-    )
-
-    def __init__(self, delivery: Delivery, request: m.FetchRequest) -> None:
-        self.delivery = delivery
-        self.request = request
-        self.target: Target | None = None
-        self.place: tuple[tuple[str, ...], int] = ((), 0)
-        self.address = ""  # the address slot held or waited for
-        self.has_host = False
-        self.counted = False  # holds or waits for one of the `concurrency` places
-        self.dialled = False
-        self.handle: Handle | asyncio.Task[None] | None = None
-        self.timer: Timer | None = None  # runs while the gap of its address is waited for
-        self.hops = 0
-        self.home = ""  # the address of the host itself, which further hops of a robots.txt may leave
-        self.started = 0.0
 
 
 class Downloader:

@@ -127,7 +127,7 @@ class AddressPace:
         assert len(resting) == len(self._resting), "an address rests twice"
         assert resting == {address for address, known in self._known.items() if known.resting}
         for address, known in self._known.items():
-            assert known.in_flight >= 0 and known.kept >= 0, f"{address}: more ends than starts"
+            assert min(known.in_flight, known.kept) >= 0, f"{address}: more ends than starts"
             assert known.in_flight or known.kept or known.resting, f"{address} is idle and will never be forgotten"
             most = known.bears.connections
             assert not most or known.in_flight <= most, f"{address}: {known.in_flight} fetches, at most {most}"

@@ -1,7 +1,7 @@
 """How much one server address bears, by network: a table that scheduler and downloader read from their settings.
 
-An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" is sixteen fetches at once and 0.05 s between two starts on each
-address of 10.0.0.0/8. 0 is no limit. The longest prefix that holds an address counts, whatever the order of entries.
+An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" is sixteen fetches at once and 0.05 s between two starts, on
+each address of 10.0.0.0/8. 0 is no limit. The longest prefix that holds an address counts, whatever the order.
 """
 
 from __future__ import annotations

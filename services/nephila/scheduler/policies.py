@@ -63,14 +63,14 @@ class Policies:
     def _first(self, host: str) -> int | None:
         """Number of the first policy that matches: of the host key itself, or of a name above it, with or without its
         port."""
-        found = [number for number in (self._exact.get(host),) if number is not None]
+        patterns = [self._exact.get(host)]
         if self._below:
             name, colon, port = host.partition(":")
             while name := name.partition(".")[2]:
-                for pattern in (name, name + colon + port) if colon else (name,):
-                    if pattern in self._below:
-                        found.append(self._below[pattern])
-        return min(found, default=None)
+                patterns.append(self._below.get(name))
+                if colon:
+                    patterns.append(self._below.get(f"{name}:{port}"))
+        return min((number for number in patterns if number is not None), default=None)
 
     def _add(self, policy: HostPolicy) -> None:
         wild = policy.host.startswith("*.")
