@@ -147,7 +147,9 @@ async def test_robots_that_moves_waits_for_the_address_it_moves_to() -> None:
     room.address = "8.8.8.8"
     room.request("http://a.test/robots.txt", job="", kind=FetchKind.ROBOTS)
     await room.settle()
-    room.reply(room.fetcher.urls.index("http://a.test/robots.txt"), answer(301, location="http://other.test/robots.txt"))
+    room.reply(
+        room.fetcher.urls.index("http://a.test/robots.txt"), answer(301, location="http://other.test/robots.txt")
+    )
     await room.settle()
     assert (len(room.fetcher.fetches), given_back(room)) == (2, [])
     room.reply(room.fetcher.urls.index("http://other.test/"), answer(200))
@@ -308,6 +310,6 @@ def test_limits_hold_under_random_use() -> None:
 @pytest.mark.parametrize("bad", ["10.0.0.0/8", "10.0.0.0/8=4", "10.0.0.0/8=x/1"])
 def test_bad_networks_are_told_at_the_start(bad: str) -> None:
     """One line that names the entry, before anything is fetched."""
-    with pytest.raises(UsageError, match="downloader.networks: '10") as error:
+    with pytest.raises(UsageError, match=r"downloader\.networks: '10") as error:
         Room(networks=(bad,))
     assert "\n" not in str(error.value)

@@ -33,7 +33,7 @@ def test_same_as_asking_every_network() -> None:
     rng = random.Random(8)
     networks = {
         ipaddress.ip_network((rng.getrandbits(32), length), strict=False): number + 1
-        for number, length in enumerate(rng.choices(range(0, 12), k=60))
+        for number, length in enumerate(rng.choices(range(12), k=60))
     }
     table = Networks(0, 0.0, [f"{network}={number}/0" for network, number in networks.items()])
     for _ in range(500):

@@ -63,19 +63,17 @@ class AddressPace:
     def end(self, address: str, now: float) -> None:
         """A fetch that was started has ended."""
         known = self._known[address]
-        known.in_flight -= 1
         known.refused = 0
-        self._rest(address, known)
-        self._forget(now)
+        self._ended(address, known, now)
 
     def refuse(self, address: str, now: float) -> None:
         """A fetch that was started never was one: a stricter guard sent it back. Each time in a row the next try is
         twice as far away, up to sixteen gaps."""
-        refused = self._known[address].refused
-        self.end(address, now)
         known = self._known[address]
-        known.refused = refused + 1
-        known.free_at = max(known.free_at, now + max(known.bears.gap_s, REFUSED_S) * 2 ** min(refused, 4))
+        wait_s = max(known.bears.gap_s, REFUSED_S) * 2 ** min(known.refused, 4)
+        known.free_at = max(known.free_at, now + wait_s)
+        known.refused += 1
+        self._ended(address, known, now)
 
     def gap_s(self, address: str) -> float:
         """Seconds between two starts there."""
@@ -103,6 +101,11 @@ class AddressPace:
     def _new(self, address: str) -> Address:
         bears = self._networks.find(address)
         return Address(bears, self._nobody_before + bears.gap_s)
+
+    def _ended(self, address: str, known: Address, now: float) -> None:
+        known.in_flight -= 1
+        self._rest(address, known)
+        self._forget(now)
 
     def _rest(self, address: str, known: Address) -> None:
         if not known.in_flight and not known.kept and not known.resting:

@@ -128,6 +128,14 @@ class Addresses(Generic[H]):
             line.due = max(room, now)
             heapq.heappush(self._heap, (line.due, next(self._order), address))
 
+    def __len__(self) -> int:
+        """Addresses remembered."""
+        return len(self._pace)
+
+    def lined(self) -> list[str]:
+        """Addresses with a line."""
+        return list(self._lines)
+
     def line(self, address: str) -> list[H]:
         """Who waits, in order. O(line)."""
         line = self._lines.get(address)
