@@ -9,6 +9,7 @@ import sqlite3
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.errors import UsageError
+from nephila.kernel.topics import RECEIPTS
 from nephila.storage import reader
 from nephila.storage.changes import change_of
 from nephila.storage.export import export
@@ -92,9 +93,7 @@ async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
     """What the scheduler decides the next fetch by; of a body without text, the hash of the body."""
     rig = Rig(tmp_path)
     receipts = []
-    rig.storage._bus.subscribe(
-        m_receipts(), "test", lambda d: (receipts.extend(d.message.receipts), d.ack()), credits=9
-    )
+    rig.bus.subscribe(RECEIPTS, "test", lambda delivery: receipts.extend(delivery.message.receipts), credits=9)
     await rig.storage.start()
     rig.send(fetch(1, 1, b"one", last_modified="Mon"), fetch(2, 1, b"", sha256=b"s" * 32, text_hash=b""), missing(3, 1))
     await rig.storage.flush()
@@ -104,13 +103,6 @@ async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
     assert (first.size_bytes, first.status, first.not_modified) == (1001, 200, False)
     assert binary.text_hash == b"s" * 8
     assert (lost.outcome, lost.status, lost.text_hash) == (m.Outcome.FAILED, 404, b"")
-
-
-def m_receipts():
-    """The topic of receipts."""
-    from nephila.kernel.topics import RECEIPTS
-
-    return RECEIPTS
 
 
 def test_a_first_answer_without_a_page_changes_nothing():
@@ -159,11 +151,12 @@ def test_a_page_that_could_not_be_had_is_exported_a_gone_one_is_not(changing, tm
 
 
 VERSION_1 = (
-    "CREATE TABLE pages (url TEXT NOT NULL, url_key TEXT NOT NULL, job TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT"
-    " NOT NULL, status INTEGER NOT NULL, final_url TEXT NOT NULL, depth INTEGER NOT NULL, content_type TEXT NOT NULL,"
-    " bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL, lang TEXT NOT NULL, fetched_at TEXT NOT NULL,"
-    " fetch_id TEXT NOT NULL, fetch_no INTEGER NOT NULL, rule TEXT NOT NULL, rule_version INTEGER NOT NULL, etag TEXT"
-    " NOT NULL, last_modified TEXT NOT NULL, meta TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (job, url_key))",
+    "CREATE TABLE pages (url TEXT NOT NULL, url_key TEXT NOT NULL, job TEXT NOT NULL, outcome TEXT NOT NULL,"
+    " reason TEXT NOT NULL, status INTEGER NOT NULL, final_url TEXT NOT NULL, depth INTEGER NOT NULL,"
+    " content_type TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL,"
+    " lang TEXT NOT NULL, fetched_at TEXT NOT NULL, fetch_id TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " rule TEXT NOT NULL, rule_version INTEGER NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,"
+    " meta TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (job, url_key))",
     "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
     " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL)",

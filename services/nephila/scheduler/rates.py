@@ -3,8 +3,8 @@
 The model is a Poisson process (Cho and Garcia-Molina, Estimating Frequency of Change, ACM TOIT 3(3), 2003). A check
 after t seconds without a change has the likelihood exp(-r t), one with a change 1 - exp(-r t). With n equal intervals
 of which X showed a change the most likely rate is -ln(1 - X/n)/t: infinite when X = n, 0 when X = 0, and biased; they
-add half an observation to both sides. Here the half observation is not flat: it is a prior from the other pages of the
-job, so that a page with two checks is near them and one with fifty stands for itself.
+add half an observation to both sides. Here the place of that half observation is taken by the other pages of the job:
+ln(rate) is normal about their mean, so that a page with two checks is near them and one with fifty stands for itself.
 
 It does not decide when a page is fetched: that is recrawl.py.
 """
@@ -16,38 +16,55 @@ import math
 from nephila.kernel.messages import UrlState
 
 DAY_S = 86_400.0
-STRENGTH = 0.5
-"""Changes that the prior is worth: rates of the pages of a site lie up to three powers of ten apart."""
+VARIANCE = 3.0
+"""Of ln(rate) over the pages of a job. Means from 1 hour to 30 days, evenly in the logarithm, have 3.6."""
 START_RATE = 1 / (4 * DAY_S)
 """Changes per second of a page of which nothing is known, in a job of which nothing is known."""
 START_WEIGHT_S = 5 * DAY_S
 """What the start rate weighs against what the job's own pages say: page-seconds of observation."""
-_STEPS = 20
+_REACH = 60.0
+_STEPS = 60
 _TOLERANCE = 1e-4
+_LARGEST = 300.0
+"""r t beyond which a change is certain in any arithmetic."""
 
 
 def estimate(quiet_s: float, changed_s: float, changes: int, prior_rate: float) -> float:
-    """Changes per second, above 0: the mode of the posterior of ln(rate). O(1), about 2 µs.
+    """Changes per second, above 0: the mode of the posterior of ln(rate). O(1), about 4 µs.
 
     `quiet_s` and `changed_s` are the sums of the intervals without and with a change, `changes` the number of the
-    latter, which are taken to be equally long. Root of  X t / (exp(r t) - 1) + a / r = Q + a / prior.
+    latter, which are taken to be equally long. With u = ln r and v the variance it is the root of the falling function
+    X r t / (exp(r t) - 1)  -  r Q  -  (u - prior) / v,  found by Newton's steps within a bracket.
     """
-    total = quiet_s + STRENGTH / prior_rate
-    if changes <= 0 or changed_s <= 0:
-        return STRENGTH / total
-    mean = changed_s / changes
-    # 1/(e^x - 1) > 1/x - 1/2: below the root. The function falls and is convex, so Newton's steps stay below it.
-    rate = (changes + STRENGTH) / (total + changed_s / 2)
+    mean_s = changed_s / changes if changes > 0 and changed_s > 0 else 0.0
+    prior = guess = math.log(prior_rate)
+    low, high = prior - _REACH, prior + _REACH
     for _ in range(_STEPS):
-        x = min(rate * mean, 700.0)
-        grown = math.expm1(x)
-        value = changed_s / grown + STRENGTH / rate - total
-        slope = -changed_s * mean * (grown + 1) / grown**2 - STRENGTH / rate**2
-        step = -value / slope
-        rate += step
-        if step <= _TOLERANCE * rate:
-            break
-    return rate
+        rate = math.exp(guess)
+        value, slope = _seen_change(changes, rate * mean_s)
+        value -= rate * quiet_s + (guess - prior) / VARIANCE
+        slope -= rate * quiet_s + 1 / VARIANCE
+        if value > 0:
+            low = guess
+        else:
+            high = guess
+        step = guess - value / slope
+        if not low < step < high:
+            step = (low + high) / 2
+        if abs(step - guess) < _TOLERANCE:
+            return math.exp(step)
+        guess = step
+    return math.exp(guess)
+
+
+def _seen_change(changes: int, x: float) -> tuple[float, float]:
+    """X x / (e^x - 1) and its slope in ln x."""
+    if x <= 0:
+        return 0.0, 0.0
+    x = min(x, _LARGEST)
+    grown = math.expm1(x)
+    value = changes * x / grown
+    return value, value * (1 - x * (grown + 1) / grown)
 
 
 class Prior:

@@ -148,7 +148,8 @@ class Policy:
             following = self.schedule.after(now)
             next_at = min(old.next_at, following) if old.next_at else following
         else:
-            reach = self.every_s or min(old.interval_s or self.max_s, self.max_s)
+            longest = self.every_s * (1 + JITTER / 2) if self.every_s else self.max_s
+            reach = min(old.interval_s or longest, longest)
             next_at = min(old.next_at, now + reach) if old.next_at else now
         fetched_at = min(old.fetched_at, now)
         if self.adaptive and old.checks:
