@@ -22,6 +22,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
 from nephila.downloader.fetcher import Answer, Fetcher, Order
 from nephila.downloader.flight import Flight
+from nephila.downloader.request import names_list
 from nephila.downloader.slots import Slots
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
@@ -222,6 +223,7 @@ class Downloader:
         request, target = flight.request, flight.target
         assert target is not None
         is_robots = request.kind == m.FetchKind.ROBOTS
+        is_list = not is_robots and names_list(target.path)
         addresses, port = flight.place
         order = Order(
             target,
@@ -229,8 +231,9 @@ class Downloader:
             port,
             etag=request.etag,
             last_modified=request.last_modified,
-            any_type=is_robots or request.seed,
+            any_type=is_robots or is_list or request.seed,
             keep=ROBOTS_BYTES if is_robots else 0,
+            max_bytes=self._config.max_list_bytes if is_list else 0,
         )
         if not flight.dialled:
             flight.started = self._clock.now()

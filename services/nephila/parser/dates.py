@@ -62,4 +62,7 @@ def _of_w3c(match: re.Match[str]) -> float:
 
 def _of_mail(text: str) -> float:
     found = parsedate_tz(text)
-    return float(mktime_tz(found)) if found is not None else 0.0
+    if found is None:
+        return 0.0
+    date(*found[:3])  # its own arithmetic takes a 99th of May
+    return float(mktime_tz(found))

@@ -93,7 +93,7 @@ def resolved(own: str, entries: list[Entry]) -> list[Row]:
 def outlinks(page: m.Page, listing: Listing, rows: list[Row], per_message: int = LINKS_PER_MESSAGE) -> list[m.Outlinks]:
     """The links as messages of at most `per_message`. O(bytes).
 
-    Their depth is the list's own: a list given as a seed stands for what it lists, and --depth 0 fetches just that.
+    Their depth is the list's own: a list given as a seed stands for what it lists, and --max-depth 0 fetches just that.
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     return [_pack(page, rows[at : at + per_message], listing.source, flag) for at in range(0, len(rows), per_message)]

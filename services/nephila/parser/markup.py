@@ -19,6 +19,11 @@ from typing import Final
 MAX_TOKEN_BYTES: Final = 64 * 1024
 """A tag with its text that fills more than this and its piece is cut; no URL, date or title comes near."""
 
+MAX_TOKENS: Final = 2_000_000
+"""Read of one document; the 50 MB that a sitemap may have come to some 1,300,000. At half a microsecond each, tags of
+three bytes would hold up everything else for ten seconds."""
+TOO_MANY: Final = f"more than {MAX_TOKENS:,} tags"
+
 Token = tuple[bytes, bytes, bytes, bytes]
 """("/" of an end tag or "", name with prefix, attributes as written, text up to the next "<"). Text that stands behind
 no tag of its own - a CDATA section, escaped, or what follows one - comes without a name."""
@@ -31,6 +36,7 @@ _TOKEN: Final = re.compile(
       | !\[CDATA\[ ( (?:[^]]++|](?!]>))*+ ) (?: ]]> | (\Z) )
       | !-- (?:[^-]++|-(?!->))*+ (?: --> | (\Z) )
       | ![Dd][Oo][Cc][Tt][Yy][Pp][Ee] [^<>[]*+ (?: \[ (?:[^]]++|](?!\s*+>))*+ (?: ]\s*+> | (\Z) ) | > )
+      | \? [^<>]*+ >
     ) ([^<]*+)""",
     re.VERBOSE,
 )

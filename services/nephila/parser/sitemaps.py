@@ -12,11 +12,12 @@ entries are held.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 from nephila.parser.dates import utc_of
 from nephila.parser.listing import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing
-from nephila.parser.markup import attributes, plain, tokens
+from nephila.parser.markup import MAX_TOKENS, TOO_MANY, attributes, plain, tokens
 
 MAX_FIELD_BYTES: Final = 16_384
 """Of a URL as written: references and escapes make it longer than what it stands for."""
@@ -37,7 +38,8 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
     known = names.known
     fields: dict[int, bytes] = {}
     field, value = 0, b""  # the field that is open, and its text so far
-    for slash, name, raw, text in tokens(pieces):
+    stream = tokens(pieces)
+    for slash, name, raw, text in islice(stream, MAX_TOKENS):
         what = known.get(name) or names.learn(name)
         if what == _OTHER:
             field = 0
@@ -68,6 +70,8 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
         records.add(fields)
     listing = records.end()
     listing.form = names.form
+    if not listing.problem and next(stream, None) is not None:
+        listing.problem = TOO_MANY
     return listing
 
 
@@ -137,7 +141,7 @@ class _Records:
 def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Listing:
     """One URL a line; lines that begin otherwise are no URLs. O(bytes)."""
     listing = Listing(TEXT_SITEMAP)
-    for line in _lines(pieces):
+    for line in islice(_lines(pieces), MAX_TOKENS):
         url = line.decode(codec, "replace").lstrip("\ufeff").strip()
         if not url.lower().startswith(("http://", "https://")):
             continue
