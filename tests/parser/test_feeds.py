@@ -79,7 +79,8 @@ def test_bases() -> None:
     found = read(
         """<feed xml:base="/blog/"><entry><link href="1"/></entry>
         <entry xml:base="2024/"><link href="2"/><title>x</title></entry>
-        <entry><link xml:base="http://b.test/c/" href="3"/></entry><entry xml:base="::"><link href="4"/></entry></feed>"""
+        <entry><link xml:base="http://b.test/c/" href="3"/></entry>
+        <entry xml:base="::"><link href="4"/></entry></feed>"""
     )
     assert [(entry.url, entry.base) for entry in found.entries] == [
         ("1", "http://a.test/blog/"),

@@ -37,11 +37,11 @@ def sitemap(count: int) -> bytes:
         ("text/plain", "", b"<s:sitemapindex>", Form.SITEMAP),
         ("image/png", "", URLSET, Form.SITEMAP),
         ("text/xml", "", "\ufeff<urlset>".encode("utf-16-le"), Form.SITEMAP),
-        ("application/gzip", "", gzip.compress(URLSET), Form.SITEMAP),
-        ("application/octet-stream", "", gzip.compress(RSS), Form.FEED),
-        ("application/x-gzip", "", gzip.compress(b"PK"), None),
+        ("application/gzip", "", gzip.compress(URLSET, mtime=0), Form.SITEMAP),
+        ("application/octet-stream", "", gzip.compress(RSS, mtime=0), Form.FEED),
+        ("application/x-gzip", "", gzip.compress(b"PK", mtime=0), None),
         ("application/gzip", "", b"\x1f\x8b\x08 torn", None),
-        ("application/gzip", "http://a/sitemap.txt.gz", gzip.compress(b"http://a/"), Form.TEXT_SITEMAP),
+        ("application/gzip", "http://a/sitemap.txt.gz", gzip.compress(b"http://a/", mtime=0), Form.TEXT_SITEMAP),
         ("text/plain", "http://a/sitemap.txt", b"http://a/", Form.TEXT_SITEMAP),
         ("text/plain", "http://a/Sitemap-2.txt?x", b"http://a/", Form.TEXT_SITEMAP),
         ("text/plain", "http://a/urllist.txt", b"http://a/", Form.TEXT_SITEMAP),
@@ -213,6 +213,17 @@ async def test_a_feed_becomes_links_with_titles() -> None:
     assert isinstance(record, m.Record)
     assert (unpacked(links), links.anchors, links.source) == (["http://a.test/1"], b"One", m.LinkSource.FEED)
     assert (record.title, record.text) == ("F", b"")
+
+
+async def test_dates_and_what_counts_as_a_change() -> None:
+    """Dates go with the links; the hash that a recrawl compares is of both, and of nothing else."""
+    room = await Room().start()
+    dated = [URLSET, b"<!-- built today -->" + URLSET, URLSET.replace(b"05-02", b"05-03"), URLSET.replace(b"/1", b"/2")]
+    hashes = [room.record(body).text_hash for body in dated]
+    assert (hashes[0] == hashes[1], len(set(hashes)), {len(one) for one in hashes}) == (True, 3, {8})
+    links = room.log[0]
+    assert isinstance(links, m.Outlinks)
+    assert struct.unpack("<d", links.lastmods) == (MAY_2,)
 
 
 async def test_an_empty_list_is_a_row() -> None:

@@ -1,4 +1,4 @@
-"""The tokenizer of XML as found on the web: what a parser would read, whatever the cuts; and no more from what is broken."""
+"""The tokenizer of XML as found on the web: what a parser would read, wherever pieces are cut; and what is broken."""
 
 from __future__ import annotations
 

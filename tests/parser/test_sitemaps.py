@@ -101,8 +101,8 @@ def test_a_torn_sitemap_keeps_what_was_whole() -> None:
 def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     """The stream says what the whole says."""
     body = (
-        f"<?xml version='1.0'?><!DOCTYPE u [<!ENTITY a 'b'>]><urlset {NS}><!-- <url><loc>http://no/</loc></url> --><url>"
-        "<loc><![CDATA[http://a/?b]]>&amp;c</loc><lastmod>2024-05-02</lastmod></url><x:link rel='alternate' href='http://b/'/>"
+        f"<?xml version='1.0'?><!DOCTYPE u [<!ENTITY a 'b'>]><urlset {NS}><!-- <url><loc>http://no/</loc></url> -->"
+        "<url><loc><![CDATA[http://a/?b]]>&amp;c</loc><lastmod>2024-05-02</lastmod></url><x:link rel='alternate' href='http://b/'/>"
         "<url><loc>http://a/é</loc></url></urlset>"
     ).encode()
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]

@@ -6,6 +6,7 @@ LINKS_PER_MESSAGE, since the scheduler takes one between two turns of its loop.
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -88,6 +89,18 @@ def resolved(own: str, entries: list[Entry]) -> list[Row]:
         anchor = cut_utf8(" ".join(title.split()).encode("utf-8", "replace"), MAX_ANCHOR_BYTES) if title else b""
         rows[key] = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, lastmod)
     return list(rows.values())
+
+
+def rows_hash(rows: list[Row]) -> bytes:
+    """`Record.text_hash` of a list: what it lists and which dates it gives; empty when that is nothing.
+
+    A recrawl sees by it that a sitemap or feed has changed; a new comment or build date in it is no change.
+    """
+    if not rows:
+        return b""
+    sha = hashlib.sha256(b"".join([row.fingerprint for row in rows]))
+    sha.update(struct.pack(f"<{len(rows)}d", *[row.lastmod for row in rows]))
+    return sha.digest()[:8]
 
 
 def outlinks(page: m.Page, listing: Listing, rows: list[Row], per_message: int = LINKS_PER_MESSAGE) -> list[m.Outlinks]:

@@ -22,7 +22,7 @@ from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.listing import outlinks, resolved
+from nephila.parser.listing import outlinks, resolved, rows_hash
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.sources import Form, form_of, read
@@ -130,6 +130,7 @@ class Parser:
         config = self.config
         listing = read(form, body, page.url, page.charset, config, self._clock.now())
         rows = resolved(page.url, listing.entries)
+        record.text_hash = rows_hash(rows)
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag

@@ -131,7 +131,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     # True when the row of an earlier fetch stays and only fetched_at and status change (304).
     not_modified: bool = False
     # First 8 bytes of the SHA-256 of the main text (of the visible text until there is one); empty without a
-    # text.
+    # text. Of a sitemap or feed: of its links and their dates.
     text_hash: bytes = b""
 
 
