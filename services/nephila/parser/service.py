@@ -25,6 +25,7 @@ from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.listing import outlinks, resolved, rows_hash
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
+from nephila.parser.relevance import Relevance
 from nephila.parser.sources import Form, form_of, read
 from nephila.parser.text import plain_text, text_hash
 
@@ -52,6 +53,8 @@ class Parser:
         self._page_pass = page_pass
         self._sniff = sniff
         self._jobs: dict[str, m.CrawlJob] = {}
+        self._relevance: dict[str, Relevance] = {}
+        """Of the jobs that look for something."""
 
     async def start(self) -> None:
         """Subscribe; jobs first, so that a page never meets its job's defaults."""
@@ -67,6 +70,9 @@ class Parser:
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self._relevance.pop(job.uid, None)
+        if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
+            self._relevance[job.uid] = Relevance(job.keywords)
         delivery.ack()
 
     def _on_page(self, delivery: Delivery) -> None:
@@ -172,6 +178,8 @@ class Parser:
         if not found.link_count:
             return (), record
         links = _outlinks(page, found)
+        if (relevance := self._relevance.get(page.job)) is not None:
+            links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
         if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
