@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
 from nephila.scheduler import again
-from nephila.scheduler.entry import SEED, pack
+from nephila.scheduler.entry import SEED, host_of, pack
 from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.hosts import yield_of
+from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
+from nephila.scheduler.shapes import without_session
 
+MOVED_UP = 2000
+"""Longest queue in which a URL whose importance rose is looked for."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
 
@@ -95,8 +100,11 @@ class _Page:
         ends = memoryview(links.url_ends).cast("I")
         spans = memoryview(links.host_spans).cast("I")
         fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
+        if job.importance is not None:
+            priorities = self._importance(job.importance, new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
         keys = []
+        admitted: list[str] = []
         for i in new:
             url_key = fingerprints[16 * i : 16 * i + 16]
             if url_key in rejected:
@@ -107,15 +115,59 @@ class _Page:
             if not scope.decide(url, host_key, depth).admitted:
                 job.reject(url_key)
                 continue
+            if not job.traps.off and self._is_twin(url, host_key):
+                job.reject(url_key)
+                continue
             if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0):
                 continue
             keys.append(url_key)
+            admitted.append(url)
         if keys:
+            self._tell_parent(admitted)
             job.seen.add(b"".join(keys))
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
             for number, order in self.firsts.items():
                 frontier.newly_queued(number, job, order)
         return len(keys)
+
+    def _is_twin(self, url: str, host_key: str) -> bool:
+        """Whether it is one more copy of a page under a new session id."""
+        if not without_session(url):
+            return False
+        host = self.frontier.hosts.named(host_key)
+        host.changed = True
+        return bool(yield_of(host, self.job).twin(url))
+
+    def _tell_parent(self, admitted: list[str]) -> None:
+        """A part of a site that leads to itself alone is watched for what it yields."""
+        links, job = self.links, self.job
+        if job.traps.off or links.source or not links.parent_url:
+            return
+        host = self.frontier.hosts.known(host_of(links.parent_url))
+        if host is not None:
+            yield_of(host, job).linked(links.parent_url, admitted)
+            host.changed = True
+
+    def _importance(self, importance: Importance, new: list[int]) -> bytes:
+        """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
+        links = self.links
+        found, risen = importance.give(links.parent_key, links.fingerprints, new)
+        for i, priority in risen:
+            self._move_up(i, priority)
+        priorities = bytearray(len(links.fingerprints) // 16)
+        for i, priority in zip(new, found, strict=True):
+            priorities[i] = priority
+        return bytes(priorities)
+
+    def _move_up(self, i: int, priority: int) -> None:
+        links, job, store = self.links, self.job, self.frontier.store
+        spans = memoryview(links.host_spans).cast("I")
+        number = store.find(links.urls[spans[2 * i] : spans[2 * i + 1]].decode())
+        if number < 0 or not 0 < store.length(number, job.number) <= MOVED_UP:
+            return
+        packed = store.take(number, job.number, links.fingerprints[16 * i : 16 * i + 16])
+        if packed is not None:
+            store.push(number, job.number, job.strategy.order(links.depth, priority), packed)
 
     def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""

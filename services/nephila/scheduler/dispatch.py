@@ -15,6 +15,7 @@ from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Dispatch, Host, Outstanding
 from nephila.scheduler.job import Job
 from nephila.scheduler.robots import origin_of, robots_request
+from nephila.scheduler.shapes import shape
 
 ENDED_PER_TURN = 64
 """URLs of one host ended without a fetch in one go, so that a host full of forbidden URLs cannot hold up the others."""
@@ -24,13 +25,22 @@ READY_MAX = 100_000
 """Hosts kept by job as long as there is one to take; the others wait in the heap of the store."""
 
 
+def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
+    """Why a URL counts as part of a trap, or the empty string."""
+    reason = shape(entry.url, frontier.utc_now)
+    if not reason and job.uid in host.yields:
+        reason = host.yields[job.uid].verdict(entry.url)
+    return reason
+
+
 class Dispatcher:
     """Hands out at most `concurrency` fetches and `window` URLs without receipt."""
 
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
         self.endings = Endings(frontier, self.retry_later)
-        self.shares = FairShare()
+        self.shares: FairShare[int] = FairShare()
+        self._weights: dict[int, float] = {}
         self._delayed: list[tuple[float, int, int, str, bytes]] = []
         self._order = itertools.count()
         frontier.busy = self._kept
@@ -116,7 +126,7 @@ class Dispatcher:
         heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
         able = [job for job in map(frontier.numbered.__getitem__, heads) if job.open and number not in job.stalled]
         if able:
-            job = able[0] if len(able) == 1 else self.shares.next(able)
+            job = able[0] if len(able) == 1 else self._next_share(able)
             self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
         else:
             frontier.schedule(number, now)
@@ -151,7 +161,22 @@ class Dispatcher:
         able = [job for job in jobs if job.open]
         if len(able) < 2:
             return able[0] if able else None
-        return self.shares.next(able)
+        return self._next_share(able)
+
+    def _next_share(self, able: list[Job]) -> Job:
+        """Deficit round-robin by the jobs' weights."""
+        shares, numbered = self.shares, self.frontier.numbered
+        for job in able:
+            if self._weights.get(job.number) != job.spec.weight:
+                self._weights[job.number] = job.spec.weight
+                shares.add(job.number, job.spec.weight)
+        if len(shares) > 2 * len(numbered):
+            for number in [number for number in self._weights if number not in numbered]:
+                shares.remove(number)
+                del self._weights[number]
+        chosen = shares.next({job.number for job in able})
+        assert chosen is not None
+        return numbered[chosen]
 
     # ---- one host
 
@@ -191,6 +216,8 @@ class Dispatcher:
             if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
             store.pop(host.number, job.number)
+            if job.importance is not None:
+                job.importance.take(entry.url_key)
             job.owed.discard(entry.url_key)
             if unwanted:
                 self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
@@ -205,6 +232,13 @@ class Dispatcher:
         """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
         if job.left_scope(entry, host.key):
             return "excluded"
+        if (
+            not job.traps.off
+            and entry.fetch_no == 1
+            and not entry.flags & SEED
+            and trap(host, job, entry, self.frontier)
+        ):
+            return "trap"
         return ""
 
     def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> bool:

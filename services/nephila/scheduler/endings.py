@@ -21,6 +21,7 @@ from nephila.scheduler.admission import HEAD, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
+from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
 from nephila.scheduler.politeness import is_refusal, may_retry, took_s
 from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
@@ -303,6 +304,16 @@ class Endings:
             else:
                 self._ended(waiting, receipt)
 
+    def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+        """Count what the page brought for the parts of its host; close the part that brings nothing new."""
+        frontier = self.frontier
+        host = frontier.hosts.named(waiting.host.key)
+        host.changed = True
+        size_bytes = receipt.size_bytes
+        closed = yield_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
+        if closed is not None:
+            frontier.note_quarantine(job, host, closed)
+
     def _ended(self, waiting: Outstanding, receipt: Receipt) -> None:
         outcome = receipt.outcome
         frontier = self.frontier
@@ -318,6 +329,8 @@ class Endings:
         frontier.pending(partition).ended.append(
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
+        if outcome is Outcome.STORED and entry.fetch_no == 1 and not job.traps.off:
+            self._yielded(job, waiting, receipt)
         if job.recrawl.active:
             again.fetched(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:

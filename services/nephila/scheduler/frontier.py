@@ -12,7 +12,7 @@ import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 
-from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome
+from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Quarantine
 from nephila.kernel.networks import Networks
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.addresses import Addresses
@@ -261,6 +261,11 @@ class Frontier:
             return -1
         del self.lined_up[taken[1].number]
         return taken[1].number
+
+    def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:
+        """A part of a host was closed for a job, or opened again."""
+        job.quarantines[quarantine.host, quarantine.place] = quarantine
+        self.pending(self.partitions[host.partition]).quarantines.append(quarantine)
 
     def park(self, number: int, jobs: Iterable[Job]) -> None:
         """Set a host aside until one of the jobs can take more."""

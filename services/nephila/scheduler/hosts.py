@@ -15,9 +15,10 @@ from nephila.kernel.messages import HostRecord, HostState, HostYield
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.host import Host
+from nephila.scheduler.job import Job
 from nephila.scheduler.politeness import from_state
 from nephila.scheduler.robots import believe, crawl_delay_s
-from nephila.scheduler.traps import Yield
+from nephila.scheduler.traps import CAP_FETCHES, CAP_SHARE, Yield
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HostRecord).decode
@@ -69,7 +70,8 @@ class Hosts:
             host.robots[text.origin] = believe(text, self.now, utc_now)
         host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
         for part in record.yields:
-            host.yields[part.job] = Yield.unpack(part.packed)
+            known = host.yields[part.job] = Yield(part.job, host.key)
+            known.unpack(part.packed)
 
     def state_of(self, host: Host) -> HostState:
         """What outlives a restart of a host's politeness and accounts."""
@@ -120,6 +122,16 @@ class Hosts:
         self.store.check()
         for number, host in self.hot.items():
             assert host.number == number and self.store.name(number) == host.key, f"{host.key} is under another name"
+
+
+def yield_of(host: Host, job: Job) -> Yield:
+    """What the parts of a host have yielded to a job, under its limits as they are now."""
+    known = host.yields.get(job.uid)
+    if known is None:
+        known = host.yields[job.uid] = Yield(job.uid, host.key)
+    known.cap_fetches = job.traps.cap_fetches or CAP_FETCHES
+    known.cap_share = job.traps.cap_share or CAP_SHARE
+    return known
 
 
 def take_state(host: Host, state: HostState, now: float, utc_now: float) -> None:

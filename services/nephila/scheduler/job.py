@@ -8,11 +8,12 @@ from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Poli
 from nephila.native import HostStore
 from nephila.scheduler.agenda import Agenda
 from nephila.scheduler.entry import SEED, Entry
+from nephila.scheduler.importance import Importance
 from nephila.scheduler.policies import Policies
 from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
 from nephila.scheduler.seen import Seen
-from nephila.scheduler.strategies import Strategy, strategy_of
+from nephila.scheduler.strategies import Row, row_of
 
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, so that the links of a site's template are judged once, not on every page."""
@@ -26,6 +27,8 @@ class Job:
         self.seen = seen
         self._store = store
         self.rejected: set[bytes] = set()
+        self.importance: Importance | None = None
+        """What pages fetched so far give their links, where the strategy asks for it."""
         self.parked: dict[int, None] = {}
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
         self.stalled: dict[int, None] = {}
@@ -52,7 +55,9 @@ class Job:
         self.spec = spec
         self.uid = spec.uid
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
-        self.strategy: Strategy = strategy_of(spec.strategy)
+        self.strategy: Row = row_of(int(spec.strategy))
+        if self.strategy.importance and self.importance is None:
+            self.importance = Importance()
         politeness = spec.politeness or Politeness()
         self.policies = Policies(politeness)
         self.ignore_robots = politeness.ignore_robots

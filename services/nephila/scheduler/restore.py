@@ -32,10 +32,10 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.entry import pack_queued, queued_of, repack, unpack
 from nephila.scheduler.frontier import Frontier, Partition
-from nephila.scheduler.hosts import take_state
+from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.job import Job
 from nephila.scheduler.robots import believe, crawl_delay_s
-from nephila.scheduler.seen import new_seen
+from nephila.scheduler.seen import Seen
 
 STATES_PER_FRAME = 10_000
 OUT = -1.0
@@ -66,7 +66,7 @@ def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, 
     return Frontier(
         config,
         HostStore(directory, read_only=read_only),
-        lambda number: new_seen(directory, number, read_only=read_only),
+        lambda number: Seen(directory, number),
         rng,
     )
 
@@ -156,6 +156,9 @@ class _Replay:
         for quarantine in commit.quarantines:
             if quarantine.job in jobs:
                 jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
+                host = frontier.hosts.named(quarantine.host)
+                yield_of(host, jobs[quarantine.job]).restore(quarantine)
+                host.changed = True
         for ended in commit.ended:
             self._ended(partition, ended)
         for state in commit.urls:
@@ -173,7 +176,7 @@ class _Replay:
         found = self.found
         for table in (found.on_way, found.aside, found.attempts):
             for key in [key for key in table if key[0] == uid]:
-                del table[key]  # type: ignore[attr-defined]
+                del table[key]
 
     def _hosts(self, commit: FrontierCommit) -> None:
         frontier = self.frontier

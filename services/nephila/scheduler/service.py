@@ -14,21 +14,27 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
-from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Receipts, Seed
+from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.admission import add_links, add_seed
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
 from nephila.scheduler.restore import Restored, cleanup, open_frontier, restore, snapshots
 from nephila.scheduler.store import CommitLog, disk_error
 
 WAITING_SHOWN = 10_000
 """Hosts named when a crawl ends because all that is left waits too long."""
+SAMPLED = 10_000
+"""States of URLs that freshness is estimated from."""
 CREDITS = 1 << 30
 """The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
 
@@ -260,6 +266,32 @@ class Scheduler:
         """How many URLs of a job have ended, by outcome."""
         known = self.frontier.jobs.get(job)
         return known.ended if known is not None else Counter()
+
+    def quarantines(self, job: str) -> list[Quarantine]:
+        """Parts of hosts that were closed for a job as traps, and those that were opened again by hand."""
+        known = self.frontier.jobs.get(job)
+        return list(known.quarantines.values()) if known is not None else []
+
+    def release(self, job: str, host: str, place: str) -> bool:
+        """Open a part of a host again for good; False when it is not closed."""
+        self._now()
+        known, found = self.frontier.jobs.get(job), self.frontier.hosts.known(host)
+        closed = found.yields.get(job) if found is not None else None
+        released = closed.release(place) if closed is not None else None
+        if known is None or found is None or released is None:
+            return False
+        found.changed = True
+        self.frontier.note_quarantine(known, found, released)
+        self._later()
+        return True
+
+    def freshness(self, job: str) -> dict[str, Any] | None:
+        """How old the copies of a job's pages are, where they are fetched again."""
+        known = self.frontier.jobs.get(job)
+        if known is None or not known.recrawl.active or not len(known.agenda):
+            return None
+        sample = known.agenda.sample(SAMPLED)
+        return msgspec.structs.asdict(measure(sample, self.clock.now(), known.recrawl.rate))
 
     @property
     def worth_waiting_for(self) -> int:
