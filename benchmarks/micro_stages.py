@@ -92,9 +92,9 @@ def url_key(stack: ExitStack) -> Work:
 
 def seen_hit(stack: ExitStack) -> Work:
     """The links of a page asked in a set of 200,000 that has them all; per link."""
-    from nephila.scheduler.seen import new_seen
+    from nephila.scheduler.seen import Seen
 
-    seen, known = new_seen(), fingerprints(200_000)
+    seen, known = Seen("", 0), fingerprints(200_000)
     seen.add(known)
     page = known[: 16 * LINKS]
     return Work(lambda: seen.missing(page), LINKS)
@@ -102,12 +102,12 @@ def seen_hit(stack: ExitStack) -> Work:
 
 def seen_insert(stack: ExitStack) -> Work:
     """The links of new pages asked and added; per link."""
-    from nephila.scheduler.seen import new_seen
+    from nephila.scheduler.seen import Seen
 
     pages = [fingerprints(LINKS, seed) for seed in range(200)]
 
     def call() -> None:
-        seen = new_seen()
+        seen = Seen("", 0)
         for page in pages:
             seen.missing(page)
             seen.add(page)
@@ -117,39 +117,37 @@ def seen_insert(stack: ExitStack) -> Work:
 
 def queue(stack: ExitStack) -> Work:
     """A URL packed, pushed, popped and unpacked; per URL."""
-    from nephila.scheduler.queue import JobQueue, pack, unpack
+    from nephila.native import HostStore
+    from nephila.scheduler.entry import pack, unpack
 
     keys = fingerprints(1000)
     entries = [(keys[16 * n : 16 * n + 16], page_url(n, 100, 8088).encode()) for n in range(1000)]
 
     def call() -> None:
-        waiting = JobQueue()
+        store = HostStore()
+        host = store.host("h1.bench.test:8088")
         for key, url in entries:
-            waiting.push(pack(key, 3, 1, 0, 0, 0, url), 3)
-        while len(waiting):
-            unpack(waiting.pop())
+            store.push(host, 1, 4, pack(key, 3, url))
+        while packed := store.pop(host, 1):
+            unpack(packed)
 
     return Work(call, len(entries))
 
 
 def workbench(stack: ExitStack) -> Work:
     """A host put into the heap of 1,000 and taken out; per host."""
-    from nephila.scheduler.workbench import Workbench
+    from nephila.native import HostStore
 
-    class Host:
-        ready_at: float | None = None
-
-    bench: Workbench[Host] = Workbench()
+    store = HostStore()
     for n in range(1000):
-        bench.schedule(Host(), float(n))
+        store.schedule(store.host(f"h{n}.test"), float(n))
     clock = [1000.0]
 
     def call() -> None:
         for _ in range(1000):
-            host = bench.take(clock[0])
+            host = store.take_ready(clock[0])
             clock[0] += 1
-            if host:
-                bench.schedule(host, clock[0])
+            store.schedule(host, clock[0])
 
     return Work(call, 1000)
 

@@ -85,7 +85,7 @@ async def test_a_url_that_waits_names_what_it_waits_for(tmp_path):
     assert second.queued is not None
     assert (second.queued.position, second.queued.of, second.queued.depth) == (2, 4, 1)
     assert second.host is not None
-    assert (second.host.delay_s, second.host.queued, second.host.address) == (10.0, 4, "192.0.2.1")
+    assert (second.host.delay_s, second.host.queued, second.host.address) == (10.0, 4, world.address_of("a.test"))
     assert second.sentence == f"Waiting: a.test is fetched from every 10 s, next at {utc(world, second.host.wait_s)}."
     stopped = told(world, "http://a.test/2", running=False)
     assert stopped.sentence.endswith("; the crawl is not running, --resume continues it.")

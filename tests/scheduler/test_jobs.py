@@ -169,7 +169,7 @@ async def test_a_host_holds_no_more_urls_than_it_may(tmp_path):
 
 
 async def test_jobs_order_their_urls_each_in_its_own_way(tmp_path):
-    """The same tree breadth-first for one job, depth-first for the other; a job's order can be changed while it runs."""
+    """The same tree breadth-first for one job, depth-first for the other."""
     tree = {"/": ["/a", "/b"], "/a": ["/a/1", "/a/2"], "/b": ["/b/1"], "/a/1": [], "/a/2": [], "/b/1": []}
     world = await World(tmp_path, site(tree)).start()
     world.crawl("http://a.test/", job="wide")

@@ -228,7 +228,6 @@ def test_what_a_fetch_took():
     assert took_s(FetchOutcome(ended_at=100.0)) == 0.0
 
 
-@pytest.mark.xfail(reason="the endings do not tell the pace yet that a refusal is a time-out", strict=True)
 async def test_pages_that_hang_do_not_end_the_crawl_of_their_host(tmp_path):
     """Ten of a hundred pages time out: all the others are stored before anything waits for --max-wait."""
     links = [f"/{n}" for n in range(100)]

@@ -5,15 +5,20 @@ One seen test and one push per page's links, not per link: the common link was s
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
+from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, ScopeMode
+from nephila.kernel.robots import Robots
 from nephila.scheduler import again
 from nephila.scheduler.entry import SEED, host_of, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
+from nephila.scheduler.robots import origin_of
 from nephila.scheduler.shapes import without_session
+from nephila.scheduler.sources import sitemap_seeds
 
+LISTED_SITEMAP = 6
+"""Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
 MOVED_UP = 2000
 """Longest queue in which a URL whose importance rose is looked for."""
 HEAD = 0
@@ -29,7 +34,27 @@ def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: 
     anchor(frontier, job, host_key, path_query)
     if url_key not in job.seen:
         admit(frontier, job, url_key, url, host_key, 0, flags=SEED)
+    if job.ignore_robots:
+        add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
     return ""
+
+
+def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
+    """Admit the sitemaps of a seed's host, where the job asks for them: those its robots.txt names, or the usual one.
+    They anchor nothing: a sitemap may lie on another host."""
+    if not job.spec.sitemaps or not _is_seed_host(job, host_key):
+        return
+    for parts in sitemap_seeds(job.spec, origin, robots):
+        if parts.fingerprint not in job.seen:
+            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED)
+
+
+def _is_seed_host(job: Job, host_key: str) -> bool:
+    if job.scope.mode == ScopeMode.ANY:
+        return any(host_of(seed) == host_key for seed in job.spec.seeds)
+    return job.scope.decide(f"http://{host_key}/", host_key).admitted or host_key in {
+        anchor.partition("/")[0] for anchor in job.scope.anchors
+    }
 
 
 def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
@@ -112,7 +137,12 @@ class _Page:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
-            if not scope.decide(url, host_key, depth).admitted:
+            if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
+                # A sitemap that an index names is no page: include patterns are not for it.
+                unwanted = bool(scope.excluded(url))
+            else:
+                unwanted = not scope.decide(url, host_key, depth).admitted
+            if unwanted:
                 job.reject(url_key)
                 continue
             if not job.traps.off and self._is_twin(url, host_key):

@@ -17,7 +17,7 @@ from nephila.kernel.messages import (
 )
 from nephila.native import UrlError, parse_url
 from nephila.scheduler import again
-from nephila.scheduler.admission import HEAD, admit, anchor
+from nephila.scheduler.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
@@ -158,12 +158,15 @@ class Endings:
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
             return
         host.robots_tries = 0
+        host.changed = True
         origin = waiting.entry.url.removesuffix("/robots.txt")
         utc = now + frontier.utc_offset
         text = from_outcome(outcome, origin, utc, frontier.config)
         frontier.pending(partition).robots.append(text)
         host.robots[origin] = believe(text, now, utc)
         host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
+        for job in frontier.users(host):
+            add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
 

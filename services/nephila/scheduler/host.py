@@ -31,7 +31,7 @@ class OriginRobots:
 
 
 class Host:
-    """Pace, robots and accounts of one host that something happens to. Shared by all jobs; its queues are in the store."""
+    """Pace, robots and accounts of one host that something happens to; its queues are in the store. All jobs share it."""
 
     __slots__ = (
         "address",

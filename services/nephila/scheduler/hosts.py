@@ -121,7 +121,8 @@ class Hosts:
         """Raise AssertionError when an invariant does not hold."""
         self.store.check()
         for number, host in self.hot.items():
-            assert host.number == number and self.store.name(number) == host.key, f"{host.key} is under another name"
+            assert host.number == number, f"{host.key} is under another number"
+            assert self.store.name(number) == host.key, f"{host.key} is under another name"
 
 
 def yield_of(host: Host, job: Job) -> Yield:
