@@ -31,7 +31,7 @@ class OriginRobots:
 
 
 class Host:
-    """Pace, robots and accounts of one host that something happens to; its queues are in the store. All jobs share it."""
+    """Pace, robots and accounts of one host that something happens to. Its queues are in the store."""
 
     __slots__ = (
         "address",
