@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
-.PHONY: crawl install install-dev test check proto format bench clean help
+.PHONY: crawl install install-dev test check proto format bench bench-freshness clean help
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -41,6 +41,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and drift
 	@PYTHONPATH=services $(BIN)/lint-imports
 	@$(BIN)/buf lint
 	@$(BIN)/python tools/protogen.py --check
+
+bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py

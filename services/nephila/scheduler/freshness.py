@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from nephila.kernel.messages import UrlState
+from nephila.kernel.messages import Outcome, UrlState
 
 _HALVINGS = 40
 
@@ -35,7 +35,7 @@ class Freshness(msgspec.Struct, frozen=True):
     staleness_p50_s: float
     staleness_p95_s: float
     age_p50_s: float
-    """Time since the copies were fetched or confirmed."""
+    """Time since the copies were fetched, or answered 304."""
     age_p95_s: float
 
 
@@ -71,7 +71,11 @@ def _page(state: UrlState, now: float, rate: Callable[[UrlState], float]) -> tup
     """(seconds the copy may have been stale, changes per second); an announced change is certain."""
     if state.fetched_at < state.lastmod <= now:
         return now - state.lastmod, math.inf
-    return max(now - state.fetched_at, 0.0), rate(state)
+    good = state.fetched_at
+    if state.outcome is Outcome.STORED:
+        # A sitemap that is believed has put the next fetch off: until then the copy was good.
+        good = max(good, min(state.next_at - state.interval_s, now))
+    return max(now - good, 0.0), rate(state)
 
 
 def _staler(pages: Sequence[tuple[float, float]], than_s: float) -> float:

@@ -108,13 +108,15 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     seed: bool = False
     # Number of the last fetch.
     fetch_no: int = 0
-    # End of the last fetch and of the first, seconds since 1970 UTC.
+    # End of the last fetch that brought or confirmed a copy, and of the first fetch, seconds since 1970 UTC.
     fetched_at: float = 0.0
     first_at: float = 0.0
     # When it is due again; 0 = never (gone, or not watched).
     next_at: float = 0.0
+    # Seconds between the instant that set next_at and next_at.
     interval_s: float = 0.0
-    # Fetches that could show a change, and those that did.
+    # Evidence: fetches that could show a change, and those that did; halved with the sums below when it is
+    # old.
     checks: int = 0
     changes: int = 0
     changed_at: float = 0.0

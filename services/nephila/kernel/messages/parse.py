@@ -141,7 +141,8 @@ class Receipt(msgspec.Struct, array_like=True, gc=False):
     url_key: bytes = b""
     fetch_no: int = 0
     outcome: Outcome = Outcome.UNSPECIFIED
-    # What the fetch brought, for the scheduler's view of the URL: see Record.
+    # What the fetch brought, for the scheduler's view of the URL: see Record. Of a body without a text, the
+    # first 8 bytes of its SHA-256.
     text_hash: bytes = b""
     not_modified: bool = False
     etag: str = ""
