@@ -152,6 +152,82 @@ def workbench(stack: ExitStack) -> Work:
     return Work(call, 1000)
 
 
+def url_shape(stack: ExitStack) -> Work:
+    """Whether the shape of a new URL gives a trap away; per URL of an ordinary web."""
+    from nephila.scheduler.shapes import shape
+
+    urls = [page_url(n, 100, 8088) for n in range(500)]
+    urls += [f"https://www.example.org/news/2026/{n % 12 + 1:02}/title-of-article-{n}.html" for n in range(500)]
+
+    def call() -> None:
+        for url in urls:
+            shape(url, 1.79e9)
+
+    return Work(call, len(urls))
+
+
+def trap_yield(stack: ExitStack) -> Work:
+    """What a fetched page with 50 new links brought its places; per page."""
+    from nephila.scheduler.traps import Yield
+
+    judge = Yield("job", "www.example.org")
+    urls = [f"http://www.example.org/news/{n % 30}/article-{n}.html" for n in range(1000)]
+    texts = fingerprints(1000)
+
+    def call() -> None:
+        for n, url in enumerate(urls):
+            judge.linked(url, urls[:50])
+            judge.fetched(url, texts[16 * n : 16 * n + 8], 10 * n, 1.79e9)
+
+    return Work(call, len(urls))
+
+
+def relevance(stack: ExitStack) -> Work:
+    """Priorities of the 100 links of a page for three keywords; per page."""
+    from nephila.kernel.messages.parse import Outlinks
+    from nephila.native import page_pass as run
+    from nephila.parser.relevance import Relevance
+
+    page = run(document(), page_url(0, 100, 8088), "utf-8")
+    links = Outlinks(
+        fingerprints=page.fingerprints,
+        urls=page.link_urls,
+        url_ends=page.link_ends,
+        anchors=page.anchors,
+        anchor_ends=page.anchor_ends,
+    )
+    title, text, judge = page.title, page.text, Relevance(["solar", "wind power", "photovoltaic"])
+    return Work(lambda: judge.priorities(title, text, links), 1)
+
+
+def importance(stack: ExitStack) -> Work:
+    """Cash of a page given to its 50 links; per link."""
+    from nephila.scheduler.importance import Importance
+
+    table, pages = Importance(), [fingerprints(50, seed) for seed in range(200)]
+
+    def call() -> None:
+        for links in pages:
+            table.give(links[:16], links, ())
+
+    return Work(call, 50 * len(pages))
+
+
+def fair_share(stack: ExitStack) -> Work:
+    """Which of ten jobs is next; per fetch."""
+    from nephila.scheduler.fairshare import FairShare
+
+    share, jobs = FairShare[int](), set(range(10))
+    for job in jobs:
+        share.add(job, 1 + job % 3)
+
+    def call() -> None:
+        for _ in range(1000):
+            share.next(jobs)
+
+    return Work(call, 1000)
+
+
 def log_append(stack: ExitStack) -> Work:
     """A commit of one page (100 new URLs) encoded and appended, without fsync; per commit."""
     from nephila.kernel.messages.frontier import FrontierCommit, QueuedUrl
@@ -271,6 +347,11 @@ STAGES: dict[str, Setup] = {
     "seen: insert, per link": seen_insert,
     "queue: push and pop, per URL": queue,
     "workbench: take and put, per host": workbench,
+    "shape of a URL": url_shape,
+    "traps: yield, per page": trap_yield,
+    "relevance, per page of 100 links": relevance,
+    "importance, per link": importance,
+    "fair share, per fetch": fair_share,
     "log append, commit of 100 URLs": log_append,
     "sqlite batch, per row": sqlite_batch,
     "gunzip, per page": gunzip,

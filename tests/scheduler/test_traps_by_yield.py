@@ -112,6 +112,7 @@ def costs_little(name: str) -> None:
     """The trap ends within twice its cap, and all 300 articles beside it are found."""
     trap, start, prefix = TRAPS[name]
     result = crawl(with_trap(trap, start, prefix))
+    print(f"{name}: {result.count(prefix)} fetches, closed {[quarantine.place for quarantine in result.quarantines]}")
     assert result.count("/articles/") == 300
     assert 0 < result.count(prefix) <= 2 * CAP_FETCHES
     assert sum(result.refused.values()) > 0
@@ -218,6 +219,21 @@ def test_a_parameter_that_brings_one_text_is_closed_without_growth():
     assert result.count("/articles/") == 2000
     assert result.count("/login") <= 2 * CAP_FETCHES
     assert [q.place for q in result.quarantines] == ["/login?back"]
+
+
+def test_a_directory_that_was_fruitful_stays_open():
+    """Three traps in a directory of 400 articles are closed one by one; articles that come to light later are open."""
+    judge = Yield("j", "a.test")
+    for number in range(400):
+        judge.fetched(f"{ROOT}/go/title-{number}", hashlib.md5(b"%d" % number).digest()[:8], number * 50, NOW)
+    for number in range(600):
+        url = f"{ROOT}/go/{'abc'[number % 3]}?t={number}"
+        if not judge.verdict(url):
+            judge.linked(url, [f"{url}{number}"])
+            judge.fetched(url, b"one text", 1000, NOW)
+    assert sorted(judge.closed) == ["/go/a?t", "/go/b?t", "/go/c?t"]
+    assert judge.verdict(f"{ROOT}/go/another-title") == ""
+    judge.check()
 
 
 def test_a_quarantine_says_what_and_why_and_can_be_released():

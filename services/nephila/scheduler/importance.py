@@ -34,7 +34,7 @@ _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, dict[bytes, float], dict
 class Importance:
     """Cash of URLs by fingerprint: above zero while they wait, below when they were taken or their state is not known.
 
-    A link costs about half a microsecond; forgetting costs a sort of the table once in `limit` / 4 new URLs.
+    A link costs about a microsecond; forgetting costs a sort of the table (some 50 ms) once in `limit` / 4 new URLs.
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
@@ -67,45 +67,46 @@ class Importance:
         Returns the priorities of the new ones, in the order of `new`, and (index, priority) of those that wait in a
         queue and are to be pushed a second time.
         """
-        count = len(links) // 16
+        keys = [links[at : at + 16] for at in range(0, len(links), 16)]
         had = self._pop(parent)
-        if not count:
+        if not keys:
             return [], []
-        part = DAMPING * (1.0 - DAMPING + had) / count
         fresh = list(new)
-        cash = self._cash
         for i in fresh:
-            key = links[16 * i : 16 * i + 16]
-            had = cash.get(key, 0.0)
-            if had <= 0:
-                # It may have been given cash before it was admitted.
-                cash[key] = -had
-                self._count += 1
-                self._sum -= had
-        risen = []
-        for i in range(count):
-            key = links[16 * i : 16 * i + 16]
+            self._admit(keys[i])
+        risen = self._add(keys, DAMPING * (1.0 - DAMPING + had) / len(keys))
+        admitted = set(fresh)
+        rises = [i for i in risen if i not in admitted and len(self._copies) < self._limit]
+        for i in rises:
+            self._copies[keys[i]] = self._copies.get(keys[i], 0) + 1
+        answer = [self.priority(keys[i]) for i in fresh], [(i, self.priority(keys[i])) for i in rises]
+        if len(self._cash) > self._limit + self._limit // 4:
+            self._forget()
+        return answer
+
+    def _admit(self, key: bytes) -> None:
+        """A URL begins to wait, with what it was given before."""
+        had = self._cash.get(key, 0.0)
+        if had <= 0:
+            self._cash[key] = -had
+            self._count += 1
+            self._sum -= had
+
+    def _add(self, keys: list[bytes], part: float) -> list[int]:
+        """Give each its part; returns which of those that wait have passed a power of two: n gifts to a URL make log n
+        copies of it at most."""
+        cash, risen, total = self._cash, [], 0.0
+        for i, key in enumerate(keys):
             before = cash.get(key)
             if before is None or before < 0:
                 cash[key] = (before or 0.0) - part
                 continue
             after = cash[key] = before + part
-            self._sum += part
-            # Only at powers of two: n gifts make log n copies at most.
+            total += part
             if before > 0 and math.frexp(after)[1] > math.frexp(before)[1]:
                 risen.append(i)
-        admitted = set(fresh)
-        rises = [i for i in risen if i not in admitted and len(self._copies) < self._limit]
-        answer = (
-            [self._priority(cash[links[16 * i : 16 * i + 16]]) for i in fresh],
-            [(i, self._priority(cash[links[16 * i : 16 * i + 16]])) for i in rises],
-        )
-        for i in rises:
-            key = links[16 * i : 16 * i + 16]
-            self._copies[key] = self._copies.get(key, 0) + 1
-        if len(cash) > self._limit + self._limit // 4:
-            self._forget()
-        return answer
+        self._sum += total
+        return risen
 
     def take(self, key: bytes) -> bool:
         """An entry of this URL came out of a queue: False when it is a copy that counts no more; drop it then."""

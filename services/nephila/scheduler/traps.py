@@ -26,6 +26,8 @@ from nephila.scheduler.shapes import without_session
 
 CAP_FETCHES: Final = 100
 CAP_SHARE: Final = 0.05
+WATCH_FROM: Final = 16
+"""Fetches a job makes on a host before a `Yield` is worth its memory (1.7 KB): most hosts never have so many."""
 MAX_PLACES: Final = 256
 MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192
@@ -82,8 +84,12 @@ class Place:
         self.sizes = [(size_bytes, self.fetches), *others[: SIZES - 1]]
         return known
 
-    def closable(self, cap: float, parameter: bool) -> bool:
+    def closable(self, cap: float, name: str) -> bool:
         """Whether it is certain enough that nothing will come."""
+        parameter = "?" in name
+        if name.endswith("/") and self.run < self.news:
+            # A whole directory that was fruitful: the narrower places in it are closed long before.
+            return False
         if self.weight < SAME_TEXT * cap or (parameter and 2 * self.changes < self.run):
             return False
         if 4 * self.grown >= self.run:
@@ -96,13 +102,13 @@ class Yield:
 
     __slots__ = ("_places", "_texts", "_twins", "cap_fetches", "cap_share", "closed", "fetches", "host", "job")
 
-    def __init__(self, job: str, host: str, cap_fetches: int = 0, cap_share: float = 0.0) -> None:
-        """Zeros mean the defaults: 100 fetches, 5 % of the host's."""
+    def __init__(self, job: str, host: str, cap_fetches: int = 0, cap_share: float = 0.0, fetches: int = 0) -> None:
+        """Zeros mean the defaults: 100 fetches, 5 % of the host's. `fetches`: made before anybody watched."""
         self.job = job
         self.host = host
         self.cap_fetches = cap_fetches or CAP_FETCHES
         self.cap_share = cap_share or CAP_SHARE
-        self.fetches = 0
+        self.fetches = fetches
         self.closed: dict[str, Quarantine] = {}
         """By place; those released by hand too. Empty for nearly every host: ask before `verdict`."""
         self._places: dict[str, Place] = {}
@@ -208,7 +214,7 @@ class Yield:
 
     def _close(self, at: Where, now_utc: float) -> Quarantine | None:
         cap = max(float(self.cap_fetches), self.cap_share * self.fetches)
-        found = [name for name in at.places if self._places[name].closable(cap, "?" in name)]
+        found = [name for name in at.places if self._places[name].closable(cap, name)]
         if not found or len(self.closed) >= MAX_CLOSED:
             return None
         # The place that has brought least; of equals the narrowest.
