@@ -115,6 +115,55 @@ def pauses_kept(case: Case) -> Finding:
     return found
 
 
+def so_many_per_address(case: Case) -> Finding:
+    """At most *per_address* requests are being answered at once on one server address, over all its hosts."""
+    found = Finding(0, skipped=_unpaced(case, case.per_address))
+    if found.skipped:
+        return found
+    worst = 0
+    for address, requests in _addresses(case):
+        found.judged += len(requests)
+        most, when = _most_at_once([(r.start, r.end) for r in requests], case.slack_s)
+        worst = max(worst, most)
+        if most > case.per_address:
+            found.violations.append(f"{address}: {most} requests at once at t={when:.3f}")
+    found.note = f"at most {worst} on {len(case.by_address)} addresses"
+    return found
+
+
+def no_gap_below_the_address_pace(case: Case) -> Finding:
+    """From the start of a request to the start of the next on its server address: *address_gap_s*, over all hosts."""
+    found = Finding(0, skipped=_unpaced(case, case.address_gap_s))
+    if found.skipped:
+        return found
+    shortest = float("inf")
+    for address, requests in _addresses(case):
+        for before, after in pairwise(requests):
+            gap = after.start - before.start
+            found.judged += 1
+            shortest = min(shortest, gap)
+            if gap < case.address_gap_s - case.slack_s:
+                found.violations.append(
+                    f"{address}: {gap:.3f} s between {before.host} and {after.host}{after.path[:60]}, "
+                    f"due {case.address_gap_s:g} s"
+                )
+    found.note = f"shortest {shortest:.3f} s" if found.judged else ""
+    return found
+
+
+def _unpaced(case: Case, limit: float) -> str:
+    """Why addresses are not judged, or the empty string."""
+    if not case.delay_s:
+        return "a crawl without delay has no pace by address"
+    if not limit:
+        return "no limit was given"
+    return "" if any(case.by_address) else "the log does not say which addresses were asked"
+
+
+def _addresses(case: Case) -> list[tuple[str, list[Request]]]:
+    return [(address, requests) for address, requests in case.by_address.items() if address]
+
+
 def _neighbours(case: Case) -> Iterator[tuple[Request, Request]]:
     for requests in case.by_host.values():
         yield from pairwise(requests)
@@ -263,6 +312,8 @@ CHECKS: dict[str, Check] = {
     "one request at a time per host": one_at_a_time,
     "one connection at a time per host": one_connection,
     "no gap below the delay": no_gap_below_the_delay,
+    "connections per address": so_many_per_address,
+    "no gap below the address's": no_gap_below_the_address_pace,
     "Retry-After kept": pauses_kept,
     "robots.txt first": robots_first,
     "no disallowed path": nothing_disallowed,

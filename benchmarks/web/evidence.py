@@ -36,6 +36,8 @@ class Request:
     conn: int = 0
     aborted: bool = False
     retry_after_s: float | None = None
+    address: str = ""
+    """The server's address that was asked; empty in a log that does not say it."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,19 @@ class Case:
     delay_s: float = 1.0
     concurrency: int = 1
     slack_s: float = 0.02
+    per_address: int = 4
+    address_gap_s: float = 0.25
 
     def __post_init__(self) -> None:
         self.hosts: dict[str, dict[str, Any]] = self.manifest["hosts"]
         self.pages: dict[str, dict[str, Any]] = {normalised(p["url"]): p for p in self.manifest["pages"]}
         self.by_host: dict[str, list[Request]] = defaultdict(list)
         self.by_page: dict[str, list[Request]] = defaultdict(list)
+        self.by_address: dict[str, list[Request]] = defaultdict(list)
         port = self.manifest["port"]
         for request in sorted(self.requests, key=lambda r: r.start):
             self.by_host[request.host].append(request)
+            self.by_address[request.address].append(request)
             self.by_page[normalised(f"http://{request.host}:{port}{request.path}")].append(request)
 
     def is_rules(self, request: Request) -> bool:
@@ -152,6 +158,7 @@ def _request(event: dict[str, Any]) -> Request:
         event["conn"],
         event["aborted"],
         event.get("retry_after_s"),
+        event.get("address", ""),
     )
 
 

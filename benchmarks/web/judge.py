@@ -2,7 +2,7 @@
 judged.
 
 usage: python -m benchmarks.web.judge --log LOG --manifest M [--db nephila.db] [--delay 1.0] [--concurrency 1]
-[--slack 0.02] [--all]
+[--slack 0.02] [--per-address 4] [--address-gap 0.25] [--all]
 
 The log and the manifest are all it reads; the database is asked only for lost, doubled and wrong rows.
 """
@@ -46,12 +46,24 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "--slack", type=float, default=0.02, help="seconds by which the server's clock may see a gap too short"
     )
+    parser.add_argument("--per-address", type=int, default=4, help="fetches at once on one server address; 0 = no rule")
+    parser.add_argument("--address-gap", type=float, default=0.25, help="seconds between two starts there; 0 = no rule")
     parser.add_argument("--all", action="store_true", help="show every violation")
     args = parser.parse_args(argv)
     try:
         requests, closed = load_log(args.log)
         rows = load_rows(args.db) if args.db else None
-        case = Case(load_manifest(args.manifest), requests, closed, rows, args.delay, args.concurrency, args.slack)
+        case = Case(
+            load_manifest(args.manifest),
+            requests,
+            closed,
+            rows,
+            args.delay,
+            args.concurrency,
+            args.slack,
+            args.per_address,
+            args.address_gap,
+        )
     except Unusable as error:
         print(f"cannot judge: {error}", file=sys.stderr)
         return 2

@@ -22,13 +22,13 @@ def polite_case() -> Case:
     clock = 0.0
     for name, host in MANIFEST["hosts"].items():
         pages = [p for p in MANIFEST["pages"] if p["host"] == name and p["accept"] != ["none"]]
-        conn = len(rows) + 1
+        conn, address = len(rows) + 1, f"127.0.1.{len(requests) % 50 + 1}"
         gap = max(1.0, host["crawl_delay_s"])
         paths = (
             [] if host["forbidden"] else [*host["robots_paths"], *(p["path"] for p in pages if not p.get("disallowed"))]
         )
         for path in paths:
-            requests.append(Request(name, path, clock, clock + 0.05, conn=conn))
+            requests.append(Request(name, path, clock, clock + 0.05, conn=conn, address=address))
             clock += 0.05 + gap
         rows += [Row("job", p["url"], f"{i}{name}", p["accept"][0]) for i, p in enumerate(pages)]
     closed = {r.conn: r.end for r in requests}
@@ -63,9 +63,9 @@ def too_fast(case: Case) -> None:
 
 
 def too_parallel(case: Case) -> None:
-    """Two requests of a host overlap, on two connections."""
+    """Two requests of a host overlap, on two connections and at two addresses."""
     _, first, second, *_ = ordinary(case)
-    move(case, second, start=first.start, conn=10**6)
+    move(case, second, start=first.start, conn=10**6, address="127.0.9.9")
     case.closed[10**6] = second.end
 
 
@@ -74,6 +74,25 @@ def idle_second_connection(case: Case) -> None:
     requests = ordinary(case)
     move(case, requests[2], conn=10**6)
     case.closed[10**6] = requests[2].end
+
+
+def on_one_address(case: Case, gap_s: float, took_s: float, count: int) -> None:
+    """The last requests of some hosts go to one address, in this rhythm, long after everything else."""
+    last = [requests[-1] for requests in case.by_host.values() if len(requests) > 2][:count]
+    assert len(last) == count
+    for number, request in enumerate(last):
+        start = 1e6 + number * gap_s
+        move(case, request, address="127.0.9.9", start=start, end=start + took_s)
+
+
+def address_crowded(case: Case) -> None:
+    """Five hosts of one address are asked a quarter of a second apart, and every answer takes long."""
+    on_one_address(case, 0.25, 9.0, 5)
+
+
+def address_hurried(case: Case) -> None:
+    """Two hosts of one address are asked within a fifth of a second."""
+    on_one_address(case, 0.2, 0.1, 2)
 
 
 def crawl_delay_ignored(case: Case) -> None:
@@ -166,6 +185,8 @@ SINS: list[tuple[Sin, set[str]]] = [
     (too_fast, {"no gap below the delay"}),
     (too_parallel, {"one request at a time per host", "one connection at a time per host", "no gap below the delay"}),
     (idle_second_connection, {"one connection at a time per host"}),
+    (address_crowded, {"connections per address"}),
+    (address_hurried, {"no gap below the address's"}),
     (crawl_delay_ignored, {"no gap below the delay"}),
     (no_robots, {"robots.txt first"}),
     (robots_late, {"robots.txt first", "one request at a time per host", "no gap below the delay"}),
@@ -199,6 +220,26 @@ def test_two_connections_may_be_allowed() -> None:
     assert broken(case) == set()
     move(case, ordinary(case)[3], start=0.0, conn=10**7)
     assert "one request at a time per host" in broken(case)
+
+
+def test_the_pace_of_addresses() -> None:
+    """Four at once, a quarter of a second apart, are polite; other limits may be named, and a crawl without delay, as a
+    log without addresses, is not judged by them."""
+    case = polite_case()
+    on_one_address(case, 0.25, 0.9, 5)
+    assert broken(case) == set()
+
+    def verdicts(**changes: object) -> list[str]:
+        names = ("connections per address", "no gap below the address's")
+        fresh = replace(case, **changes)  # type: ignore[arg-type]
+        found = [judging.judge(fresh)[name] for name in names]
+        return ["skip" if f.skipped else "FAIL" if f.violations else "ok" for f in found]
+
+    assert verdicts(per_address=3) == ["FAIL", "ok"]
+    assert verdicts(address_gap_s=0.3) == ["ok", "FAIL"]
+    assert verdicts(per_address=0, address_gap_s=0.0) == ["skip", "skip"]
+    assert verdicts(delay_s=0.0) == ["skip", "skip"]
+    assert verdicts(requests=[replace(r, address="") for r in case.requests]) == ["skip", "skip"]
 
 
 def test_wrong_title_is_seen() -> None:

@@ -42,6 +42,10 @@ class AddressSlots(Generic[T]):
         self._pace.start(address, now, at)
         return at
 
+    def confirm(self, address: str, now: float) -> float:
+        """Called by a holder when it dials: 0.0 when it may, else the instant at which to ask again."""
+        return self._pace.confirm(address, now)
+
     def give(self, address: str, now: float) -> tuple[T, float] | None:
         """A holder is done; the first in line holds the slot now and may be dialled from the instant returned."""
         self._pace.end(address, now)

@@ -211,10 +211,15 @@ class Downloader:
             self._dial_at(flight, at)
 
     def _dial_at(self, flight: Flight, at: float) -> None:
-        if at <= self._clock.monotonic():
+        """The slot is held. Whether the gap is over is asked when it should be: the loop may have stood still."""
+        assert self._addresses is not None
+        now = self._clock.monotonic()
+        if at <= now:
+            at = self._addresses.confirm(flight.address, now)
+        if not at:
             self._dial(flight)
         else:
-            flight.timer = self._clock.call_at(at, lambda: self._dial(flight))
+            flight.timer = self._clock.call_at(at, lambda: self._dial_at(flight, at))
 
     def _dial(self, flight: Flight) -> None:
         flight.timer = None

@@ -17,12 +17,14 @@ REFUSED_S = 0.05
 class Address:
     """What is remembered of one address."""
 
-    __slots__ = ("bears", "free_at", "in_flight", "kept", "refused", "resting")
+    __slots__ = ("bears", "free_at", "in_flight", "kept", "last", "refused", "resting")
 
     def __init__(self, bears: Bears, free_at: float) -> None:
         self.bears = bears
         self.free_at = free_at
         """When the gap after the last start is over."""
+        self.last = float("-inf")
+        """When a reserved start was made last."""
         self.in_flight = 0
         self.kept = 0
         """How many rely on it beyond the fetches in flight."""
@@ -59,6 +61,17 @@ class AddressPace:
         known.in_flight += 1
         known.free_at = max(known.free_at, max(now, at) + known.bears.gap_s)
         self._forget(now)
+
+    def confirm(self, address: str, now: float) -> float:
+        """Whether a reserved start may be made now: 0.0, or when. A program that stood still wakes up with several that
+        are due; between those it makes the gap counts as well."""
+        known = self._known[address]
+        due = known.last + known.bears.gap_s
+        if now < due:
+            return due
+        known.last = now
+        known.free_at = max(known.free_at, now + known.bears.gap_s)
+        return 0.0
 
     def end(self, address: str, now: float) -> None:
         """A fetch that was started has ended."""
