@@ -278,6 +278,23 @@ async def test_credentials(make: Make) -> None:
 # Connections
 
 
+async def test_sent_is_said(make: Make) -> None:
+    """Once per order, when the request has been written, on a new connection and on a kept one; not when nobody could
+    be dialled."""
+    said: list[str] = []
+    async with Server(response(PAGE, HTML), response(PAGE, HTML)) as server:
+        fetcher = make()
+        for number in range(2):
+            await get(fetcher, order(server, on_sent=lambda number=number: said.append(f"sent {number}")))
+            said.append(f"done {number}")
+    assert said == ["sent 0", "done 0", "sent 1", "done 1"]
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        target = Target(f"http://site.test:{nobody.getsockname()[1]}/")
+        await get(fetcher, Order(target, ("127.0.0.1",), target.port, on_sent=lambda: said.append("never")))
+    assert "never" not in said
+
+
 async def test_keep_alive(make: Make) -> None:
     """A connection serves fetch after fetch."""
     async with Server(response(b"x", HTML)) as server:

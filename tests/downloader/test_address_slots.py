@@ -313,3 +313,31 @@ def test_bad_networks_are_told_at_the_start(bad: str) -> None:
     with pytest.raises(UsageError, match=r"downloader\.networks: '10") as error:
         Room(networks=(bad,))
     assert "\n" not in str(error.value)
+
+
+async def test_the_gap_counts_from_what_was_sent() -> None:
+    """A request that took its time to be written has its successor wait for the gap after that."""
+    room = await room_of(address_gap_s=0.25)
+    for number in range(2):
+        room.request(f"http://h{number}.test/")
+    await room.settle()
+    room.clock.advance(0.2)
+    sent = room.fetcher.fetches[0].order.on_sent
+    assert sent is not None
+    sent()
+    room.clock.advance(0.249)
+    assert len(room.fetcher.fetches) == 1
+    room.clock.advance(0.002)
+    assert len(room.fetcher.fetches) == 2
+
+
+async def test_a_loop_that_stood_still_keeps_the_gap() -> None:
+    """Starts that were due meanwhile are made one after the other."""
+    slots: AddressSlots[int] = AddressSlots(Networks(4, 0.25))
+    for number in range(3):
+        assert slots.take("a", number, 0.0) == number * 0.25
+    assert slots.confirm("a", 9.0) == 0.0
+    assert slots.confirm("a", 9.1) == 9.25
+    assert slots.confirm("a", 9.25) == 0.0
+    assert slots.refuses("a", 9.25) is False
+    assert slots.take("a", 3, 9.25) == 9.5

@@ -46,6 +46,10 @@ class AddressSlots(Generic[T]):
         """Called by a holder when it dials: 0.0 when it may, else the instant at which to ask again."""
         return self._pace.confirm(address, now)
 
+    def sent(self, address: str, now: float) -> None:
+        """What a holder has dialled has reached the server: the gap counts from here."""
+        self._pace.delay(address, now)
+
     def give(self, address: str, now: float) -> tuple[T, float] | None:
         """A holder is done; the first in line holds the slot now and may be dialled from the instant returned."""
         self._pace.end(address, now)

@@ -253,7 +253,10 @@ class AiohttpFetcher:
 
 
 async def _on_sent(session: aiohttp.ClientSession, context: Any, parameters: Any) -> None:
-    context.trace_request_ctx.phase = HEADERS
+    fetch: Fetch = context.trace_request_ctx
+    fetch.phase = HEADERS
+    if fetch.order.on_sent is not None and fetch.on_done is not None:
+        fetch.order.on_sent()
 
 
 async def _on_reused(session: aiohttp.ClientSession, context: Any, parameters: Any) -> None:

@@ -22,9 +22,22 @@ DRAIN_BYTES = 64 << 10
 
 class Order:
     """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error.
-    `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says."""
+    `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
 
-    __slots__ = ("addresses", "any_type", "dial_port", "etag", "keep", "last_modified", "max_bytes", "target")
+    `on_sent` is called when the request's head has been written: the server sees its start then, not at the dial.
+    """
+
+    __slots__ = (
+        "addresses",
+        "any_type",
+        "dial_port",
+        "etag",
+        "keep",
+        "last_modified",
+        "max_bytes",
+        "on_sent",
+        "target",
+    )
 
     def __init__(
         self,
@@ -37,6 +50,7 @@ class Order:
         any_type: bool = False,
         keep: int = 0,
         max_bytes: int = 0,
+        on_sent: Callable[[], None] | None = None,
     ) -> None:
         self.target = target
         self.addresses = addresses
@@ -46,6 +60,7 @@ class Order:
         self.any_type = any_type
         self.keep = keep
         self.max_bytes = max_bytes
+        self.on_sent = on_sent
 
 
 class Answer:

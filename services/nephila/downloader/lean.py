@@ -154,6 +154,8 @@ class LeanFetcher:
         if self.config.raw_capture:
             answer.request_head = head
         connection.send(exchange, head)
+        if exchange.order.on_sent is not None:
+            exchange.order.on_sent()
 
     # What connections report
 

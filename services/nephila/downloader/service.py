@@ -239,11 +239,16 @@ class Downloader:
             any_type=is_robots or is_list or request.seed,
             keep=ROBOTS_BYTES if is_robots else 0,
             max_bytes=self._config.max_list_bytes if is_list else 0,
+            on_sent=(lambda: self._on_sent(flight)) if flight.address else None,
         )
         if not flight.dialled:
             flight.started = self._clock.now()
             flight.dialled = True
         flight.handle = self._fetcher.fetch(order, lambda answer: self._on_answer(flight, answer))
+
+    def _on_sent(self, flight: Flight) -> None:
+        if self._addresses is not None and flight.address:
+            self._addresses.sent(flight.address, self._clock.monotonic())
 
     # From answer to outcome
 

@@ -69,9 +69,14 @@ class AddressPace:
         due = known.last + known.bears.gap_s
         if now < due:
             return due
+        self.delay(address, now)
+        return 0.0
+
+    def delay(self, address: str, now: float) -> None:
+        """A start that was made took until now."""
+        known = self._known[address]
         known.last = now
         known.free_at = max(known.free_at, now + known.bears.gap_s)
-        return 0.0
 
     def end(self, address: str, now: float) -> None:
         """A fetch that was started has ended."""
