@@ -9,7 +9,8 @@ impl Store {
     pub fn check(&self) {
         self.names.check();
         self.bench.check();
-        assert!(self.hosts.len() >= self.names.end() as usize, "a host has a name and no row");
+        let known = (0..self.hosts.len()).filter(|id| self.known(*id as i64).is_ok());
+        assert!(known.map(|id| id as u32).eq(self.names.alive()), "a host has a name and no row, or a row and no name");
         assert!(self.bench.ordered(0).iter().all(|(host, _)| self.names.is(*host)), "a host that is gone is scheduled");
         let mut jobs = vec![0u64; self.jobs.len()];
         let (mut queues, mut slices, mut urls, mut blobs, mut bytes) = (0, 0, 0, 0, 0);

@@ -97,6 +97,9 @@ impl Store {
         writer: &mut Writer<'_, W>,
         made: &mut Made,
     ) -> Result<()> {
+        if queue.pending.len() == 0 && chosen.is_empty() {
+            return Ok(());
+        }
         let slices = self.slices_of(queue).map(|slice| self.slices[slice]);
         let slices: Vec<Slice> = slices.filter(|slice| chosen.contains(&slice.run)).collect();
         let mut slice = Slice { offset: writer.at, end: 0, key: 0, live: 0, next: super::slab::NONE, run: 0 };
@@ -123,7 +126,7 @@ impl Store {
         let slot = self.disk.add(run);
         for (index, slice) in made.slices {
             self.queues[index].pending = Default::default();
-            let slices = self.slices_of(&self.queues[index]);
+            let slices = self.slices_of(&self.queues[index]).filter(|_| !chosen.is_empty());
             let merged: Vec<u32> = slices.filter(|slice| chosen.contains(&self.slices[*slice].run)).collect();
             for slice in merged {
                 self.remove_slice(index, slice);

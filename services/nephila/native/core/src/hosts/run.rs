@@ -16,6 +16,8 @@ use super::files::{self, HEAD, RUN_END, RUN_MAGIC};
 pub const ENTRY: u64 = 16;
 pub const START: u64 = HEAD as u64 + 12;
 pub const END: u64 = 36;
+/// Bytes read where nothing near was read before.
+const JUMP: usize = 512;
 
 pub struct Run {
     pub number: u32,
@@ -110,9 +112,9 @@ impl Window {
     }
 
     fn fill(&mut self, run: &Run, offset: u64, length: usize) -> Result<()> {
-        // A jump reads little; what goes on where the last piece ended reads a whole chunk.
+        // A jump reads a URL or a few; what goes on where the last piece ended reads a whole chunk.
         let on_the_way = run.number == self.run && (self.start..=self.start + self.filled as u64).contains(&offset);
-        let wanted = length.max(if on_the_way { self.chunk } else { self.chunk.min(4096) });
+        let wanted = length.max(if on_the_way { self.chunk } else { self.chunk.min(JUMP) });
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }

@@ -21,6 +21,7 @@ pub const LONGEST_BLOB: usize = 1 << 24;
 pub const KEY: usize = 16;
 /// Places near the head of a queue that `take` looks at before it looks everywhere.
 const NEAR: usize = 64;
+const GONE: u32 = NONE - 1;
 
 #[derive(Default)]
 pub enum Blob {
@@ -35,6 +36,7 @@ pub enum Blob {
 }
 
 pub struct Host {
+    /// Its first queue, NONE, or GONE when nobody has this id.
     pub first: u32,
     pub blob: Blob,
 }
@@ -101,7 +103,7 @@ impl Store {
 
     pub fn known(&self, host: i64) -> Result<u32> {
         match u32::try_from(host) {
-            Ok(id) if self.names.is(id) => Ok(id),
+            Ok(id) if self.hosts.get(id as usize).is_some_and(|host| host.first != GONE) => Ok(id),
             _ => wrong(format!("no host has the id {host}")),
         }
     }
@@ -128,6 +130,7 @@ impl Store {
         }
         self.drop_blob(host);
         self.names.remove(host);
+        self.hosts[host as usize].first = GONE;
         true
     }
 

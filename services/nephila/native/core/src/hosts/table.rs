@@ -15,6 +15,8 @@ use super::store::{Blob, Slice, Store, ARRIVALS, ARRIVAL_MASK, ORDERS};
 
 const SCHEDULED: u8 = 1;
 const BLOB: u8 = 2;
+/// Bytes that are checksummed and written together.
+const PIECE: usize = 1 << 16;
 
 /// Counts and checksums what goes to the file.
 struct Sink<'a, W: Write> {
@@ -44,7 +46,10 @@ impl<W: Write> Sink<'_, W> {
         self.ends[run] = offset + length;
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self, least: usize) -> Result<()> {
+        if self.row.len() < least {
+            return Ok(());
+        }
         self.crc.update(&self.row);
         self.bytes += self.row.len() as u64;
         on(self.path, self.file.write_all(&self.row))?;
@@ -68,12 +73,12 @@ pub fn write<W: Write>(store: &Store, file: &mut W, path: &Path) -> Result<(u64,
     sink.varint(store.names.len() as u64);
     for host in store.names.alive() {
         write_host(&mut sink, store, host, &index);
-        sink.flush()?;
+        sink.flush(PIECE)?;
     }
-    sink.flush()?;
+    sink.flush(0)?;
     let sum = sink.crc.clone().finalize();
     sink.row.extend_from_slice(&sum.to_le_bytes());
-    sink.flush()?;
+    sink.flush(0)?;
     Ok((sink.bytes, sink.crc.finalize()))
 }
 
@@ -87,7 +92,7 @@ fn write_run<W: Write>(sink: &mut Sink<'_, W>, run: &Run) -> Result<()> {
         sink.varint(offset - last);
         last = *offset;
     }
-    sink.flush()
+    sink.flush(0)
 }
 
 fn write_host<W: Write>(sink: &mut Sink<'_, W>, store: &Store, id: u32, index: &[usize]) {

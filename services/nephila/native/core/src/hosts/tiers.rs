@@ -1,12 +1,12 @@
 //! Which runs a checkpoint writes again, together with what is new: size tiers, as in a log-structured merge tree.
 //!
-//! A tier is a factor of four in size. Four of a tier become one of the next, so a URL is written O(log4 n) times; more
+//! A tier is a factor of six in size. Six of a tier become one of the next, so a URL is written O(log6 n) times; more
 //! than `MOST` runs are never left. Sizes are what is still referred to: a run that is mostly consumed sinks and goes.
 
-const WAYS: usize = 4;
+const WAYS: usize = 6;
 const SMALLEST: u64 = 4 << 20;
 /// Open runs after a checkpoint, the new one included.
-pub const MOST: usize = 8;
+pub const MOST: usize = 10;
 
 fn tier(bytes: u64) -> u32 {
     (bytes / SMALLEST).checked_ilog(WAYS as u64).map_or(0, |tier| tier + 1)
