@@ -22,12 +22,25 @@ FORMAT = 1
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
+class JobRun(msgspec.Struct, kw_only=True):
+    """What `run.json` holds of one of many jobs."""
+
+    generation: int = 0
+    state: str = ""
+    left: int = 0
+    """URLs queued or on their way."""
+    outcomes: dict[str, int] = {}
+    """URLs that have ended, by outcome."""
+
+
 class Run(msgspec.Struct, kw_only=True):
     """What `run.json` holds."""
 
     format: int = FORMAT
     """Version of the directory's layout; another one is refused."""
     program: str = ""
+    command: str = "crawl"
+    """crawl (one job, ends) or up (many jobs, runs until it is told to stop)."""
     state: str = "running"
     """running, finished, or stopped (resumable)."""
     reason: str = ""
@@ -37,7 +50,11 @@ class Run(msgspec.Struct, kw_only=True):
     seeds_read: bool = False
     """All of them have been taken into the frontier."""
     options: dict[str, Any] = {}
-    """Options of the command line that were in force, by name."""
+    """Options of the command line that were in force, by name; of those a job file says, only what overrides it."""
+    document: dict[str, Any] | None = None
+    """The job file, if there was one."""
+    jobs: dict[str, JobRun] = {}
+    """Of `up`: the jobs by name."""
     started_at: float = 0.0
     """Seconds since 1970 UTC, first run."""
     ended_at: float = 0.0
@@ -118,6 +135,7 @@ class Directory:
         """Refuse to start a new crawl where one already is."""
         run = self.read()
         if run is not None:
+            self.check_command(run, "crawl")
             what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
             of = f" of {run.seeds[0]}" if run.seeds else ""
             raise UsageError(f"{self.path} holds {what}{of}; continue it with --resume or choose another --out")
@@ -126,6 +144,16 @@ class Directory:
                 raise UsageError(
                     f"{self.path} holds {name} of an unknown crawl; continue it with --resume or choose another --out"
                 )
+
+    def check_command(self, run: Run, command: str) -> None:
+        """Refuse what another command has made. Raises `UsageError`."""
+        if run.command == command:
+            return
+        if run.command == "up":
+            holds, goes_on = "the jobs of nephila up", f"nephila up --out {self.path}"
+        else:
+            holds, goes_on = "a crawl", f"nephila crawl --resume --out {self.path}"
+        raise UsageError(f"{self.path} holds {holds}; go on with {goes_on}, or choose another --out")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

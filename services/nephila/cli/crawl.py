@@ -10,6 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
+from nephila.cli.options import (
+    LIMITS,
+    MANNERS,
+    RESULT,
+    WHERE,
+    AllowPrivate,
+    Concurrency,
+    Contact,
+    Format,
+    Header,
+    HostMap,
+    UserAgent,
+)
 from nephila.kernel.errors import UsageError
 
 DEFAULT_OUT = Path("crawl-out")
@@ -18,15 +31,13 @@ MAX_URL = 8192
 """Characters of a seed, as of a page's link."""
 MAX_NUMBER = 10**12
 """More pages than there are; a number with a digit too many is a slip."""
-LIMITS = "Limits"
-WHERE = "What belongs to the crawl"
-MANNERS = "Manners"
-RESULT = "Result"
 
 
 def crawl(
     ctx: typer.Context,
-    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL]...", help="Where to start.")] = None,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL... | job.yaml]", help="Where to start, or a job as a file.")
+    ] = None,
     seeds: Annotated[str, typer.Option(metavar="FILE", help="More URLs, one a line; - is standard input.")] = "",
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = DEFAULT_OUT,
     resume: Annotated[
@@ -43,6 +54,17 @@ def crawl(
         list[str] | None,
         typer.Option(metavar="RE", help="Never follow URLs that match (RE2, repeatable).", rich_help_panel=WHERE),
     ] = None,
+    strategy: Annotated[
+        str,
+        typer.Option(metavar="bfs|dfs|best-first|opic", help="Order of the URLs of a host.", rich_help_panel=WHERE),
+    ] = "bfs",
+    keywords: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="What best-first looks for (repeatable).", rich_help_panel=WHERE),
+    ] = None,
+    sitemap: Annotated[
+        bool, typer.Option("--sitemap", help="Sitemaps of the seeds' hosts are seeds as well.", rich_help_panel=WHERE)
+    ] = False,
     max_pages: Annotated[
         int,
         typer.Option(
@@ -66,43 +88,35 @@ def crawl(
         float,
         typer.Option(min=0, metavar="S", help="End when all that is left waits longer.", rich_help_panel=LIMITS),
     ] = 600.0,
+    host_pages: Annotated[
+        int,
+        typer.Option(
+            min=0, max=MAX_NUMBER, metavar="N", help="Fetches of a host at most; 0 = no limit.", rich_help_panel=LIMITS
+        ),
+    ] = 0,
+    host_bytes: Annotated[
+        int,
+        typer.Option(
+            min=0, max=10**18, metavar="N", help="Bytes from a host at most; 0 = no limit.", rich_help_panel=LIMITS
+        ),
+    ] = 0,
+    host_time: Annotated[
+        float,
+        typer.Option(min=0, metavar="S", help="Seconds of fetching a host; 0 = no limit.", rich_help_panel=LIMITS),
+    ] = 0.0,
     delay: Annotated[
         float, typer.Option(min=0, metavar="S", help="Seconds between fetches of a host.", rich_help_panel=MANNERS)
     ] = 1.0,
-    concurrency: Annotated[
-        int,
-        typer.Option(min=1, max=10_000, metavar="N", help="Fetches at once, over all hosts.", rich_help_panel=MANNERS),
-    ] = 100,
-    user_agent: Annotated[str, typer.Option(metavar="S", help="User-Agent to send.", rich_help_panel=MANNERS)] = "",
-    contact: Annotated[
-        str, typer.Option(metavar="S", help="URL or mail address named in User-Agent.", rich_help_panel=MANNERS)
-    ] = "",
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="K:V",
-            help="Extra request header, sent to every host and kept in run.json.",
-            rich_help_panel=MANNERS,
-        ),
-    ] = None,
+    concurrency: Concurrency = 100,
+    user_agent: UserAgent = "",
+    contact: Contact = "",
+    header: Header = None,
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)
     ] = False,
-    allow_private: Annotated[
-        bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
-    ] = False,
-    host_map: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN=ADDRESS", help="Resolve hosts like '*.x.test=127.0.0.1'.", rich_help_panel=MANNERS
-        ),
-    ] = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            metavar="LIST", help="Of sqlite, jsonl, warc, parquet; sqlite is always on.", rich_help_panel=RESULT
-        ),
-    ] = "sqlite",
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
+    format: Format = "sqlite",
     links: Annotated[bool, typer.Option("--links", help="Keep the links in a table.", rich_help_panel=RESULT)] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
@@ -119,6 +133,12 @@ def crawl(
         "scope": scope,
         "include": include or [],
         "exclude": exclude or [],
+        "strategy": strategy,
+        "keywords": keywords or [],
+        "sitemap": sitemap,
+        "host_pages": host_pages,
+        "host_bytes": host_bytes,
+        "host_time": host_time,
         "max_pages": max_pages,
         "max_depth": max_depth,
         "max_time": max_time,
@@ -134,8 +154,13 @@ def crawl(
         "format": format,
         "links": links,
     }
+    urls = urls or []
+    job_file = next((url for url in urls if is_job_file(url)), "")
+    if job_file and len(urls) > 1:
+        raise UsageError(f"{job_file} is a job; its URLs stand in it (spec.seeds), or come with --seeds FILE")
     request = crawling.Request(
-        urls=[seed_url(url) for url in urls or ()],
+        urls=[seed_url(url) for url in urls if url != job_file],
+        job_file=job_file,
         seed_file=seeds,
         out=out,
         resume=resume,
@@ -143,6 +168,11 @@ def crawl(
         given=given,
     )
     raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet))
+
+
+def is_job_file(text: str) -> bool:
+    """Whether an argument names a job's file rather than a URL."""
+    return text.endswith((".yaml", ".yml")) and "://" not in text
 
 
 def seed_url(text: str) -> str:
@@ -155,8 +185,6 @@ def seed_url(text: str) -> str:
     url = text.strip()
     if len(url) > MAX_URL:
         raise UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
-    if url.endswith((".yaml", ".yml")) and "://" not in url:
-        raise UsageError(f"{url}: job files are not supported by this version; pass URLs")
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url):
         if os.path.isfile(url):  # unlike Path.is_file, at its ease with text that can be no file name
             raise UsageError(
@@ -172,11 +200,11 @@ def seed_url(text: str) -> str:
         raise UsageError(f"{text!r} is not a URL that can be crawled: {error}") from None
 
 
-def read_seeds(name: str, skipped: Callable[[str, str], None]) -> Iterator[str]:
+def read_seeds(name: str, skipped: Callable[[str, str], None], option: str = "--seeds ") -> Iterator[str]:
     """URLs of a seed file, one a line, read lazily; empty lines and lines that begin with # mean nothing.
 
     A line that is no URL is passed to `skipped` with its place and reason: one bad line among a million must not cost
-    the others. Raises `UsageError` when the file cannot be read or holds no URL at all.
+    the others. Raises `UsageError` when the file cannot be read or holds no URL at all; `option` says who named it.
     """
     source = "standard input" if name == STDIN else name
     good = bad = 0
@@ -195,7 +223,7 @@ def read_seeds(name: str, skipped: Callable[[str, str], None]) -> Iterator[str]:
                     reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
                     skipped(f"{source}, line {number}", reason)
     except OSError as error:
-        raise UsageError(f"cannot read --seeds {name}: {error.strerror}") from None
+        raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
     if not good:
         what = f"none of its {bad} lines is a URL" if bad else "it is empty"
-        raise UsageError(f"--seeds {name}: {what}; give one URL a line")
+        raise UsageError(f"{option}{name}: {what}; give one URL a line")

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nephila import __version__
 from nephila.cli.crawl import STDIN, read_seeds
+from nephila.cli.output import note
+from nephila.cli.plan import JOB_OPTIONS, make_plan
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import Seed
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan, Result
@@ -30,6 +33,7 @@ class Request:
     """A command line, read."""
 
     urls: list[str]
+    job_file: str
     seed_file: str
     out: Path
     resume: bool
@@ -42,9 +46,9 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
     run = settle(request, directory)
-    from nephila.cli.plan import make_plan
-
     plan = make_plan(run, request.out)
+    if plan.ignored:
+        note(f"{' and '.join(plan.ignored)} of the job mean nothing to a crawl that runs once; see nephila up")
     again = request.resume and "seeds" not in request.given
     result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary
@@ -68,20 +72,22 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
 
 def settle(request: Request, directory: Directory) -> Run:
     """The run as it will be: fresh, or what was stored with the given options over it."""
+    document = _read_job(request)
     if not request.resume:
-        if not request.urls and not request.seed_file:
-            raise UsageError("nothing to crawl: give a URL, --seeds FILE, or --resume with --out DIR")
+        if not request.urls and not request.seed_file and document is None:
+            raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
         directory.check_fresh()
         return Run(
             program=f"nephila {__version__}",
-            seeds=request.urls,
+            seeds=request.urls or _urls(document),
             seed_file=request.seed_file,
             options=request.options,
+            document=document,
             started_at=time.time(),
         )
     run = directory.read()
     if run is None:
-        if directory.frontier.exists() or not (request.urls or request.seed_file):
+        if directory.frontier.exists() or not (request.urls or request.seed_file or request.job_file):
             raise UsageError(f"{directory.path} holds no crawl that could be resumed (no run.json); check --out")
         request.resume = False
         return settle(request, directory)
@@ -90,60 +96,109 @@ def settle(request: Request, directory: Directory) -> Run:
             f"{directory.path} holds a crawl of {run.seeds[0] if run.seeds else run.seed_file}, not of "
             f"{request.urls[0]}; leave the URL out to --resume it or choose another --out"
         )
+    directory.check_command(run, "crawl")
+    if document is not None:
+        _same_job(run, document, directory)
+        run.document = document
     for name, value in request.options.items():
-        if name in request.given or name not in run.options:
+        if name in request.given or (name not in run.options and not (run.document and name in JOB_OPTIONS)):
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
     return run
 
 
-def seeds_of(run: Run, refused: list[tuple[str, str]], *, again: bool) -> Iterator[str]:
-    """All seeds of a run, those of the command line first.
+def _read_job(request: Request) -> dict[str, Any] | None:
+    """The one job of a file; options that it says and the command line does not are left to it."""
+    if not request.job_file:
+        return None
+    from nephila.cli.jobfiles import read_jobs
+
+    documents = read_jobs([request.job_file])
+    if len(documents) > 1:
+        raise UsageError(
+            f"{request.job_file} holds {len(documents)} jobs and crawl takes one; see nephila up and nephila jobs apply"
+        )
+    for name in JOB_OPTIONS - request.given:
+        request.options.pop(name, None)
+    return documents[0].content
+
+
+def _urls(document: dict[str, Any] | None) -> list[str]:
+    seeds = document["spec"]["seeds"] if document else []
+    return [seed["url"] for seed in seeds if "url" in seed]
+
+
+def _same_job(run: Run, document: dict[str, Any], directory: Directory) -> None:
+    old = run.document["metadata"]["name"] if run.document else ""
+    new = document["metadata"]["name"]
+    if old != new:
+        what = f"the job {old!r}" if old else "a crawl without a job file"
+        raise UsageError(f"{directory.path} holds {what}, not {new!r}; choose another --out")
+
+
+def seeds_of(run: Run, plan: Plan, refused: list[tuple[str, str]], *, again: bool) -> Iterator[Seed]:
+    """All seeds of a run: those of the command line or the job first, then those of files.
 
     `again`: a crawl that is resumed, whose file of seeds was read before. What is gone meanwhile is no reason not to
     resume, and standard input was another program's.
     """
-    yield from run.seeds
-    if not run.seed_file:
+    uid = plan.job.uid
+    for url in plan.job.seeds:
+        yield Seed(uid, url)
+    for kind, place in plan.sources:
+        if kind != "file":
+            yield Seed(uid, place, kind)
+    files = [place for kind, place in plan.sources if kind == "file"]
+    for name in (*files, run.seed_file):
+        for url in _urls_of(name, run, refused, again=again):
+            yield Seed(uid, url, "file")
+
+
+def _urls_of(name: str, run: Run, refused: list[tuple[str, str]], *, again: bool) -> Iterator[str]:
+    if not name:
         return
     if not again:
-        yield from _file_seeds(run.seed_file, refused)
-    elif run.seed_file == STDIN:
+        yield from _file_seeds(name, refused)
+    elif name == STDIN:
         if not run.seeds_read:
             refused.append(
                 ("standard input", "it may not have been read to its end; if so give it again: --resume --seeds -")
             )
     else:
         try:
-            yield from _file_seeds(run.seed_file, refused)
+            yield from _file_seeds(name, refused)
         except UsageError as error:
-            refused.append((run.seed_file, str(error)))
+            refused.append((name, str(error)))
 
 
 def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
     return read_seeds(name, lambda place, reason: refused.append((place, reason)))
 
 
-def _begun(seeds: Iterator[str], run: Run) -> Iterator[str]:
+def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     """The seeds with the first of each source read, so that a wrong file is told before anything is made."""
-    if run.seeds and run.seed_file not in ("", STDIN):
+    files = [place for kind, place in plan.sources if kind == "file"]
+    for name in (*files, run.seed_file):
+        if name in ("", STDIN):
+            continue
         try:
-            Path(run.seed_file).open("rb").close()
+            Path(name).open("rb").close()
         except OSError as error:
-            raise UsageError(f"cannot read --seeds {run.seed_file}: {error.strerror}") from None
+            raise UsageError(f"cannot read --seeds {name}: {error.strerror}") from None
     return itertools.chain([next(seeds)], seeds)
 
 
 def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
     from rich.console import Console
 
+    from nephila.assembly import raise_open_files
     from nephila.cli.progress import Progress
-    from nephila.embedded import Crawl, raise_open_files
+    from nephila.embedded import Crawl
     from nephila.storage import reader
 
     refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, refused, again=again)
-    plan.seeds = seeds if again else _begun(seeds, run)
+    seeds = seeds_of(run, plan, refused, again=again)
+    plan.seeds = seeds if again else _begun(seeds, plan, run)
     progress = Progress(Console(stderr=True, quiet=quiet))
 
     async def main() -> Result:

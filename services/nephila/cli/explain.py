@@ -1,12 +1,14 @@
-"""`nephila explain URL`: what became of a URL in a crawl, and why; reads DIR, changes nothing, also while it runs."""
+"""`nephila explain URL`: what became of a URL in a crawl, and why; changes nothing. Asks the program that runs
+in DIR where it answers (`nephila up`), else reads DIR, also while a crawl runs there."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from nephila.cli.output import print_json, print_pairs
@@ -26,32 +28,58 @@ RECOVERIES = 5
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
+    job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Say what became of a URL in the crawl in DIR, and why: seen, scope, robots.txt, queue, pace, row."""
+    from nephila.cli.client import running
     from nephila.cli.crawl import seed_url
-    from nephila.scheduler.explain import explain as explain_url
 
     href = seed_url(url)
-    directory = Directory(out)
-    run = directory.read()
-    now, utc_now = time.monotonic(), time.time()
-    dispatcher, found = _recover(directory, now, utc_now)
-    if not dispatcher.frontier.jobs:
-        raise UserError(f"the crawl in {out} has no job yet; ask again once it has started")
-    rows = {uid: _row(out, uid, href) for uid in dispatcher.frontier.jobs}
-    told = [
-        explain_url(
-            dispatcher, job, href, now, attempts=found.attempts, row=rows[uid], running=_is_running(directory, run)
-        )
-        for uid, job in dispatcher.frontier.jobs.items()
-    ]
-    # Of several jobs the one that knows the URL best has the word.
-    answer = min(told, key=lambda one: (one.row is None, one.queued is None, not one.seen))
+    client = running(out)
+    if client is not None:
+        with client:
+            told = client.ask("explain", url=href, job=job)["explanation"]
+        if json:
+            print_json(told)
+            return
+        from nephila.scheduler.explain import Explanation
+
+        answer = msgspec.convert(told, Explanation)
+    else:
+        answer = _explain_directory(Directory(out), href, job)
     if json:
         print_json(answer)
     else:
         _show(answer)
+
+
+def _explain_directory(directory: Directory, href: str, name: str) -> Explanation:
+    """The answer of the frontier as its log says, and of the database."""
+    from nephila import jobview
+    from nephila.scheduler.explain import explain as explain_url
+
+    run = directory.read()
+    now, utc_now = time.monotonic(), time.time()
+    dispatcher, found = _recover(directory, now, utc_now)
+    jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
+    if not jobs:
+        raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
+    running = _is_running(directory, run)
+    return jobview.best(
+        [
+            explain_url(
+                dispatcher,
+                jobs[uid],
+                href,
+                now,
+                attempts=found.attempts,
+                row=jobview.row(directory.path, uid, href),
+                running=running,
+            )
+            for uid in jobview.choose({uid: job.spec for uid, job in jobs.items()}, name)
+        ]
+    )
 
 
 def _recover(directory: Directory, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
@@ -79,17 +107,6 @@ def _recover(directory: Directory, now: float, utc_now: float) -> tuple[Dispatch
         if files == (log.segments()[:1], log.snapshots()):
             return dispatcher, found
     raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")
-
-
-def _row(out: Path, job: str, href: str) -> dict[str, Any] | None:
-    """The URL's row in the table `pages`, without its text; None before the database is there."""
-    from nephila.native import parse_url
-    from nephila.storage import reader
-
-    if not (out / "nephila.db").exists():
-        return None
-    row = reader.row(out, job, parse_url(href).fingerprint)
-    return None if row is None else {name: value for name, value in row.items() if name not in ("text", "meta")}
 
 
 def _is_running(directory: Directory, run: Run | None) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "crawl": ("nephila.cli.crawl:crawl", "Crawl sites into a directory, or go on with a crawl."),
+    "up": ("nephila.cli.up:up", "Run many jobs in one program, until told to stop."),
+    "jobs": ("nephila.cli.jobs:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
     "explain": ("nephila.cli.explain:explain", "Say what became of a URL in a crawl, and why."),
     "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
     "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
@@ -42,6 +44,7 @@ EXTRAS = {
     "webencodings": "parser",
     "pyarrow": "storage",
     "rich": "cli",
+    "yaml": "cli",
 }
 """Library → the extra of this distribution that installs it."""
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec import Struct
+
+from nephila.assembly import Rooms
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
@@ -13,22 +16,51 @@ from nephila.embedded import Plan
 from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
-from nephila.kernel.messages import CrawlJob, Politeness, Scope
+from nephila.kernel.jobspec import from_json, keywords
+from nephila.kernel.jobtable import MODES, STRATEGIES
+from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.scope import MODES, CompiledScope
+from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS
 from nephila.storage.config import StorageConfig
 
+E = TypeVar("E")
+
 JOB = "crawl"
-"""Uid of the one job of `nephila crawl`; part of the key of every row."""
+"""Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
 HERE = "command line"
+JOB_OPTIONS = {
+    *("scope", "include", "exclude", "strategy", "keywords", "sitemap"),
+    *("max_pages", "max_depth", "host_pages", "host_bytes", "host_time"),
+    *("delay", "ignore_robots", "links", "format"),
+}
+"""Options that a job file says as well: only where they are given do they override it."""
 
 
 def make_plan(run: Run, directory: Path) -> Plan:
     """The plan of a run; its seeds are added by the caller. Notes the window in `run`."""
     options = run.options
-    formats = _formats(options["format"])
+    document = from_json(run.document) if run.document else None
+    job = document.job if document else CrawlJob(uid=JOB, name=JOB, seeds=run.seeds)
+    ignored = _once(job)
+    override(job, options)
+    formats = formats_of(options["format"] if "format" in options else ",".join(document.sinks if document else ()))
+    rooms = make_rooms(options, directory, formats, paced=bool(job.politeness and job.politeness.delay_s))
+    run.window = rooms.scheduler.window
+    return Plan(
+        job=job,
+        seeds=(),
+        rooms=rooms,
+        sources=document.sources if document else (),
+        ignored=ignored,
+        max_time_s=options["max_time"],
+        max_wait_s=options["max_wait"],
+    )
+
+
+def make_rooms(options: dict[str, Any], directory: Path, formats: tuple[str, ...], *, paced: bool = True) -> Rooms:
+    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer."""
     scheduler = load(
         SchedulerConfig,
         {
@@ -39,20 +71,29 @@ def make_plan(run: Run, directory: Path) -> Plan:
         HERE,
         "scheduler",
     )
-    run.window = scheduler.window
-    downloader = load(DownloaderConfig, _downloader(options, formats), HERE, "downloader")
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     request_headers(downloader)  # what cannot be sent is told now, before anything is made
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
-    return Plan(
-        job=_job(options, run.seeds),
-        seeds=(),
+    return Rooms(
         scheduler=scheduler,
         downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=load(StorageConfig, {"directory": directory, "formats": formats}, HERE, "storage"),
-        max_time_s=options["max_time"],
-        max_wait_s=options["max_wait"],
     )
+
+
+def _once(job: CrawlJob) -> tuple[str, ...]:
+    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys."""
+    recrawl = job.recrawl
+    names = []
+    if recrawl is not None and recrawl.cron:
+        names.append("schedule")
+    if recrawl is not None and (recrawl.min_s or recrawl.every_s or not recrawl.cron):
+        names.append("recrawl")
+    if job.paused:
+        names.append("paused")
+    job.recrawl, job.paused, job.generation = None, False, 1
+    return tuple(names)
 
 
 def product_token(user_agent: str) -> str:
@@ -65,24 +106,40 @@ def product_token(user_agent: str) -> str:
     return token if token not in ("", "mozilla") else "nephila"
 
 
-def _job(options: dict[str, Any], seeds: list[str]) -> CrawlJob:
-    mode = options["scope"]
-    if mode not in MODES:
-        raise UsageError(f"--scope {mode!r} is none of {', '.join(MODES)}")
-    scope = Scope(MODES[mode], options["include"], options["exclude"], options["max_depth"], options["max_pages"])
+def override(job: CrawlJob, options: dict[str, Any]) -> None:
+    """Put options over a job; those that are not there leave it as it is. Raises `UsageError`."""
+    scope = job.scope or Scope()
+    if "scope" in options:
+        scope.mode = _one_of(MODES, options["scope"], "--scope")
+    _set(scope, options, include="include", exclude="exclude", max_depth="max_depth", max_pages="max_pages")
     CompiledScope(scope)  # a bad expression is told now, not in the middle of the crawl
-    return CrawlJob(
-        uid=JOB,
-        name=JOB,
-        generation=1,
-        seeds=seeds,
-        scope=scope,
-        politeness=Politeness(options["delay"], 1, options["ignore_robots"]),
-        keep_links=options["links"],
-    )
+    politeness = job.politeness or Politeness(concurrency_per_host=1)
+    _set(politeness, options, delay_s="delay", ignore_robots="ignore_robots")
+    budget = job.host_budget or HostBudget()
+    _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
+    if "strategy" in options:
+        job.strategy = _one_of(STRATEGIES, options["strategy"], "--strategy")
+    if "keywords" in options:
+        job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
+    _set(job, options, keep_links="links", sitemaps="sitemap")
+    job.scope, job.politeness = scope, politeness
+    job.host_budget = budget if budget != HostBudget() else None
 
 
-def _formats(names: str) -> tuple[str, ...]:
+def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
+    """Field by field from the option of that name, where there is one."""
+    for field, option in fields.items():
+        if option in options:
+            setattr(message, field, options[option])
+
+
+def _one_of(table: dict[str, E], word: str, option: str) -> E:
+    if word not in table:
+        raise UsageError(f"{option} {word!r} is none of {', '.join(table)}")
+    return table[word]
+
+
+def formats_of(names: str) -> tuple[str, ...]:
     formats = [name.strip() for name in names.split(",") if name.strip()]
     for name in formats:
         if name not in BACKENDS:
@@ -90,7 +147,7 @@ def _formats(names: str) -> tuple[str, ...]:
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 
-def _downloader(options: dict[str, Any], formats: tuple[str, ...]) -> dict[str, Any]:
+def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) -> dict[str, Any]:
     for line in options["header"]:
         if ":" not in line or "\n" in line or "\r" in line:
             raise UsageError(f"--header {line!r} is not of the form 'Name: value'")
@@ -98,7 +155,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...]) -> dict[str, 
     return {
         "concurrency": options["concurrency"],
         # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
-        "per_address": 4 if options["delay"] else 0,
+        "per_address": 4 if paced else 0,
         "user_agent": options["user_agent"],
         "contact": options["contact"],
         "headers": tuple(options["header"]),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from nephila import jobview
 from nephila.cli.safe import plain
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Progress:
             f"{total:,} pages",
             f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s",
             f"{scheduler.queued:,} queued",
-            f"{scheduler.frontier.in_fetch} in flight",
+            f"{jobview.in_flight(scheduler)} in flight",
             f"{scheduler.hosts_waiting():,} hosts waiting",
         ]
         errors = scheduler.errors.most_common(3)

@@ -1,0 +1,106 @@
+"""Every service of one program on one loop over the in-process bus.
+
+`Assembly` starts them from the far end of the route, drains them within a grace period and closes them in the opposite
+order. What is crawled, and when it is over, is decided by who holds it: `embedded.Crawl`, `up.Up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import build as build_downloader
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import Clock
+from nephila.kernel.lifecycle import Service
+from nephila.parser.config import ParserConfig
+from nephila.parser.service import build as build_parser
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.service import Scheduler
+from nephila.scheduler.service import build as build_scheduler
+from nephila.storage.config import StorageConfig
+from nephila.storage.service import build as build_storage
+
+FLUSH_S = 1.0
+"""What the last flush gets in any case: what was fetched should not have to be fetched again."""
+GRACE_S = 4.0
+"""How long fetches in flight may go on once the program is told to stop; with what follows it is over in five."""
+
+
+@dataclass(slots=True)
+class Rooms:
+    """The configuration of every service."""
+
+    scheduler: SchedulerConfig
+    downloader: DownloaderConfig
+    parser: ParserConfig
+    storage: StorageConfig
+
+
+class Assembly:
+    """The services of one program, while it runs."""
+
+    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S) -> None:
+        self.clock = clock
+        self.grace_s = grace_s
+        self.bus = LocalBus(clock)
+        # Storage first: a raw sink has to see a page before the parser makes its record.
+        self.storage = build_storage(rooms.storage, self.bus, clock)
+        self.parser = build_parser(rooms.parser, self.bus, clock)
+        self.downloader = build_downloader(rooms.downloader, self.bus, clock)
+        self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
+
+    @contextlib.asynccontextmanager
+    async def running(self, on_fatal: Callable[[BaseException], None]) -> AsyncIterator[None]:
+        """Start from the far end of the route, close in the opposite order. `on_fatal`: nothing can be written."""
+        self.scheduler.on_fatal = on_fatal
+        self.storage.on_fatal = on_fatal
+        services: tuple[Service, ...] = (self.storage, self.parser, self.downloader, self.scheduler)
+        started: list[Service] = []
+        try:
+            for service in services:
+                started.append(service)
+                await service.start()
+            yield
+        finally:
+            for service in reversed(started):
+                await service.close()
+
+    def hurry(self) -> None:
+        """Shorten a drain, under way or to come, to nothing."""
+        self.grace_s = 0.0
+
+    async def drain(self, flush: Callable[[], bool]) -> None:
+        """Stop taking, let what is in flight end within the grace period, make durable what came unless `flush` says
+        that it is in vain by then."""
+        grace_s = self.grace_s
+        until = self.clock.monotonic() + grace_s
+
+        def left_s() -> float:
+            return max(until - self.clock.monotonic(), 0.0) if self.grace_s else 0.0
+
+        await self.scheduler.drain(grace_s)
+        draining = asyncio.ensure_future(self.downloader.drain(grace_s))
+        while not draining.done() and self.grace_s >= grace_s:
+            await asyncio.wait([draining], timeout=0.1)
+        if not draining.done():
+            await self.downloader.drain(0.0)
+        await draining
+        await self.parser.drain(left_s())
+        if flush():
+            await self.storage.drain(max(left_s(), FLUSH_S))
+        # The receipts of that last flush reach the log in the scheduler's next turn.
+        await asyncio.sleep(0)
+
+
+def raise_open_files() -> None:
+    """Lift the soft limit of open files to the hard one: a hundred connections and their files need it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft < hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))

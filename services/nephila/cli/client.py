@@ -1,0 +1,82 @@
+"""One conversation with the program that runs in a directory: a request, its answer, and so on.
+
+What the program refuses is raised as the error it would be here; that nobody is there is one line that says what to do.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from nephila.controlsocket import connect
+from nephila.kernel.errors import UsageError, UserError
+
+TIMEOUT_S = 60.0
+"""Longest wait for one answer; a program that writes to a slow disk is not dead."""
+MAX_ANSWER = 64 << 20
+_CHUNK = 1 << 16
+
+
+class Client:
+    """A connection; a context manager."""
+
+    def __init__(self, directory: Path, connection: socket.socket) -> None:
+        self._directory = directory
+        self._socket = connection
+        self._buffer = bytearray()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._socket.close()
+
+    def ask(self, op: str, **values: Any) -> dict[str, Any]:
+        """The answer to a request. Raises `UserError`, with the program's own words where it refuses."""
+        try:
+            self._socket.sendall(msgspec.json.encode({"op": op, **values}) + b"\n")
+            answer = msgspec.json.decode(self._line())
+        except TimeoutError:
+            raise UserError(f"the program in {self._directory} did not answer in {TIMEOUT_S:g} s") from None
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+            raise UserError(f"the program in {self._directory} has ended before it answered; do it again") from None
+        if not isinstance(answer, Mapping):
+            raise UserError(f"what answers in {self._directory} is no nephila")
+        if not answer.get("ok"):
+            kind = UsageError if answer.get("usage") else UserError
+            raise kind(str(answer.get("error")))
+        return dict(answer)
+
+    def _line(self) -> bytes:
+        start = 0
+        while (end := self._buffer.find(b"\n", start)) < 0:
+            start = len(self._buffer)
+            chunk = self._socket.recv(_CHUNK)
+            if not chunk or start > MAX_ANSWER:
+                raise ConnectionResetError("no whole line")
+            self._buffer += chunk
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line
+
+
+def running(directory: Path) -> Client | None:
+    """A conversation with the program that runs in a directory; None when none does."""
+    connection = connect(directory, TIMEOUT_S)
+    return Client(directory, connection) if connection is not None else None
+
+
+def needed(directory: Path) -> Client:
+    """The same. Raises `UserError` when none runs."""
+    client = running(directory)
+    if client is None:
+        raise UserError(
+            f"no nephila up is running in {directory}; start it with: nephila up --out {shlex.quote(str(directory))}"
+        )
+    return client

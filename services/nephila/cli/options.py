@@ -1,0 +1,38 @@
+"""Options that `crawl` and `up` share: how the program fetches and what it writes, whatever the job."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+LIMITS = "Limits"
+WHERE = "What belongs to the crawl"
+MANNERS = "Manners"
+RESULT = "Result"
+
+Concurrency = Annotated[
+    int,
+    typer.Option(min=1, max=10_000, metavar="N", help="Fetches at once, over all hosts.", rich_help_panel=MANNERS),
+]
+UserAgent = Annotated[str, typer.Option(metavar="S", help="User-Agent to send.", rich_help_panel=MANNERS)]
+Contact = Annotated[
+    str, typer.Option(metavar="S", help="URL or mail address named in User-Agent.", rich_help_panel=MANNERS)
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="K:V", help="Extra request header, sent to every host and kept in run.json.", rich_help_panel=MANNERS
+    ),
+]
+AllowPrivate = Annotated[
+    bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
+]
+HostMap = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN=ADDRESS", help="Resolve hosts like '*.x.test=127.0.0.1'.", rich_help_panel=MANNERS),
+]
+Format = Annotated[
+    str,
+    typer.Option(metavar="LIST", help="Of sqlite, jsonl, warc, parquet; sqlite is always on.", rich_help_panel=RESULT),
+]

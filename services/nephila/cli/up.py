@@ -1,0 +1,144 @@
+"""`nephila up`: every service in one program, with DIR/control.sock for jobs; runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nephila import __version__
+from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, UserAgent
+from nephila.directory import Directory, JobRun, Run
+from nephila.kernel.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from nephila.assembly import Rooms
+    from nephila.jobview import JobFacts
+
+
+def up(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = Path("crawl-out"),
+    concurrency: Concurrency = 100,
+    user_agent: UserAgent = "",
+    contact: Contact = "",
+    header: Header = None,
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
+    format: Format = "sqlite",
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
+    from nephila.cli.plan import formats_of, make_rooms
+
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "user_agent": user_agent,
+        "contact": contact,
+        "header": header or [],
+        "allow_private": allow_private,
+        "host_map": host_map or [],
+        "format": format,
+    }
+    directory = Directory(out)
+    run = settle(directory, options)
+    rooms = make_rooms(options, out, formats_of(format))
+    run.window = rooms.scheduler.window
+    raise typer.Exit(serve(directory, run, rooms, quiet=quiet))
+
+
+def settle(directory: Directory, options: dict[str, Any]) -> Run:
+    """The run as it will be. Raises `UsageError` when the directory holds something else."""
+    run = directory.read()
+    if run is None:
+        directory.check_fresh()
+        run = Run(command="up", started_at=time.time())
+    directory.check_command(run, "up")
+    run.program = f"nephila {__version__}"
+    run.options = options
+    run.error = ""
+    return run
+
+
+def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
+    """Run until a signal; returns the exit code."""
+    from nephila.assembly import raise_open_files
+    from nephila.cli.crawling import run_loop
+    from nephila.up import Up
+
+    ended_by: list[signal.Signals] = []
+
+    async def main() -> Up:
+        program = Up(rooms)
+        loop = asyncio.get_running_loop()
+
+        def end(number: signal.Signals) -> None:
+            ended_by.append(number)
+            program.stop()
+
+        def ready(jobs: list[JobFacts]) -> None:
+            if not quiet:
+                what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
+                print(f"{what} in {directory.path}; jobs are taken at {program.socket.path}", flush=True)
+
+        program.control.on_change = lambda: _write(directory, run, program.control.facts())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end, number)
+        try:
+            await program.run(ready)
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        return program
+
+    raise_open_files()
+    with directory.locked():
+        run.runs += 1
+        run.state = "running"
+        directory.write(run)
+        program = run_loop(main())
+        _close_books(directory, run, program.jobs, program.error)
+    if isinstance(program.error, UserError):
+        print(f"nephila: {program.error}", file=sys.stderr)
+        return 2 if isinstance(program.error, UsageError) else 1
+    if program.error is not None:
+        raise program.error
+    # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
+    return 130 if ended_by[:1] == [signal.SIGINT] else 0
+
+
+def _close_books(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
+    run.state = "stopped"
+    run.reason = "failed" if error else "interrupted"
+    run.ended_at = time.time()
+    run.error = str(error) if error else ""
+    _write(directory, run, jobs)
+
+
+def _write(directory: Directory, run: Run, jobs: list[JobFacts]) -> None:
+    """run.json with the counts per job; a disk that refuses is told, and no reason to end."""
+    run.jobs = {
+        job.name: JobRun(
+            generation=job.generation,
+            state=job.state,
+            left=job.queued + job.leased,
+            outcomes={
+                name: count for name in ("stored", "denied", "failed", "dropped") if (count := int(getattr(job, name)))
+            },
+        )
+        for job in jobs
+    }
+    run.left = sum(job.left for job in run.jobs.values())
+    run.outcomes = {}
+    for job in run.jobs.values():
+        for name, count in job.outcomes.items():
+            run.outcomes[name] = run.outcomes.get(name, 0) + count
+    run.rows = sum(run.outcomes.values())
+    try:
+        directory.write(run)
+    except UserError as refused:
+        print(f"nephila: {refused}", file=sys.stderr)
