@@ -31,7 +31,12 @@ async def measure(fetcher: str, pattern: str, fresh: bool) -> str:
     clock = SystemClock()
     bus = LocalBus(clock)
     config = DownloaderConfig(
-        fetcher=fetcher, allow_private=True, per_address=0, concurrency=AT_ONCE, pool_size=0 if fresh else 500
+        fetcher=fetcher,
+        allow_private=True,
+        per_address=0,
+        address_gap_s=0,
+        concurrency=AT_ONCE,
+        pool_size=0 if fresh else 500,
     )
     downloader = build(config, bus, clock)
     done = asyncio.Event()

@@ -163,7 +163,7 @@ class Crawl:
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
         spent = jobview.budget_spent(self.scheduler, self.plan.job.uid)
-        if self.scheduler.queued == 0:
+        if self.scheduler.worth_waiting_for == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
@@ -171,7 +171,7 @@ class Crawl:
             due = jobview.next_fetch(self.scheduler)
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
-                self.result.waiting_hosts = jobview.waiting(self.scheduler, now)
+                self.result.waiting_hosts = self.scheduler.waiting_hosts()
                 self.stop("waiting")
 
 

@@ -111,12 +111,6 @@ def next_fetch(scheduler: Scheduler) -> float | None:
     return scheduler.dispatcher.next_fetch()
 
 
-def waiting(scheduler: Scheduler, now: float) -> list[tuple[str, float, int]]:
-    """(host, seconds still to wait, URLs queued) of hosts with URLs, soonest first."""
-    hosts = scheduler.frontier.workbench.waiting()
-    return sorted(((h.key, (h.ready_at or now) - now, h.queued) for h in hosts), key=lambda row: row[1])
-
-
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
     """(URL, reason) of seeds that were not admitted since this was asked last."""
     refused, scheduler.refused_seeds = scheduler.refused_seeds, []

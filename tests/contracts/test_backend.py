@@ -22,7 +22,8 @@ from warcio.archiveiterator import ArchiveIterator
 Rows = dict[str, dict[str, Any]]
 """url_key → the row that holds."""
 
-_KEPT_BY_A_304 = ("status", "fetched_at", "fetch_no", "fetch_id")
+_MOVED = ("outcome", "reason", "status", "final_url", "fetched_at", "fetch_no", "fetch_id", "change")
+"""What a fetch that brought no copy says of the row."""
 
 
 def read_sqlite(directory: Path) -> Rows:
@@ -47,8 +48,9 @@ def read_jsonl(directory: Path) -> Rows:
         seen.add(value["fetch_id"])
         value["meta"] = json.dumps(value["meta"]) if value["meta"] else ""
         old = rows.get(value["url_key"])
-        if old is not None and value["reason"] == "not_modified":
-            value = {**old, **{name: value[name] for name in _KEPT_BY_A_304}}
+        if old is not None and old["sha256"] and not value["sha256"]:
+            value = {**old, **{name: value[name] for name in _MOVED}}
+            value["reason"] = value["reason"].replace("not_modified", "")
         if old is None or value["fetch_no"] >= old["fetch_no"]:
             rows[value["url_key"]] = value
     return rows
@@ -236,6 +238,20 @@ def test_a_304_moves_the_fetch_and_keeps_the_content(tmp_path, name):
     rows = written(tmp_path, name, [record(1), record(2), not_modified(2, 2)], [not_modified(1, 2)])
     same(name, tmp_path)
     assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(2, True)}
+
+
+def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
+    """The row says how the newest fetch ended; the text stays, whether the next one fails, is a 304 or is a copy."""
+    lost = {"status": 404, "text": b"", "title": "", "sha256": b"", "meta": ""}
+    gone = [record(n, 2, outcome=m.Outcome.FAILED, reason="http_404", **lost) for n in (1, 2, 3)]
+    rows = written(tmp_path, name, [record(n) for n in (1, 2, 3, 4)], gone, [not_modified(2, 3), record(3, 3)])
+    if name != "warc":  # it keeps what was on the wire, not what has become of it
+        same(name, tmp_path)
+    ledger = read_sqlite(tmp_path)
+    told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
+    assert told == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
+    assert ["fetch 1" in ledger[record(n).url_key.hex()]["text"] for n in (1, 2, 3)] == [True, True, False]
+    assert rows
 
 
 def test_a_304_without_an_earlier_row_is_stored_as_such(tmp_path, name):

@@ -565,6 +565,18 @@ async def test_any_type(make: Make) -> None:
     assert (await fetch(make, response(b"x", "Content-Type: image/png"), any_type=True)).body == b"x"
 
 
+@pytest.mark.parametrize("coding", ["", "gzip"])
+async def test_an_order_with_its_own_limit(make: Make, coding: str) -> None:
+    """`max_bytes` stands in for the limits of the configuration, wider or narrower, on the wire and decoded."""
+    body = b"".join(b"%d\n" % n for n in range(300))
+    headers = ("Content-Encoding: gzip",) if coding else ()
+    wire = gzip.compress(body) if coding else body
+    for limit, reason in ((len(body), ""), (len(body) - 1, "too_large")):
+        narrow = {"max_wire_bytes": 100, "max_body_bytes": 100}
+        answer = await fetch(make, response(wire, HTML, *headers), config=narrow, max_bytes=limit)
+        assert (answer.reason, answer.body) == (reason, b"" if reason else body)
+
+
 # Content codings
 
 

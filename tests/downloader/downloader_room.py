@@ -90,9 +90,11 @@ class Room:
         self.pages: list[m.Page] = []
         self.outcomes: list[m.FetchOutcome] = []
         self.order: list[str] = []
+        self.address = "8.8.8.8"
         self.hold = False
         self.held: list[Delivery] = []
-        config = DownloaderConfig(**settings)
+        # All names of this room live on one address; the gap between its starts is the business of its own tests.
+        config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
         egress = Egress(EgressGuard(config.allow_private), self.names, self.clock)
         self.downloader = Downloader(config, self.bus, self.clock, egress, self.fetcher)
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
@@ -117,10 +119,9 @@ class Room:
     def request(self, url: str = "http://a.test/", host: str = "", **fields: Any) -> m.FetchRequest:
         """Publish a request; the host exists."""
         name = url.split("/")[2].rpartition("@")[2].partition(":")[0]
-        self.names.table.setdefault(name, ("8.8.8.8",))
-        made = m.FetchRequest(
-            job="j", url_key=b"k" * 16, url=url, host=host or name, fetch_no=3, attempt=2, epoch=7, **fields
-        )
+        self.names.table.setdefault(name, (self.address,))
+        fields = {"job": "j", "url_key": b"k" * 16, "fetch_no": 3, "attempt": 2, "epoch": 7, **fields}
+        made = m.FetchRequest(url=url, host=host or name, **fields)
         self.bus.publish(REQUESTS, 5, made)
         return made
 

@@ -193,6 +193,16 @@ async def test_seeds_take_any_type() -> None:
     assert [fetch.order.any_type for fetch in room.fetcher.fetches] == [True, False]
 
 
+async def test_what_is_named_like_a_sitemap_takes_any_type_and_its_own_limit() -> None:
+    """A packed sitemap comes as application/gzip, and may be larger than a page."""
+    room = Room(per_host=0, per_address=0, max_list_bytes=77)
+    await room.downloader.start()
+    room.request("http://a.test/sitemap.xml.gz")
+    room.request("http://a.test/backup.gz")
+    await room.settle()
+    assert [(f.order.any_type, f.order.max_bytes) for f in room.fetcher.fetches] == [(True, 77), (False, 0)]
+
+
 async def test_refusals_do_not_recurse() -> None:
     """A scheduler that answers each refusal with the next request does not deepen the stack."""
     room = Room()

@@ -23,19 +23,6 @@ async def test_one_per_host() -> None:
     assert room.fetcher.urls[-1] == "http://a.test/2"
 
 
-async def test_so_many_per_address() -> None:
-    """Hosts that share an address share its connections."""
-    room = Room(per_address=2)
-    await room.downloader.start()
-    for number in range(5):
-        room.request(f"http://h{number}.test/")
-    await room.settle()
-    assert len(room.fetcher.fetches) == 2
-    room.reply(0, answer(200))
-    room.reply(1, answer(200))
-    assert len(room.fetcher.fetches) == 4
-
-
 async def test_no_limits() -> None:
     """0 is no limit."""
     room = Room(per_address=0, per_host=0)

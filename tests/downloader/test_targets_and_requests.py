@@ -6,7 +6,7 @@ import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import retry_after_s
 from nephila.downloader.fetcher import Order
-from nephila.downloader.request import RequestHeads, media_filter
+from nephila.downloader.request import RequestHeads, media_filter, names_list
 from nephila.downloader.service import build
 from nephila.downloader.target import Target
 from nephila.kernel.bus.local import LocalBus
@@ -110,3 +110,24 @@ def test_unknown_settings() -> None:
         build(DownloaderConfig(fetcher="curl"), LocalBus(clock), clock)
     with pytest.raises(UsageError, match="host map"):
         build(DownloaderConfig(host_map=("x",)), LocalBus(clock), clock)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/sitemap.xml", True),
+        ("/Sitemap_Index.XML.GZ?page=2", True),
+        ("/feed.rss", True),
+        ("/x/news.atom", True),
+        ("/sitemap-pages-1.gz", True),
+        ("/sitemap.txt", True),
+        ("/sitemap/backup.tar.gz", False),
+        ("/list.txt", False),
+        ("/a.gz?x=.xml", False),
+        ("/", False),
+        ("/sitemap.html", False),
+    ],
+)
+def test_names_of_sitemaps_and_feeds(path: str, expected: bool) -> None:
+    """The last segment of the path tells, whatever stands before or behind it."""
+    assert names_list(path) is expected

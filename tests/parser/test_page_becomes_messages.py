@@ -49,6 +49,7 @@ async def test_a_record_carries_all_that_fetch_and_body_say() -> None:
         meta='{"encoding":"utf-8","description":"D","canonical":"http://a.test/c","og:title":"O"}',
         etag='"e"',
         last_modified="Mon",
+        text_hash=hashlib.sha256(b"body").digest()[:8],
     )
 
 

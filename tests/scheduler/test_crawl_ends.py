@@ -16,6 +16,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.topics import JOBS, RECEIPTS, SEEDS
+from nephila.scheduler.audit import check
 
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
@@ -200,7 +201,7 @@ async def test_a_url_that_never_comes_back_ends_after_its_tries(tmp_path, kind):
     row = "denied(robots)" if kind is FetchKind.ROBOTS else "failed(lease_expired)"
     assert world.outcomes() == {"http://a.test/": row}
     assert [f.attempt for f in world.fetched if f.end == f.start] == [1, 2, 3]
-    world.scheduler.dispatcher.check()
+    check(world.scheduler.dispatcher)
     await world.scheduler.close()
 
 
@@ -248,7 +249,7 @@ async def test_a_paused_job_keeps_a_host_once(tmp_path):
     world.run(200)
     job = world.scheduler.frontier.jobs["p"]
     assert len(job.parked) <= 1
-    world.scheduler.dispatcher.check()
+    check(world.scheduler.dispatcher)
     world.bus.publish(JOBS, 0, CrawlJob("p", "p", 3, [], Scope(), Politeness(0.1, 1, True)))
     world.run()
     assert world.done

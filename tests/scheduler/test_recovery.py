@@ -14,6 +14,7 @@ from nephila.kernel.clock import ManualClock
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Politeness, Scope, Seed
 from nephila.kernel.topics import JOBS, SEEDS
+from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.restore import snapshots
 from nephila.scheduler.service import Scheduler
@@ -147,7 +148,7 @@ def test_another_version_is_refused(tmp_path):
     data = bytearray(path.read_bytes())
     data[8] = 9
     path.write_bytes(data)
-    with pytest.raises(UserError, match="frontier format 9, this program reads 1"):
+    with pytest.raises(UserError, match="frontier format 9, this program reads 2"):
         list(CommitLog(tmp_path).recover())
 
 
@@ -226,7 +227,7 @@ async def test_max_pages_is_exact_after_a_kill(tmp_path):
     assert len(world.rows) == 3
     world = await crash_and_go_on(tmp_path, world, 0)
     world.crawl(*links, scope=Scope(max_depth=-1, max_pages=3))
-    world.scheduler.dispatcher.check()
+    check(world.scheduler.dispatcher)
     world.run(500)
     assert sorted(r.url for r in world.rows.values()) == links[:3]
     assert world.scheduler.ended("t") == {Outcome.STORED: 3}
@@ -244,7 +245,7 @@ async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
     job = CrawlJob("t", "t", 2, [], Scope(exclude=["secret"], max_depth=-1), Politeness(1.0, 1, True))
     world.bus.publish(JOBS, 0, job)
     world.clock.run_due()
-    world.scheduler.log.snapshot(snapshots(world.scheduler.dispatcher, world.clock.monotonic()))
+    world.scheduler.log.snapshot(snapshots(world.scheduler.dispatcher))
     world = await crash_and_go_on(tmp_path, world, 0)
     world.run()
     assert world.outcomes()["http://a.test/secret"] == "dropped(excluded)"

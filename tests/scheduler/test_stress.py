@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, Scope, ScopeMode
+from nephila.scheduler.audit import check
 
 from tests.scheduler.world import Answer, World
 
@@ -124,19 +125,19 @@ async def test_whatever_happens_nothing_is_lost(tmp_path: Path, seed: int, crash
     for _ in range(crashes):
         for _ in range(rng.randrange(60)):
             step(world, rng, jumps)
-            world.scheduler.dispatcher.check()
+            check(world.scheduler.dispatcher)
         world.kill()
         fetched += world.fetched
         clock = ManualClock(world.clock.now(), world.clock.monotonic())
         rows = world.rows
         world = await World(tmp_path, web, clock, **settings).start()
         world.rows = rows | world.rows
-        world.scheduler.dispatcher.check()
+        check(world.scheduler.dispatcher)
     for _ in range(5_000):
         if world.done and not world.held:
             break
         step(world, rng, jumps)
-        world.scheduler.dispatcher.check()
+        check(world.scheduler.dispatcher)
     assert world.done
     job = world.scheduler.frontier.jobs["t"]
     assert sum(job.ended.values()) == len(job.seen) == len(world.rows)

@@ -62,6 +62,7 @@ class Fetched:
     end: float
     attempt: int
     fetch_no: int
+    job: str = JOB
 
 
 Web = Callable[[FetchRequest], Answer]
@@ -107,6 +108,7 @@ class World:
         self.fetched: list[Fetched] = []
         self.under_way: list[Fetched] = []
         self.rows: dict[bytes, Record] = {}
+        """Fingerprint → row, of the job the tests speak of; those of others under their name and the fingerprint."""
         self.held: list[Record] = []
         self.hold_receipts = False
         self.bus.subscribe(REQUESTS, "downloader", self._on_request, credits=1000)
@@ -118,13 +120,25 @@ class World:
         self.clock.run_due()
         return self
 
-    def crawl(self, *seeds: str, scope: Scope | None = None, delay_s: float = 1.0, robots: bool = False) -> None:
-        """Submit the job and its seeds."""
-        job = CrawlJob(JOB, JOB, 1, [], scope or Scope(max_depth=-1), Politeness(delay_s, 1, not robots))
-        self.bus.publish(JOBS, 0, job)
+    def crawl(
+        self,
+        *seeds: str,
+        scope: Scope | None = None,
+        delay_s: float = 1.0,
+        robots: bool = False,
+        job: str = JOB,
+        **spec: object,
+    ) -> CrawlJob:
+        """Submit a job, or what is wanted of it now, and its seeds."""
+        known = self.scheduler.frontier.jobs.get(job)
+        generation = known.spec.generation + 1 if known is not None else 1
+        manners = Politeness(delay_s, 1, not robots)
+        wanted = CrawlJob(job, job, generation, [], scope or Scope(max_depth=-1), manners, **spec)  # type: ignore[arg-type]
+        self.bus.publish(JOBS, 0, wanted)
         for seed in seeds:
-            self.bus.publish(SEEDS, 0, Seed(JOB, seed))
+            self.bus.publish(SEEDS, 0, Seed(job, seed))
         self.clock.run_due()
+        return wanted
 
     def run(self, limit_s: float = 10_000.0) -> World:
         """Let time pass until nothing is due any more."""
@@ -136,7 +150,7 @@ class World:
     @property
     def done(self) -> bool:
         """Nothing queued, nothing on its way."""
-        return self.scheduler.idle and self.scheduler.queued == 0 and self.bus.unacked == 0
+        return self.scheduler.idle and self.scheduler.worth_waiting_for == 0 and self.bus.unacked == 0
 
     def outcomes(self) -> dict[str, str]:
         """URL → outcome(reason) of every row."""
@@ -148,7 +162,7 @@ class World:
         if request.start_by < self.clock.now():
             answer = Answer(result=FetchResult.EXPIRED, took_s=0.1, dialled=False)
         start = self.clock.monotonic()
-        fetched = Fetched(request.url, request.host, start, start, request.attempt, request.fetch_no)
+        fetched = Fetched(request.url, request.host, start, start, request.attempt, request.fetch_no, request.job)
         if answer.dialled:
             self.fetched.append(fetched)
         if answer.silent:
@@ -156,6 +170,11 @@ class World:
             return
         self.under_way.append(fetched)
         self.clock.call_at(start + answer.took_s, lambda: self._finish(delivery, request, answer, fetched))
+
+    @staticmethod
+    def address_of(host: str) -> str:
+        """The server address of a host: one each."""
+        return f"192.0.2.{sum(host.encode()) % 251}"
 
     def kill(self) -> None:
         """The process is gone: what it was fetching ends now for the server."""
@@ -191,7 +210,7 @@ class World:
             answer.status if not answer.reason else 0,
             utc - answer.took_s if answer.dialled else 0.0,
             utc,
-            "192.0.2.1",
+            self.address_of(request.host),
             answer.retry_after_s,
             answer.location,
             answer.body,
@@ -217,9 +236,10 @@ class World:
 
     def _on_record(self, delivery: Delivery) -> None:
         record: Record = delivery.message
-        known = self.rows.get(record.url_key)
+        key = record.url_key if record.job == JOB else record.job.encode() + record.url_key
+        known = self.rows.get(key)
         if known is None or known.fetch_no <= record.fetch_no:
-            self.rows[record.url_key] = record
+            self.rows[key] = record
         if self.hold_receipts:
             self.held.append(record)
         else:

@@ -52,6 +52,10 @@ async def test_every_field_of_a_record_has_its_column(tmp_path):
             "rule_version": 3,
             "etag": '"5"',
             "last_modified": "Mon",
+            "change": "new",
+            "changed_at": "2027-01-15T08:00:05.250Z",
+            "first_at": "2027-01-15T08:00:05.250Z",
+            "text_hash": "ef2d127de37b942b",
             "meta": '{"description":"d"}',
             "text": "text of page 5\nfetch 1",
         }

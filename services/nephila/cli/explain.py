@@ -87,8 +87,7 @@ def _recover(directory: Directory, now: float, utc_now: float) -> tuple[Dispatch
     from nephila.kernel.config import load
     from nephila.scheduler.config import SchedulerConfig
     from nephila.scheduler.dispatch import Dispatcher
-    from nephila.scheduler.frontier import Frontier
-    from nephila.scheduler.restore import restore
+    from nephila.scheduler.restore import open_frontier, restore
     from nephila.scheduler.store import CommitLog
 
     log = CommitLog(directory.frontier, read_only=True)
@@ -97,7 +96,7 @@ def _recover(directory: Directory, now: float, utc_now: float) -> tuple[Dispatch
     config = load(SchedulerConfig, {"directory": str(directory.frontier)}, "environment", "scheduler")
     for _ in range(RECOVERIES):
         files = (log.segments()[:1], log.snapshots())
-        dispatcher = Dispatcher(Frontier(config, utc_now - now))
+        dispatcher = Dispatcher(open_frontier(config, read_only=True))
         try:
             found = restore(dispatcher, log.recover(), now, utc_now)
         except FileNotFoundError:

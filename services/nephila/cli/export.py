@@ -31,6 +31,12 @@ def export(
         bool,
         typer.Option("--raw-csv", help="CSV cells as they are: without the ' before what a spreadsheet would compute."),
     ] = False,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Only pages that are new or whose text has changed; `change` says which.")
+    ] = False,
+    since: Annotated[
+        str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
+    ] = "",
 ) -> None:
     """Write the pages of a crawl as JSON lines, CSV, Parquet or Markdown."""
     from nephila.storage.export import FORMATS
@@ -40,12 +46,23 @@ def export(
         raise UsageError(f"--format {format!r} is none of {', '.join(FORMATS)}")
     if raw_csv and format != "csv":
         raise UsageError("--raw-csv needs --format csv")
+    if since and not changes:
+        raise UsageError("--since needs --changes")
     if not directory.is_dir():
         raise UserError(f"{directory} is not a directory; name the one that was given to nephila crawl --out")
-    rows = write(directory, format, None if out == "-" else Path(out), all_outcomes=all_outcomes, raw_csv=raw_csv)
+    rows = write(
+        directory,
+        format,
+        None if out == "-" else Path(out),
+        all_outcomes=all_outcomes,
+        raw_csv=raw_csv,
+        changes=changes,
+        since=since,
+    )
     if format == "parquet" and out == "-":
         out = str(directory / "export.parquet")
     if out != "-":
         note(f"{rows:,} rows written to {out}")
     elif not rows:
-        note(f"{directory} has no stored page; --all shows what became of its URLs")
+        none = "no page that is new or has changed" if changes else "no stored page"
+        note(f"{directory} has {none}; --all shows what became of its URLs")

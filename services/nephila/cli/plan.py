@@ -155,7 +155,7 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) 
     return {
         "concurrency": options["concurrency"],
         # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
-        "per_address": 4 if paced else 0,
+        **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
         "user_agent": options["user_agent"],
         "contact": options["contact"],
         "headers": tuple(options["header"]),

@@ -199,12 +199,14 @@ class AiohttpFetcher:
             return False
         try:
             length, exact = heads.framing(status, headers)
-            if is_page and length > config.max_wire_bytes and not order.keep:
-                raise FetchError("too_large", f"Content-Length {length} is over {config.max_wire_bytes}")
+            limit = order.max_bytes or config.max_wire_bytes
+            if is_page and length > limit and not order.keep:
+                raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not is_page and length > DRAIN_BYTES:
                 return False
             codings = codings_of(headers.get("content-encoding", "")) if is_page else []
-            body = Body(config, codings, order.keep if is_page else DRAIN_BYTES, config.raw_capture)
+            keep = order.keep if is_page else DRAIN_BYTES
+            body = Body(config, codings, keep, config.raw_capture, order.max_bytes)
             return await self._read_body(fetch, response, body) and exact
         except (FetchError, aiohttp.ClientError, OSError):
             if is_page:

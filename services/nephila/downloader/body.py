@@ -38,6 +38,7 @@ class Pieces:
 
 class Body:
     """Gathers decoded bytes. With `keep` > 0 it is `full` at that many and what is beyond is dropped, no error.
+    `max_bytes` > 0 stands in for both limits of the configuration.
 
     Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes where the wire form is kept.
     """
@@ -55,13 +56,20 @@ class Body:
         "wire_bytes",
     )
 
-    def __init__(self, config: DownloaderConfig, codings: list[Coding], keep: int = 0, keep_wire: bool = False) -> None:
+    def __init__(
+        self,
+        config: DownloaderConfig,
+        codings: list[Coding],
+        keep: int = 0,
+        keep_wire: bool = False,
+        max_bytes: int = 0,
+    ) -> None:
+        self._limit = max_bytes or config.max_body_bytes
         # Of codings in each other the last one's output is counted here, the others' where they are chained.
-        self._codings = [Bounded(coding, config.max_body_bytes) for coding in codings[:-1]] + codings[-1:]
+        self._codings = [Bounded(coding, self._limit) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
-        self._limit = config.max_body_bytes
         self._ratio = config.max_ratio
-        self._wire_limit = config.max_wire_bytes
+        self._wire_limit = max_bytes or config.max_wire_bytes
         self._parts = Pieces()
         self._size = 0
         self._wire = Pieces() if keep_wire and codings else None

@@ -25,6 +25,13 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     per_address: int = 4
     """Fetches at once on one server address: many names on one machine must not add up to a flood. 0 = no limit."""
 
+    address_gap_s: float = 0.25
+    """Between two starts on one server address; the last guard behind the scheduler's own rule. 0 = none."""
+
+    networks: tuple[str, ...] = ()
+    """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap. The scheduler's should be the same: it
+    plans by its own, and what it starts too early comes back."""
+
     user_agent: str = ""
     """Value of User-Agent; empty = `Nephila/<version> (+<contact>)`."""
 
@@ -55,6 +62,9 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     max_body_bytes: int = 32 << 20
     """Body bytes after content decoding; a bomb is cut off here."""
 
+    max_list_bytes: int = 55 << 20
+    """Both of these limits for a URL that a sitemap or feed has by its name: the protocol allows a sitemap 50 MB."""
+
     max_ratio: float = 250.0
     """Decoded by wire bytes, looked at above 1 MiB; text rarely passes 100, gzip's own ceiling is 1,032."""
 
@@ -69,7 +79,8 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         "application/rss",
         "application/atom",
     )
-    """Media types worth a download; a missing type is always accepted, and so is everything for a seed."""
+    """Media types worth a download; a missing type is always accepted, and so is everything for a seed and for what is
+    named like a sitemap or feed."""
 
     refuse: tuple[str, ...] = ("text/css", "text/javascript", "application/javascript", "image/*", "audio/*", "video/*")
     """Media types stopped after the headers though `accept` may cover them (image/svg+xml is */*+xml)."""

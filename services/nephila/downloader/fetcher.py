@@ -21,9 +21,10 @@ DRAIN_BYTES = 64 << 10
 
 
 class Order:
-    """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error."""
+    """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error.
+    `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says."""
 
-    __slots__ = ("addresses", "any_type", "dial_port", "etag", "keep", "last_modified", "target")
+    __slots__ = ("addresses", "any_type", "dial_port", "etag", "keep", "last_modified", "max_bytes", "target")
 
     def __init__(
         self,
@@ -35,6 +36,7 @@ class Order:
         last_modified: str = "",
         any_type: bool = False,
         keep: int = 0,
+        max_bytes: int = 0,
     ) -> None:
         self.target = target
         self.addresses = addresses
@@ -43,6 +45,7 @@ class Order:
         self.last_modified = last_modified
         self.any_type = any_type
         self.keep = keep
+        self.max_bytes = max_bytes
 
 
 class Answer:

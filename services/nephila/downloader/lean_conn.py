@@ -248,11 +248,12 @@ class Connection(asyncio.BufferedProtocol):
     def _begin_body(self, length: int, encoding: str, wanted: bool, rest: memoryview) -> None:
         exchange = self._exchange
         assert exchange is not None
-        config = self._fetcher.config
-        keep = exchange.order.keep if wanted else DRAIN_BYTES
+        config, order = self._fetcher.config, exchange.order
+        keep = order.keep if wanted else DRAIN_BYTES
         if length >= 0:
-            if length > config.max_wire_bytes and not keep:
-                raise FetchError("too_large", f"Content-Length {length} is over {config.max_wire_bytes}")
+            limit = order.max_bytes or config.max_wire_bytes
+            if length > limit and not keep:
+                raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
                 self._finish(b"", False)
                 return
@@ -262,7 +263,8 @@ class Connection(asyncio.BufferedProtocol):
             if length <= SHARED_BYTES and not encoding and (not keep or length <= keep):
                 self._fill(length, rest)
                 return
-        self._body = Body(config, codings_of(encoding) if wanted else [], keep, config.raw_capture)
+        codings = codings_of(encoding) if wanted else []
+        self._body = Body(config, codings, keep, config.raw_capture, order.max_bytes)
         self._left = length
         if length == heads.CHUNKED:
             self._state = CHUNKS

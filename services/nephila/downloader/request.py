@@ -67,6 +67,17 @@ class RequestHeads:
         return f"{start}{self._rest}{own}\r\n".encode("ascii")
 
 
+_LIST_ENDS = (".xml", ".rss", ".atom", ".rdf", ".xml.gz", ".rss.gz", ".atom.gz", ".rdf.gz")
+_PLAIN_LIST_ENDS = (".gz", ".txt")
+
+
+def names_list(path_query: str) -> bool:
+    """Whether a URL has the name of a sitemap or feed. Servers call those whatever they like, application/gzip most of
+    all, under which an archive would come that nobody wants; and a sitemap may be larger than any page."""
+    name = path_query.partition("?")[0].rpartition("/")[2].lower()
+    return name.endswith(_LIST_ENDS) or ("sitemap" in name and name.endswith(_PLAIN_LIST_ENDS))
+
+
 def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:
     """A function that says whether a media type is wanted; refusal wins, a missing type is wanted."""
     wanted, unwanted = _pattern(accept), _pattern(refuse)

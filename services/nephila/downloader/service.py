@@ -1,11 +1,13 @@
 """The downloader service.
 
 IN   requests   FetchRequest: one URL, once; page or robots.txt
+     jobs       CrawlJob: those with delay 0 are not paced by server address
 OUT  pages      Page: what a 2xx or 304 brought, before its outcome
      outcomes   FetchOutcome: exactly one for every request taken, given back ones included; it frees the host
 
 Decides how, never when or whether: a request that is here is fetched, unless it is too late (start_by), the egress
-guard refuses, or the service drains. Nothing is kept: a request is acked when its page and outcome have been taken.
+guard refuses, the server's address has no slot (given back with that address), or the service drains. Nothing is kept:
+a request is acked when its page and outcome have been taken.
 """
 
 from __future__ import annotations
@@ -15,9 +17,12 @@ import logging
 import sys
 from collections.abc import Callable
 
+from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
-from nephila.downloader.fetcher import Answer, Fetcher, Handle, Order
+from nephila.downloader.fetcher import Answer, Fetcher, Order
+from nephila.downloader.flight import Flight
+from nephila.downloader.request import names_list
 from nephila.downloader.slots import Slots
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
@@ -25,8 +30,9 @@ from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.errors import UsageError
+from nephila.kernel.networks import Networks
 from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
-from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
 
 log = logging.getLogger(__name__)
 
@@ -34,37 +40,6 @@ ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
-
-
-class Flight:
-    """One request in our hands, from delivery to outcome."""
-
-    __slots__ = (
-        "address",
-        "counted",
-        "delivery",
-        "dialled",
-        "handle",
-        "has_host",
-        "hops",
-        "place",
-        "request",
-        "started",
-        "target",
-    )
-
-    def __init__(self, delivery: Delivery, request: m.FetchRequest) -> None:
-        self.delivery = delivery
-        self.request = request
-        self.target: Target | None = None
-        self.place: tuple[tuple[str, ...], int] = ((), 0)
-        self.address = ""  # the address slot held or waited for
-        self.has_host = False
-        self.counted = False  # holds or waits for one of the `concurrency` places
-        self.dialled = False
-        self.handle: Handle | asyncio.Task[None] | None = None
-        self.hops = 0
-        self.started = 0.0
 
 
 class Downloader:
@@ -78,7 +53,9 @@ class Downloader:
         self._fetcher = fetcher
         self._flights: dict[Flight, None] = {}
         self._hosts: Slots[Flight] = Slots(config.per_host)
-        self._addresses: Slots[Flight] = Slots(config.per_address)
+        networks = Networks(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
+        self._addresses: AddressSlots[Flight] | None = None if networks.unlimited else AddressSlots(networks)
+        self._paced: dict[str, bool] = {}  # whether a job is paced by address, as far as known
         self._everybody: Slots[Flight] = Slots(config.concurrency)
         self._draining = False
         self._emptied: asyncio.Event | None = None
@@ -89,7 +66,8 @@ class Downloader:
         return len(self._flights)
 
     async def start(self) -> None:
-        """Begin to take requests."""
+        """Begin to take jobs and requests."""
+        self._bus.subscribe(JOBS, "downloader", self._on_job, credits=self._config.window)
         self._bus.subscribe(REQUESTS, "downloader", self._take, credits=self._config.window)
 
     async def drain(self, grace_s: float) -> None:
@@ -113,6 +91,14 @@ class Downloader:
         await self._fetcher.close()
 
     # From delivery to dial
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: m.CrawlJob = delivery.message
+        if job.deleted:
+            self._paced.pop(job.uid, None)
+        else:
+            self._paced[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
+        delivery.ack()
 
     def _take(self, delivery: Delivery) -> None:
         request: m.FetchRequest = delivery.message
@@ -183,24 +169,61 @@ class Downloader:
 
     def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
         flight.place = place
-        flight.address = place[0][0]
-        if self._addresses.take(flight.address, flight):
-            self._with_address(flight)
-
-    def _with_address(self, flight: Flight) -> None:
+        if self._has_no_slot(flight):
+            return
         if flight.counted:  # a further hop of a robots.txt
-            self._dial(flight)
+            self._with_place(flight)
             return
         flight.counted = True
         if self._everybody.take("", flight):
+            self._with_place(flight)
+
+    def _has_no_slot(self, flight: Flight) -> bool:
+        """True when the address cannot take the request: it goes back, and the scheduler learns the address. What has
+        been dialled before waits instead: given back, it would have to ask its own server again."""
+        address = flight.place[0][0]
+        if flight.dialled or self._addresses is None or not self._is_paced(flight.request):
+            return False
+        if not self._addresses.refuses(address, self._clock.monotonic()):
+            return False
+        outcome = given_back(flight.request)
+        outcome.reason = "busy"
+        outcome.address = address
+        self._clock.call_soon(lambda: self._end(flight, outcome, None))
+        return True
+
+    def _is_paced(self, request: m.FetchRequest) -> bool:
+        """robots.txt belongs to no job: it is paced as long as one of them is."""
+        paced = self._paced
+        if request.job:
+            return paced.get(request.job, True)
+        return not paced or any(paced.values())
+
+    def _with_place(self, flight: Flight) -> None:
+        if not flight.dialled and (self._is_over(flight) or self._has_no_slot(flight)):
+            return
+        if self._addresses is None or not self._is_paced(flight.request):
             self._dial(flight)
+            return
+        address = flight.address = flight.place[0][0]
+        at = self._addresses.take(address, flight, self._clock.monotonic())
+        if at is not None:
+            self._dial_at(flight, at)
+
+    def _dial_at(self, flight: Flight, at: float) -> None:
+        if at <= self._clock.monotonic():
+            self._dial(flight)
+        else:
+            flight.timer = self._clock.call_at(at, lambda: self._dial(flight))
 
     def _dial(self, flight: Flight) -> None:
+        flight.timer = None
         if not flight.dialled and self._is_over(flight):
             return
         request, target = flight.request, flight.target
         assert target is not None
         is_robots = request.kind == m.FetchKind.ROBOTS
+        is_list = not is_robots and names_list(target.path)
         addresses, port = flight.place
         order = Order(
             target,
@@ -208,8 +231,9 @@ class Downloader:
             port,
             etag=request.etag,
             last_modified=request.last_modified,
-            any_type=is_robots or request.seed,
+            any_type=is_robots or is_list or request.seed,
             keep=ROBOTS_BYTES if is_robots else 0,
+            max_bytes=self._config.max_list_bytes if is_list else 0,
         )
         if not flight.dialled:
             flight.started = self._clock.now()
@@ -228,6 +252,7 @@ class Downloader:
         page = None
         try:
             outcome = outcome_of(request, target, answer, flight.started, self._clock.now())
+            outcome.address = flight.home or outcome.address
             if not is_robots and outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
                 page = page_of(request, answer, flight.started)
         except Exception as error:  # a fault of ours must not hold the host for ever
@@ -245,6 +270,7 @@ class Downloader:
         except ValueError:
             return False
         flight.hops += 1
+        flight.home = flight.home or answer.address
         self._leave_address(flight)
         self._locate(flight, target)
         return True
@@ -254,9 +280,13 @@ class Downloader:
         outcome = unfetched(flight.request, result, reason, detail, self._clock.now())
         if flight.dialled:  # a robots.txt redirected to where nobody may or can go
             outcome.started_at = flight.started
+            outcome.address = flight.home
         self._clock.call_soon(lambda: self._end(flight, outcome, None))
 
     def _give_back(self, flight: Flight) -> None:
+        timer, flight.timer = flight.timer, None
+        if timer is not None:
+            timer.cancel()
         handle, flight.handle = flight.handle, None
         if isinstance(handle, asyncio.Task):
             handle.cancel()
@@ -266,6 +296,7 @@ class Downloader:
         if flight.dialled:  # the server has seen it: the host rests as after any fetch
             outcome.started_at = flight.started
             outcome.ended_at = self._clock.now()
+            outcome.address = flight.home or flight.place[0][0]
         self._end(flight, outcome, None)
 
     def _end(self, flight: Flight, outcome: m.FetchOutcome, page: m.Page | None) -> None:
@@ -275,8 +306,9 @@ class Downloader:
         delivery = flight.delivery
         receipts = []
         try:
-            self._leave_everybody(flight)
+            # The address first: who gets the place may need just this slot.
             self._leave_address(flight)
+            self._leave_everybody(flight)
             self._leave_host(flight)
         finally:
             if page is not None:
@@ -288,16 +320,17 @@ class Downloader:
 
     def _leave_address(self, flight: Flight) -> None:
         address, flight.address = flight.address, ""
-        if address and not self._addresses.forget(address, flight):
-            following = self._addresses.give(address)
+        slots = self._addresses
+        if address and slots is not None and not slots.forget(address, flight):
+            following = slots.give(address, self._clock.monotonic())
             if following is not None:
-                self._with_address(following)
+                self._dial_at(*following)
 
     def _leave_everybody(self, flight: Flight) -> None:
         if flight.counted and not self._everybody.forget("", flight):
             following = self._everybody.give("")
             if following is not None:
-                self._dial(following)
+                self._with_place(following)
 
     def _leave_host(self, flight: Flight) -> None:
         host = flight.request.host

@@ -1,6 +1,7 @@
 """The last guard of politeness: so many fetches at once on one key, the rest waits in order. Pure.
 
-One instance counts hosts, another addresses. The scheduler decides the pace; this holds where something slips through.
+One instance counts hosts, another everything. The scheduler decides the pace; this holds where something slips through.
+Server addresses have a guard of their own (`address_slots.py`).
 """
 
 from __future__ import annotations

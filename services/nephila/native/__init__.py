@@ -1,4 +1,4 @@
-"""The native core: page pass, URL identity, encoding sniffing and seen set, by Rust or by its pure-Python twin.
+"""The native core: page pass, URL identity, encoding sniffing, seen set, host store; in Rust, or by its Python twin.
 
 Invariant: both implementations give the same results under one contract suite (tests/native). Which one runs is decided
 once, here: `NEPHILA_NATIVE=python` forces the twin, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, anything
@@ -21,6 +21,7 @@ IMPLEMENTATION: str
 
 if TYPE_CHECKING:
     from nephila.native._core import (
+        HostStore,
         PagePass,
         SeenSet,
         UrlError,
@@ -45,6 +46,7 @@ else:
         from nephila.native import _twin as _chosen
 
         IMPLEMENTATION = "python"
+    HostStore = _chosen.HostStore
     PagePass = _chosen.PagePass
     SeenSet = _chosen.SeenSet
     UrlError = _chosen.UrlError
@@ -69,6 +71,7 @@ def partition_of(fingerprint: bytes, partitions: int) -> int:
 __all__ = [
     "IMPLEMENTATION",
     "KEY_VERSION",
+    "HostStore",
     "PagePass",
     "SeenSet",
     "UrlError",

@@ -24,6 +24,12 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_links: Positive = 10_000
     """Links taken from one page, in document order; a trap page lists millions."""
 
+    max_list_urls: Positive = 55_000
+    """URLs taken from one sitemap: the protocol allows 50,000, and sites that miscount by a few are many."""
+
+    max_list_bytes: Positive = 55 << 20
+    """Bytes read of one sitemap or feed, unpacked: the protocol allows 50 MB; of a longer one the start is kept."""
+
     max_text_bytes: Positive = 4_000_000
     """UTF-8 bytes of visible text kept of one page; the largest real articles have a tenth of it."""
 

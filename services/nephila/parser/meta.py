@@ -1,6 +1,7 @@
 """A page's metadata as one compact JSON object: only what is present, every value bounded.
 
-Keys: encoding, description, canonical, robots, x_robots_tag, refresh, sniffed_type, error, and the names of the <meta>
+Keys: encoding, description, canonical, robots, x_robots_tag, refresh, sniffed_type, error, of a sitemap or feed list,
+links and problem, and the names of the <meta>
 elements that the page pass keeps (OpenGraph, Twitter cards, Dublin Core, citation, author, dates). The first of a
 name wins, and our own keys win over names a page chose to be called the same.
 """

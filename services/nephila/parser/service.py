@@ -1,6 +1,7 @@
 """IN: pages, jobs. OUT: outlinks, then records.
 
-One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Invariants: the outlinks of a
+One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages (sitemaps and feeds: their
+reading in place of the page pass, and as many messages of links as they need). Invariants: the outlinks of a
 page are published before its record, so that a crawl never looks finished while links are on their way; a page that
 cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept between pages but the jobs.
 """
@@ -8,7 +9,7 @@ cannot be parsed ends as failed(dead_letter) and never stops the next; nothing i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from nephila.kernel import messages as m
@@ -21,9 +22,12 @@ from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.listing import outlinks, resolved, rows_hash
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
-from nephila.parser.text import plain_text
+from nephila.parser.relevance import Relevance
+from nephila.parser.sources import Form, form_of, read
+from nephila.parser.text import plain_text, text_hash
 
 GROUP: Final = "parser"
 MAX_LANG_CHARS: Final = 35
@@ -49,6 +53,8 @@ class Parser:
         self._page_pass = page_pass
         self._sniff = sniff
         self._jobs: dict[str, m.CrawlJob] = {}
+        self._relevance: dict[str, Relevance] = {}
+        """Of the jobs that look for something."""
 
     async def start(self) -> None:
         """Subscribe; jobs first, so that a page never meets its job's defaults."""
@@ -64,13 +70,16 @@ class Parser:
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self._relevance.pop(job.uid, None)
+        if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
+            self._relevance[job.uid] = Relevance(job.keywords)
         delivery.ack()
 
     def _on_page(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
         job = self._jobs.get(page.job, _DEFAULT_JOB)
         try:
-            outlinks, record = self._parse(page, job)
+            links, record = self._parse(page, job)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -80,10 +89,9 @@ class Parser:
         # The body ends here: a page that waits for its receipts holds its text and links only.
         delivery.message = None
         publish, partition = self._bus.publish, delivery.partition
-        if outlinks is None:
-            delivery.ack_after((publish(RECORDS, partition, record),))
-        else:
-            delivery.ack_after((publish(OUTLINKS, partition, outlinks), publish(RECORDS, partition, record)))
+        receipts = [publish(OUTLINKS, partition, one) for one in links]
+        receipts.append(publish(RECORDS, partition, record))
+        delivery.ack_after(receipts)
 
     def _on_dead(self, page: m.Page, error: BaseException) -> Iterable[Receipt]:
         """The URL of a page that cannot be parsed ends as failed(dead_letter), with what is known of it."""
@@ -97,15 +105,18 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(self, page: m.Page, job: m.CrawlJob) -> tuple[m.Outlinks | None, m.Record]:
+    def _parse(self, page: m.Page, job: m.CrawlJob) -> tuple[Sequence[m.Outlinks], m.Record]:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
-            return None, record
+            return (), record
         body = page.body if type(page.body) is bytes else bytes(page.body)
         record.size_bytes = len(body)
         record.sha256 = hashlib.sha256(body).digest()
+        form = form_of(page.content_type, page.url, body)
+        if form is not None:
+            return self._list(page, job, record, body, form)
         kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
         if kind is Kind.HTML:
             return self._html(page, job, record, body, sniffed)
@@ -113,13 +124,32 @@ class Parser:
         if kind is Kind.TEXT:
             encoding = encoding_of_text(body, page.charset, page.content_type or sniffed)
             record.text = plain_text(body, encoding, self.config.max_text_bytes)
+            record.text_hash = text_hash(record.text)
             entries["encoding"] = encoding
         record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
-        return None, record
+        return (), record
+
+    def _list(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: Form
+    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+        """A sitemap or feed: a row without text, and its links in messages of a size the scheduler takes at once."""
+        config = self.config
+        listing = read(form, body, page.url, page.charset, config, self._clock.now())
+        rows = resolved(page.url, listing.entries)
+        record.text_hash = rows_hash(rows)
+        record.title = listing.title[: config.max_title_chars]
+        entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
+        entries["x_robots_tag"] = page.robots_tag
+        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
+        if job.keep_links and rows:
+            (record.links,) = outlinks(page, listing, rows, len(rows))
+        if page.robots_tag and self._says_nofollow(job, "", page.robots_tag):
+            return (), record
+        return outlinks(page, listing, rows), record
 
     def _html(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str
-    ) -> tuple[m.Outlinks | None, m.Record]:
+    ) -> tuple[Sequence[m.Outlinks], m.Record]:
         config = self.config
         encoding = encoding_of(body, page.charset, self._sniff)
         found = self._page_pass(
@@ -130,6 +160,7 @@ class Parser:
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
         record.lang = found.lang[:MAX_LANG_CHARS]
         record.text = found.text
+        record.text_hash = text_hash(found.text)
         record.meta = to_json(
             {
                 "encoding": encoding,
@@ -145,13 +176,15 @@ class Parser:
             config.max_meta_entries,
         )
         if not found.link_count:
-            return None, record
-        outlinks = _outlinks(page, found)
+            return (), record
+        links = _outlinks(page, found)
+        if (relevance := self._relevance.get(page.job)) is not None:
+            links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
-            record.links = outlinks
+            record.links = links
         if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return None, record
-        return outlinks, record
+            return (), record
+        return (links,), record
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:

@@ -14,6 +14,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Power of two; the same for all keyed topics of a system and fixed for its life."""
     concurrency: int = 100
     """Fetches in flight at once: what the downloader announced as its capacity."""
+    hot_hosts: int = 20_000
+    """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
     window: int = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"
@@ -22,14 +24,20 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Attempts per fetch for 429, 5xx and network errors."""
     retry_delay_s: float = 2.0
     """Seconds before the second try of a URL after a network error or 5xx; doubles with each try."""
-    backoff_s: float = 10.0
+    backoff_s: float = 60.0
     """First pause of a host that answered 429 or 503 or timed out, unless it named its own in Retry-After; doubles."""
     backoff_max_s: float = 86_400.0
     """Longest pause, named by the host or not."""
     backoff_forget_s: float = 1_800.0
-    """A refusal this many seconds ago no longer doubles the next pause."""
+    """Seconds without a refusal, counted from the end of the last pause, after which a back-off is forgiven."""
     jitter: float = 0.1
     """Share of a pause that is added at random, so that hosts do not come back in step."""
+    per_address: int = 4
+    """Fetches in flight on one server address, over all hosts and jobs but those with delay 0. 0 = no limit."""
+    address_gap_s: float = 0.25
+    """Seconds between two starts on one server address: many names on one machine must not add up to a flood."""
+    networks: tuple[str, ...] = ()
+    """Other limits for single networks, "10.0.0.0/8=16/0.05" = connections/gap; the downloader's should be the same."""
     crawl_delay_max_s: float = 300.0
     """A Crawl-delay beyond this counts as this much; a site that wants less traffic has Disallow."""
     robots_ttl_s: float = 86_400.0

@@ -6,15 +6,31 @@ import heapq
 import itertools
 
 from nephila.kernel.messages import FetchRequest, LeasedUrl, Outcome
+from nephila.scheduler import again
+from nephila.scheduler.admission import HEAD
 from nephila.scheduler.endings import Endings
+from nephila.scheduler.entry import SEED, Entry, unpack
+from nephila.scheduler.fairshare import FairShare
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Dispatch, Host, Outstanding
 from nephila.scheduler.job import Job
-from nephila.scheduler.queue import SEED, Entry, unpack
 from nephila.scheduler.robots import origin_of, robots_request
+from nephila.scheduler.shapes import shape
 
 ENDED_PER_TURN = 64
 """URLs of one host ended without a fetch in one go, so that a host full of forbidden URLs cannot hold up the others."""
+MOVED_PER_TURN = 4096
+"""Hosts that become ready in one turn: a million that are due at once must not hold up the loop."""
+READY_MAX = 100_000
+"""Hosts kept by job as long as there is one to take; the others wait in the heap of the store."""
+
+
+def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
+    """Why a URL counts as part of a trap, or the empty string."""
+    reason = shape(entry.url, frontier.utc_now)
+    if not reason and job.uid in host.yields:
+        reason = host.yields[job.uid].verdict(entry.url)
+    return reason
 
 
 class Dispatcher:
@@ -23,64 +39,58 @@ class Dispatcher:
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
         self.endings = Endings(frontier, self.retry_later)
-        self._delayed: list[tuple[float, int, Host, str, bytes]] = []
+        self.shares: FairShare[int] = FairShare()
+        self._weights: dict[int, float] = {}
+        self._delayed: list[tuple[float, int, int, str, bytes]] = []
         self._order = itertools.count()
+        frontier.busy = self._kept
 
     @property
     def room(self) -> bool:
-        """Whether another URL may be handed out. With no job open the hosts stay where they are: to take and park each
-        of them, and to wake them all for one place in the page budget, would cost a walk over all hosts."""
+        """Whether another URL may be handed out."""
         frontier = self.frontier
-        return (
-            frontier.in_fetch < frontier.config.concurrency
-            and frontier.outstanding < frontier.config.window
-            and any(job.open for job in frontier.jobs.values())
-        )
+        return frontier.in_fetch < frontier.config.concurrency and frontier.outstanding < frontier.config.window
 
     def next_event(self) -> float | None:
         """When time alone will give something to do; None when nothing waits for time. Without room only a lease
         that ends does: an outcome or a receipt makes room, and either starts a turn of its own."""
         lease = self._first_lease()
-        fetch = self.next_fetch() if self.room else None
+        useful = self.room and any(job.open for job in self.frontier.jobs.values())
+        fetch = self.next_fetch() if useful else None
         if lease is None or fetch is None:
             return fetch if lease is None else lease
         return min(lease, fetch)
 
     def next_fetch(self) -> float | None:
         """When the next URL that waits for nothing but time may be fetched; None when none does."""
-        ready = self.frontier.workbench.next_ready()
-        if not self._delayed:
-            return ready
-        return self._delayed[0][0] if ready is None else min(ready, self._delayed[0][0])
-
-    def retry_later(self, host: Host, job: str, packed: bytes, when: float) -> None:
-        """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
-        heapq.heappush(self._delayed, (when, next(self._order), host, job, packed))
-
-    def delayed(self) -> list[tuple[float, Host, str, bytes]]:
-        """(when, host, job, packed URL) of everything kept aside."""
-        return [(when, host, job, packed) for when, _, host, job, packed in self._delayed]
-
-    def check(self) -> None:
-        """Raise AssertionError when an invariant does not hold. O(everything)."""
-        self.frontier.check([(host, job, packed) for _, _, host, job, packed in self._delayed])
-
-    def dispatch(self, now: float, out: Dispatch) -> None:
-        """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
-        self._due(now, out)
         frontier = self.frontier
-        workbench = frontier.workbench
-        while self.room:
-            host = workbench.take(now)
-            if host is None:
-                return
-            self._serve(host, now, out)
+        aside = self._delayed[0][0] if self._delayed else None
+        instants = (frontier.store.next_ready(), frontier.addresses.next_ready(), aside, again.next_due(frontier))
+        return min((at for at in instants if at is not None), default=None)
+
+    # ---- URLs kept aside
+
+    def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
+        """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
+        job.aside += 1
+        heapq.heappush(self._delayed, (when, next(self._order), host, job.uid, packed))
+
+    def delayed(self) -> list[tuple[float, int, str, bytes]]:
+        """(when, host, job, packed URL) of everything kept aside."""
+        return [(when, host, job, packed) for when, _, host, job, packed in self._delayed if job in self.frontier.jobs]
+
+    def _kept(self) -> set[int]:
+        return {host for _, _, host, _, _ in self._delayed}
 
     def _due(self, now: float, out: Dispatch) -> None:
+        again.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
-            _, _, host, job, packed = heapq.heappop(self._delayed)
-            host.push(job, packed, 0, head=True)
-            self.frontier.schedule(host)
+            _, _, host, uid, packed = heapq.heappop(self._delayed)
+            job = self.frontier.jobs.get(uid)
+            if job is not None:
+                job.aside -= 1
+                self.frontier.store.push(host, job.number, HEAD, packed)
+                self.frontier.newly_queued(host, job, HEAD)
         until = self._first_lease()
         while until is not None and until <= now:
             self.endings.lease_expired(next(iter(self.frontier.leases)), now, out)
@@ -90,39 +100,148 @@ class Dispatcher:
         leases = self.frontier.leases
         return leases[next(iter(leases))] if leases else None
 
-    def _serve(self, host: Host, now: float, out: Dispatch) -> None:
-        """One fetch from a ready host, and whatever ends without one on the way to it."""
-        frontier = self.frontier
-        for _ in range(ENDED_PER_TURN):
-            job = self._next_job(host)
+    # ---- which host, for which job
+
+    def dispatch(self, now: float, out: Dispatch) -> None:
+        """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
+        self._due(now, out)
+        moves = MOVED_PER_TURN
+        while self.room:
+            if self._serve_lined_up(now, out):
+                continue
+            moves -= self._fill(now, moves)
+            job = self._choose()
             if job is None:
                 return
+            number = self.frontier.ready.take(job.number)
+            if number >= 0:
+                self._serve(self.frontier.hosts.get(number), job, now, out)
+
+    def _serve_lined_up(self, now: float, out: Dispatch) -> bool:
+        """One fetch from the host that is first in the line of an address; False when there is none."""
+        frontier = self.frontier
+        number = frontier.take_lined_up()
+        if number < 0:
+            return False
+        heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
+        able = [job for job in map(frontier.numbered.__getitem__, heads) if job.open and number not in job.stalled]
+        if able:
+            job = able[0] if len(able) == 1 else self._next_share(able)
+            self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
+        else:
+            frontier.schedule(number, now)
+        return True
+
+    def _fill(self, now: float, limit: int) -> int:
+        """Move hosts whose time has come from the heap to the ready ones; returns how many."""
+        frontier = self.frontier
+        store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
+        moved = 0
+        while moved < limit and (len(ready) < READY_MAX or not ready.jobs()):
+            number = store.take_ready(now)
+            if number < 0:
+                break
+            moved += 1
+            heads = [head for head in store.head(number) if head[0] in numbered]
+            going = [head for head in heads if not self._idle(numbered[head[0]], number)]
+            if going:
+                ready.add(number, going)
+            else:
+                frontier.park(number, (numbered[job] for job, _ in heads if number not in numbered[job].stalled))
+        return moved
+
+    @staticmethod
+    def _idle(job: Job, number: int) -> bool:
+        return job.shut or number in job.stalled
+
+    def _choose(self) -> Job | None:
+        """The job whose turn it is among those that can take a URL."""
+        numbered = self.frontier.numbered
+        jobs = [numbered[number] for number in self.frontier.ready.jobs() if number in numbered]
+        able = [job for job in jobs if job.open]
+        if len(able) < 2:
+            return able[0] if able else None
+        return self._next_share(able)
+
+    def _next_share(self, able: list[Job]) -> Job:
+        """Deficit round-robin by the jobs' weights."""
+        shares, numbered = self.shares, self.frontier.numbered
+        for job in able:
+            if self._weights.get(job.number) != job.spec.weight:
+                self._weights[job.number] = job.spec.weight
+                shares.add(job.number, job.spec.weight)
+        if len(shares) > 2 * len(numbered):
+            for number in [number for number in self._weights if number not in numbered]:
+                shares.remove(number)
+                del self._weights[number]
+        chosen = shares.next({job.number for job in able})
+        assert chosen is not None
+        return numbered[chosen]
+
+    # ---- one host
+
+    def _has_to_wait(self, host: Host, job: Job, now: float, lined_up: bool) -> bool:
+        """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
+        frontier = self.frontier
+        if host.pace.not_before > now:  # it was only bytes when its turn was set
+            frontier.store.schedule(host.number, host.pace.not_before)
+            return True
+        if job.accounts and frontier.stall_or_not(host, job):
+            frontier.schedule(host.number, now)
+            return True
+        if host.address and job.policies.paced_by_address:
+            room = frontier.addresses.room(host.address, now, lined_up)
+            if room != 0.0:
+                frontier.wait_for_address(host, lined_up)
+                return True
+        return False
+
+    def _serve(self, host: Host, job: Job, now: float, out: Dispatch, lined_up: bool = False) -> None:
+        """One fetch from a ready host, and whatever ends without one on the way to it."""
+        frontier = self.frontier
+        store = frontier.store
+        if self._has_to_wait(host, job, now, lined_up):
+            return
+        for _ in range(ENDED_PER_TURN):
             if frontier.outstanding >= frontier.config.window:
                 break
-            queue = host.queues[job.uid]
-            entry = unpack(queue.peek())
-            if not job.ignore_robots and self._robots_first(host, entry, now, out):
+            packed = store.peek(host.number, job.number)
+            if packed is None:
+                break
+            if not job.may_take(packed[:16]):
+                frontier.park(host.number, (job,))
+                break
+            entry = unpack(packed)
+            unwanted = self._unwanted(host, job, entry)
+            if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
-            queue.pop()
-            job.queued -= 1
+            store.pop(host.number, job.number)
+            if job.importance is not None:
+                job.importance.take(entry.url_key)
             job.owed.discard(entry.url_key)
-            if not self._ends_here(host, job, entry, out):
+            if unwanted:
+                self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
+            elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
         # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
-        frontier.schedule(host, now)
+        if host.number not in job.parked:
+            frontier.schedule(host.number, now)
 
-    def _next_job(self, host: Host) -> Job | None:
-        for uid, queue in host.queues.items():
-            job = self.frontier.jobs.get(uid)
-            if job is None or not len(queue):
-                continue
-            if job.may_take(queue.peek()[:16]):
-                return job
-            job.parked[host] = None
-        return None
+    def _unwanted(self, host: Host, job: Job, entry: Entry) -> str:
+        """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
+        if job.left_scope(entry, host.key):
+            return "excluded"
+        if (
+            not job.traps.off
+            and entry.fetch_no == 1
+            and not entry.flags & SEED
+            and trap(host, job, entry, self.frontier)
+        ):
+            return "trap"
+        return ""
 
-    def _robots_first(self, host: Host, entry: Entry, now: float, out: Dispatch) -> bool:
+    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> bool:
         """Ask for robots.txt when none is believed for the URL's origin; True when the URL has to wait for it."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
@@ -132,20 +251,18 @@ class Dispatcher:
         partition = self.frontier.partitions[host.partition]
         key = ("", request.url_key)
         if key not in partition.outstanding:
-            entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, request.url)
+            entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
             leased = LeasedUrl(request.url_key, "", host.key, request.attempt)
             self.frontier.pending(partition).leased.append(leased)
-            self._hand_out(host, request, Outstanding("", host, entry, request.attempt), now, out)
+            address = host.address if job.policies.paced_by_address else ""
+            self._hand_out(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
         return True
 
-    def _ends_here(self, host: Host, job: Job, entry: Entry, out: Dispatch) -> bool:
-        """Give the URL its terminal row when it may not or cannot be fetched."""
-        end = self.endings.end_unfetched
-        if job.left_scope(entry, host.key):
-            end(host, job, entry, out, Outcome.DROPPED, "excluded")
-            return True
+    def _denied(self, host: Host, job: Job, entry: Entry, out: Dispatch) -> bool:
+        """Give the URL its terminal row when robots.txt forbids it or its host cannot be reached."""
         if job.ignore_robots:
             return False
+        end = self.endings.end_unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
             denied = robots.text.reason == "address"
@@ -169,11 +286,21 @@ class Dispatcher:
             hops=entry.hops,
             seed=bool(entry.flags & SEED),
         )
+        if entry.fetch_no > 1:
+            self._make_conditional(request, job)
         frontier = self.frontier
         partition = frontier.partitions[host.partition]
         leased = LeasedUrl(entry.url_key, job.uid, host.key, request.attempt)
         frontier.pending(partition).leased.append(leased)
-        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt), now, out)
+        address = host.address if job.policies.paced_by_address else ""
+        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+
+    @staticmethod
+    def _make_conditional(request: FetchRequest, job: Job) -> None:
+        """Ask for the page only if it is not the stored copy."""
+        state = job.agenda.get(request.url_key)
+        if state is not None and state.outcome is Outcome.STORED:
+            request.etag, request.last_modified = state.etag, state.last_modified
 
     def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: Dispatch) -> None:
         frontier = self.frontier
@@ -190,14 +317,6 @@ class Dispatcher:
         frontier.outstanding += 1
         frontier.in_fetch += 1
         host.in_flight += 1
+        if waiting.address:
+            frontier.addresses.start(waiting.address, now)
         out.requests.append((partition.number, request))
-
-    def queue_restored(
-        self, host: Host, job: Job, packed: bytes, depth: int, head: bool, wait_s: float, now: float
-    ) -> None:
-        """Put a URL back where the log says it was."""
-        job.queued += 1
-        if wait_s > 0:
-            self.retry_later(host, job.uid, packed, now + wait_s)
-        else:
-            host.push(job.uid, packed, depth, head)

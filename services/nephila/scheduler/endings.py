@@ -9,20 +9,24 @@ from nephila.kernel.messages import (
     FetchKind,
     FetchOutcome,
     FetchResult,
+    HostUse,
     Outcome,
-    QueuedUrl,
+    Receipt,
     Receipts,
     Record,
 )
 from nephila.native import UrlError, parse_url
-from nephila.scheduler.frontier import Frontier, Key, Partition
+from nephila.scheduler import again
+from nephila.scheduler.admission import HEAD, admit, anchor
+from nephila.scheduler.entry import SEED, Entry, queued_of, repack
+from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
+from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
-from nephila.scheduler.politeness import is_refusal, may_retry
-from nephila.scheduler.queue import SEED, Entry, repack
+from nephila.scheduler.politeness import is_refusal, may_retry, took_s
 from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
 
-RetryLater = Callable[[Host, str, bytes, float], None]
+RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
 
@@ -42,52 +46,76 @@ class Endings:
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
+        if waiting is None and outcome.job:
+            key = (DELETED + outcome.job, outcome.url_key)
+            waiting = partition.outstanding.get(key)
         if (
             waiting is None
             or waiting.state is not State.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
         ):
-            host = partition.hosts.get(outcome.host)
+            host = frontier.hosts.known(outcome.host)
             if host is not None:
                 before = host.pace.not_before
                 self._pace(host, None, outcome, now)
-                self._log_pace(partition, host, before, now)
+                self._log_host(partition, host, before, now)
                 frontier.reschedule(host)
             return
         host = waiting.host
         before = host.pace.not_before
-        job = frontier.jobs.get(outcome.job)
+        job = frontier.jobs.get(waiting.job)
         frontier.leases.pop(key, None)
         frontier.in_fetch -= 1
         host.in_flight -= 1
+        host.changed = True
+        if waiting.address:
+            frontier.addresses.end(waiting.address, now, refused=outcome.reason == "busy")
         self._pace(host, job, outcome, now)
         if outcome.kind is FetchKind.ROBOTS:
             self._robots(waiting, outcome, now)
         elif job is not None:
+            self._account(host, job, outcome)
             self._page(waiting, job, outcome, now, out)
-        self._log_pace(partition, host, before, now)
+        else:
+            frontier.settle(waiting)
+        self._log_host(partition, host, before, now, always=job is not None and job.accounts)
         frontier.reschedule(host)
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
         """The host rests after the fetch, longer when it asked for it."""
-        if outcome.started_at <= 0:
-            return
         if outcome.address:
             host.address = outcome.address
+        if outcome.started_at <= 0:
+            return
+        host.pace.took_s = took_s(outcome)
         delay_s = self.frontier.delay_s(host, job)
         if delay_s > 0:
             host.pace.after_fetch(now, delay_s)
         if is_refusal(outcome):
-            host.pace.after_refusal(now, outcome.retry_after_s, self.frontier.config, self.frontier.rng)
+            timed_out = outcome.reason == "timeout"
+            config, rng = self.frontier.config, self.frontier.rng
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, timed_out)
         elif outcome.status:
-            host.pace.after_answer(self.frontier.config)
+            host.pace.after_answer(self.frontier.config, now)
 
-    def _log_pace(self, partition: Partition, host: Host, before: float, now: float) -> None:
-        """A pause that has been set must outlive a restart."""
-        if host.pace.not_before > max(before, now):
-            state = host.pace.to_state(host.key, host.address, self.frontier.utc_offset)
-            self.frontier.pending(partition).hosts.append(state)
+    def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
+        """Write a fetch down to the job's budget on the host."""
+        if not job.accounts or outcome.started_at <= 0:
+            return
+        use = host.uses.get(job.uid)
+        if use is None:
+            use = host.uses[job.uid] = HostUse(job.uid)
+        use.pages += 1
+        use.bytes += outcome.wire_bytes
+        use.time_s += max(outcome.ended_at - outcome.started_at, 0.0)
+        self.frontier.stall_or_not(host, job)
+
+    def _log_host(self, partition: Partition, host: Host, before: float, now: float, always: bool = False) -> None:
+        """A pause that has been set, and what was spent, must outlive a restart."""
+        if always or host.pace.not_before > max(before, now):
+            host.changed = True
+            self.frontier.pending(partition).hosts.append(self.frontier.hosts.state_of(host))
 
     def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
         result = outcome.result
@@ -169,30 +197,19 @@ class Endings:
         """Back to the head of the host's queue, in the log too; after `wait_s` when given."""
         frontier = self.frontier
         entry = entry or waiting.entry
+        host = waiting.host
         partition = frontier.settle(waiting)
         job.leased -= 1
-        job.queued += 1
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
         frontier.pending(partition).queued.append(
-            QueuedUrl(
-                job.uid,
-                entry.url_key,
-                entry.url,
-                waiting.host.key,
-                entry.depth,
-                entry.hops,
-                entry.fetch_no,
-                attempts,
-                True,
-                bool(entry.flags & SEED),
-                not_before,
-            )
+            queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
         )
         if wait_s > 0:
-            self._retry_later(waiting.host, job.uid, packed, now + wait_s)
+            self._retry_later(host.number, job, packed, now + wait_s)
         else:
-            waiting.host.push(job.uid, packed, entry.depth, head=True)
+            frontier.store.push(host.number, job.number, HEAD, packed)
+            frontier.newly_queued(host.number, job, HEAD)
         frontier.wake(job)
 
     # ---- redirects
@@ -219,14 +236,15 @@ class Endings:
         if seed:
             if job.scope.excluded(target.href):
                 return
-            self.frontier.anchor(job, target.host_key, target.path_query)
+            anchor(self.frontier, job, target.host_key, target.path_query)
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
             return
         if target.fingerprint not in job.seen:
-            self.frontier.admit(
+            admit(
+                self.frontier,
                 job,
                 target.fingerprint,
-                target.href.encode(),
+                target.href,
                 target.host_key,
                 entry.depth,
                 hops=hops,
@@ -282,11 +300,22 @@ class Endings:
             if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
                 continue
             if waiting.state is State.LEASED:
-                waiting.receipted = receipt.outcome
+                waiting.receipted = receipt
             else:
-                self._ended(waiting, receipt.outcome)
+                self._ended(waiting, receipt)
 
-    def _ended(self, waiting: Outstanding, outcome: Outcome) -> None:
+    def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+        """Count what the page brought for the parts of its host; close the part that brings nothing new."""
+        frontier = self.frontier
+        host = frontier.hosts.named(waiting.host.key)
+        host.changed = True
+        size_bytes = receipt.size_bytes
+        closed = yield_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
+        if closed is not None:
+            frontier.note_quarantine(job, host, closed)
+
+    def _ended(self, waiting: Outstanding, receipt: Receipt) -> None:
+        outcome = receipt.outcome
         frontier = self.frontier
         partition = frontier.settle(waiting)
         job = frontier.jobs.get(waiting.job)
@@ -300,5 +329,9 @@ class Endings:
         frontier.pending(partition).ended.append(
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
+        if outcome is Outcome.STORED and entry.fetch_no == 1 and not job.traps.off:
+            self._yielded(job, waiting, receipt)
+        if job.recrawl.active:
+            again.fetched(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.wake(job)

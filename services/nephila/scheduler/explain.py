@@ -14,11 +14,15 @@ from typing import Any, Literal
 import msgspec
 
 from nephila.native import parse_url
+from nephila.scheduler.admission import HEAD
 from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.entry import Entry, unpack
 from nephila.scheduler.host import Host, OriginRobots
 from nephila.scheduler.job import Job
-from nephila.scheduler.queue import Entry, unpack
 from nephila.scheduler.robots import origin_of
+
+LOOKED_AT = 100_000
+"""URLs of a host's queue that are searched for the one in question."""
 
 State = Literal["stored", "not_crawled", "waiting", "never_found"]
 
@@ -109,7 +113,7 @@ def explain(
     frontier = dispatcher.frontier
     key = parts.fingerprint
     partition = frontier.partition(key)
-    host = partition.hosts.get(parts.host_key)
+    host = frontier.hosts.known(parts.host_key)
     placed = _queued(dispatcher, host, job, key)
     entry, queued = placed if placed else (None, None)
     verdict = job.scope.decide(parts.href, parts.host_key)
@@ -158,17 +162,18 @@ def _queued(dispatcher: Dispatcher, host: Host | None, job: Job, key: bytes) -> 
     """The URL among those kept aside until an instant, or in the queue of its host."""
     if host is None:
         return None
-    of = len(host.queues[job.uid]) if job.uid in host.queues else 0
-    for when, owner, uid, packed in dispatcher.delayed():
-        if owner is host and uid == job.uid and packed.startswith(key):
+    store = dispatcher.frontier.store
+    of = store.length(host.number, job.number)
+    for when, number, uid, packed in dispatcher.delayed():
+        if number == host.number and uid == job.uid and packed.startswith(key):
             entry = unpack(packed)
             not_before = when + dispatcher.frontier.utc_offset
             return entry, QueuedFact(1, of + 1, True, entry.depth, entry.fetch_no, entry.attempts, not_before)
-    if of:
-        for position, (packed, head) in enumerate(host.queues[job.uid].items(), 1):
-            if packed.startswith(key):
-                entry = unpack(packed)
-                return entry, QueuedFact(position, of, head, entry.depth, entry.fetch_no, entry.attempts, 0.0)
+    for position, (order, packed) in enumerate(store.items(host.number, job.number, LOOKED_AT), 1):
+        if packed.startswith(key):
+            entry = unpack(packed)
+            fact = QueuedFact(position, of, order == HEAD, entry.depth, entry.fetch_no, entry.attempts, 0.0)
+            return entry, fact
     return None
 
 
@@ -194,7 +199,7 @@ def _host(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -> Ho
         return None
     wait_s = max(host.pace.not_before - now, 0.0)
     return HostFact(
-        queued=host.queued,
+        queued=dispatcher.frontier.store.queued(host.number),
         delay_s=dispatcher.frontier.delay_s(host, job),
         backoff_s=host.pace.backoff_s,
         wait_s=wait_s,

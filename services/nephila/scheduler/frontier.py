@@ -1,37 +1,45 @@
-"""The frontier: P partition objects over one commit log. Pure: values and instants in, values out.
+"""The frontier: P partition objects over one commit log. Pure but for the files of the host store and the seen sets:
+values and instants in, values out.
 
-Every change goes two ways at once: into the views held here (seen, queues, hosts) and into the pending commit of its
-partition. `commits()` hands those over to be written; only after that may what was dispatched be published: commit
-first, emit after. Views are never a second truth: `restore` rebuilds them from the log alone.
+Every change goes two ways at once: into the views (seen, queues, hosts) and into the pending commit of its partition.
+`commits()` hands those over to be written; only after that may what was dispatched be published: commit first, emit
+after. Views are never a second truth: `restore` rebuilds them from the log alone.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 
-from nephila.kernel.messages import Anchor, CrawlJob, FrontierCommit, Outcome, Outlinks, QueuedUrl
-from nephila.native import partition_of
+from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Quarantine
+from nephila.kernel.networks import Networks
+from nephila.native import HostStore, partition_of
+from nephila.scheduler.addresses import Addresses
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.host import Host, Outstanding, State
+from nephila.scheduler.entry import unpack
+from nephila.scheduler.host import Host, Outstanding, Place, State
+from nephila.scheduler.hosts import Hosts
 from nephila.scheduler.job import Job
-from nephila.scheduler.queue import SEED, pack, unpack
-from nephila.scheduler.workbench import Workbench
+from nephila.scheduler.ready import Ready
+from nephila.scheduler.seen import Seen
 
 Key = tuple[str, bytes]
+DELETED = "\0"
+"""Before the uid of a job that was deleted while URLs of it were being fetched."""
+MAX_JOBS = 65_535
+"""Numbers a frontier can give to jobs in its life."""
 
 
 class Partition:
-    """Hosts and outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
+    """Outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
 
-    __slots__ = ("ended", "epoch", "hosts", "number", "outstanding", "pending", "sequence")
+    __slots__ = ("ended", "epoch", "number", "outstanding", "pending", "sequence")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.epoch = 0
         self.sequence = 0
-        self.hosts: dict[str, Host] = {}
         self.outstanding: dict[Key, Outstanding] = {}
         self.pending: FrontierCommit | None = None
         self.ended: Counter[tuple[str, Outcome]] = Counter()
@@ -40,24 +48,52 @@ class Partition:
 class Frontier:
     """All partitions of one scheduler. Instants are monotonic seconds; `utc_offset` turns them into UTC."""
 
-    def __init__(self, config: SchedulerConfig, utc_offset: float, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        store: HostStore,
+        new_seen: Callable[[int], Seen],
+        rng: random.Random | None = None,
+    ) -> None:
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
-        self.utc_offset = utc_offset
+        self.store = store
+        self.hosts = Hosts(store, config)
+        self.ready = Ready()
+        self.new_seen = new_seen
+        self.now = 0.0
         self.utc_now = 0.0
-        """UTC of the turn that is being worked on."""
+        """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
         self.partitions = [Partition(n) for n in range(config.partitions)]
         self.jobs: dict[str, Job] = {}
-        self.workbench: Workbench[Host] = Workbench()
+        self.numbered: dict[int, Job] = {}
+        self.next_job = 0
         self.in_fetch = 0
         """Requests without outcome."""
         self.outstanding = 0
         """URLs taken from their queue and without receipt."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease ends, in order; all leases are equally long."""
+        self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        self.addresses: Addresses[Place] = Addresses(self.networks)
+        self.lined_up: dict[int, Place] = {}
+        """Hosts that wait in the line of a server address."""
+        self.busy: Callable[[], set[int]] = set
+        """Numbers of hosts that must stay objects."""
         self._dirty: list[Partition] = []
+
+    def at(self, now: float, utc_now: float) -> None:
+        """A turn begins."""
+        self.now = self.hosts.now = now
+        self.utc_now = utc_now
+        self.hosts.utc_offset = utc_now - now
+
+    @property
+    def utc_offset(self) -> float:
+        """UTC minus monotonic, seconds."""
+        return self.utc_now - self.now
 
     # ---- structure
 
@@ -88,13 +124,6 @@ class Frontier:
         self._dirty.clear()
         return commits
 
-    def host(self, partition: Partition, key: str) -> Host:
-        """The host's state, made when first met."""
-        host = partition.hosts.get(key)
-        if host is None:
-            host = partition.hosts[key] = Host(key, partition.number)
-        return host
-
     def settle(self, waiting: Outstanding) -> Partition:
         """Take a URL off those that are on their way; returns its partition."""
         partition = self.partitions[waiting.host.partition]
@@ -102,164 +131,160 @@ class Frontier:
         self.outstanding -= 1
         return partition
 
-    # ---- admission
+    # ---- jobs
 
-    def put_job(self, job: CrawlJob) -> Job:
-        """Take a job, or a changed desired state of one; what is queued is checked against a changed scope when it
-        comes up."""
-        known = self.jobs.get(job.uid)
+    def put_job(self, spec: CrawlJob) -> Job | None:
+        """Take a job, a changed desired state of one, or its deletion; into the log, too."""
+        self.pending(self.partitions[0]).jobs.append(spec)
+        return self.take_job(spec)
+
+    def take_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
+        """Make the desired state of a job the actual one; None when the job is deleted."""
+        known = self.jobs.get(spec.uid)
+        if spec.deleted:
+            if known is not None:
+                self._drop(known)
+            return None
         if known is None:
-            known = self.jobs[job.uid] = Job(job)
-        else:
-            known.change(job)
-        self.pending(self.partitions[0]).jobs.append(job)
+            return self._new_job(spec, number)
+        strategy = known.strategy
+        known.change(spec)
+        known.review(self.utc_now)
+        if known.strategy is not strategy:
+            self._reorder(known)
+        for host in list(known.stalled):
+            self.stall_or_not(self.hosts.get(host), known)
         self.wake(known)
         return known
 
-    def add_seed(self, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
-        """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
-        excluded = job.scope.excluded(url)
-        if excluded:
-            return f"excluded by {excluded!r}"
-        job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
-        self.anchor(job, host_key, path_query)
-        if url_key in job.seen:
-            return ""
-        self.admit(job, url_key, url.encode(), host_key, 0, flags=SEED)
-        return ""
+    def _new_job(self, spec: CrawlJob, number: int) -> Job:
+        if number < 0:
+            number = self.next_job
+        if number > MAX_JOBS:
+            raise ValueError(f"a frontier holds {MAX_JOBS:,} jobs in its life; start another directory")
+        self.next_job = max(self.next_job, number + 1)
+        job = Job(spec, number, self.store, self.new_seen(number))
+        self.jobs[spec.uid] = self.numbered[number] = job
+        return job
 
-    def anchor(self, job: Job, host_key: str, path_query: str) -> None:
-        """Count the place of a seed as inside the job's scope."""
-        place = job.scope.add_seed(host_key, path_query)
-        if place:
-            self.pending(self.partitions[0]).anchors.append(Anchor(job.uid, place))
-            job.rejected.clear()
+    def _drop(self, job: Job) -> None:
+        """All that is known of a job goes; what is being fetched for it frees its host when it ends."""
+        del self.jobs[job.uid], self.numbered[job.number]
+        self.store.drop_job(job.number)
+        renamed = {}
+        for partition in self.partitions:
+            for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
+                if waiting.state is not State.LEASED:
+                    self.settle(waiting)
+                    continue
+                # Under a name that no job can have: one of the same name may come before this fetch has ended.
+                url_key = waiting.entry.url_key
+                del partition.outstanding[job.uid, url_key]
+                waiting.job = DELETED + job.uid
+                partition.outstanding[waiting.job, url_key] = waiting
+                renamed[job.uid, url_key] = (waiting.job, url_key)
+            for counted in [key for key in partition.ended if key[0] == job.uid]:
+                del partition.ended[counted]
+        if renamed:
+            self.leases = OrderedDict((renamed.get(key, key), until) for key, until in self.leases.items())
+        for host in self.hosts.hot.values():
+            host.uses.pop(job.uid, None)
+            host.yields.pop(job.uid, None)
 
-    def add_links(self, links: Outlinks) -> int:
-        """Admit what is new and in scope of one page's links; returns how many. One seen test per page."""
-        job = self.jobs.get(links.job)
-        if job is None or 0 <= job.scope.max_depth < links.depth:
-            return 0
-        new = job.seen.missing(links.fingerprints)
-        if not new:
-            return 0
-        admitted = 0
-        ends = memoryview(links.url_ends).cast("I")
-        spans = memoryview(links.host_spans).cast("I")
-        urls = links.urls
-        rejected = job.rejected
-        for i in new:
-            url_key = links.fingerprints[16 * i : 16 * i + 16]
-            if url_key in rejected:
-                continue
-            raw = urls[ends[i - 1] if i else 0 : ends[i]]
-            host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
-            if not job.scope.decide(raw.decode(), host_key, links.depth).admitted:
-                job.reject(url_key)
-                continue
-            self.admit(job, url_key, raw, host_key, links.depth)
-            admitted += 1
-        return admitted
-
-    def admit(
-        self,
-        job: Job,
-        url_key: bytes,
-        url: bytes,
-        host_key: str,
-        depth: int,
-        *,
-        hops: int = 0,
-        flags: int = 0,
-        head: bool = False,
-    ) -> None:
-        """Insert into seen, queue, and log: one atomic change of the URL's partition."""
-        job.seen.add(url_key)
-        partition = self.partition(url_key)
-        host = self.host(partition, host_key)
-        host.push(job.uid, pack(url_key, depth, 1, 0, hops, flags, url), depth, head)
-        job.queued += 1
-        self.pending(partition).queued.append(
-            QueuedUrl(job.uid, url_key, url.decode(), host_key, depth, hops, 1, 0, head, bool(flags & SEED))
-        )
-        self.schedule(host)
+    def _reorder(self, job: Job) -> None:
+        """Put what is queued into the order of another strategy. O(queued URLs)."""
+        store, strategy = self.store, job.strategy
+        for host in store.hosts_of(job.number):
+            items = store.items(host, job.number)
+            store.drop_queue(host, job.number)
+            for order, packed in items:
+                if order:
+                    entry = unpack(packed)
+                    order = strategy.order(entry.depth, entry.priority)
+                store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)
 
     # ---- readiness
 
-    def schedule(self, host: Host, earliest: float = 0.0) -> None:
-        """Put the host on the workbench when it could be fetched from at all."""
-        if host.ready_at is None and host.in_flight < self._limit(host) and host.queued:
-            self.workbench.schedule(host, max(host.pace.not_before, earliest))
+    def schedule(self, number: int, earliest: float = 0.0) -> None:
+        """Put a host on the workbench when it could be fetched from at all."""
+        store = self.store
+        if store.ready_at(number) is not None or number in self.ready or number in self.lined_up:
+            return
+        if not store.queued(number):
+            return
+        host = self.hosts.hot.get(number)
+        if host is None:
+            # Its pace is read when it is taken: a million of them must not be read at a restart.
+            store.schedule(number, max(earliest, self.now))
+        elif not host.in_flight or host.in_flight < self._limit(host):
+            store.schedule(number, max(host.pace.not_before, earliest, self.now))
 
     def reschedule(self, host: Host) -> None:
         """Like `schedule`, when the host's pace has changed."""
-        if host.ready_at is not None and host.ready_at < host.pace.not_before:
-            self.workbench.remove(host)
-        self.schedule(host)
+        at = self.store.ready_at(host.number)
+        if at is not None and at < host.pace.not_before:
+            self.store.schedule(host.number, host.pace.not_before)
+        elif host.number in self.ready and host.pace.not_before > self.now:
+            self.ready.discard(host.number)
+        self.schedule(host.number)
+
+    def newly_queued(self, number: int, job: Job, order: int) -> None:
+        """A job has queued a URL on a host."""
+        if number in self.ready:
+            self.ready.offer(number, job.number, order)
+        else:
+            self.schedule(number)
 
     def _limit(self, host: Host) -> int:
-        limits = [self.jobs[uid].concurrency_per_host for uid in host.queues if uid in self.jobs]
-        return max(limits, default=1)
+        return max((job.policies.concurrency(host.key) for job in self.users(host)), default=1)
+
+    def users(self, host: Host) -> Iterable[Job]:
+        """Jobs that have URLs queued on a host."""
+        numbered = self.numbered
+        return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
 
     def delay_s(self, host: Host, job: Job | None) -> float:
         """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
         if job is None:
-            users = (self.jobs[uid] for uid in host.queues if uid in self.jobs)
-            return max((self.delay_s(host, user) for user in users), default=host.crawl_delay_s)
-        if job.ignore_robots:
-            return job.delay_s
-        return max(job.delay_s, host.crawl_delay_s)
+            return max((self.delay_s(host, user) for user in self.users(host)), default=host.crawl_delay_s)
+        return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+
+    def wait_for_address(self, host: Host, head: bool) -> None:
+        """Line a host up for its server address; `head` when it was first of that line before."""
+        place = self.lined_up.setdefault(host.number, Place(host.number))
+        self.addresses.wait(host.address, place, self.now, head)
+
+    def take_lined_up(self) -> int:
+        """The host that is next in the line of an address that has room, out of its line; -1 when there is none."""
+        taken = self.addresses.take(self.now)
+        if taken is None:
+            return -1
+        del self.lined_up[taken[1].number]
+        return taken[1].number
+
+    def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:
+        """A part of a host was closed for a job, or opened again."""
+        job.quarantines[quarantine.host, quarantine.place] = quarantine
+        self.pending(self.partitions[host.partition]).quarantines.append(quarantine)
+
+    def park(self, number: int, jobs: Iterable[Job]) -> None:
+        """Set a host aside until one of the jobs can take more."""
+        for job in jobs:
+            job.parked[number] = None
 
     def wake(self, job: Job) -> None:
         """Reconsider hosts that were set aside because the job could not take more."""
         if job.parked and job.open:
             parked, job.parked = job.parked, {}
-            for host in parked:
-                self.schedule(host)
+            for number in parked:
+                self.schedule(number)
 
-    # ---- invariants
-
-    def check(self, aside: Sequence[tuple[Host, str, bytes]] = ()) -> None:
-        """Raise AssertionError when an invariant does not hold; `aside` waits outside the queues. O(everything).
-
-        Between two turns every URL that was ever seen is in one place: queued, aside, on its way, or ended.
-        """
-        self.workbench.check()
-        on_way = [waiting for partition in self.partitions for waiting in partition.outstanding.values()]
-        leased = [w for w in on_way if w.state is State.LEASED]
-        assert self.outstanding == len(on_way), f"{self.outstanding} outstanding, but {len(on_way)} on their way"
-        assert self.in_fetch == len(leased), f"{self.in_fetch} in fetch, but {len(leased)} leased"
-        assert set(self.leases) == {(w.job, w.entry.url_key) for w in leased}, "leases and leased URLs differ"
-        assert list(self.leases.values()) == sorted(self.leases.values()), "leases out of order"
-        in_flight = Counter(id(w.host) for w in leased)
-        places: dict[str, list[bytes]] = {uid: [] for uid in self.jobs}
-        for _, uid, packed in aside:
-            places[uid].append(unpack(packed).url_key)
-        parked = {id(host) for job in self.jobs.values() for host in job.parked}
-        for partition in self.partitions:
-            for host in partition.hosts.values():
-                assert host.partition == partition.number
-                assert host.in_flight == in_flight[id(host)], f"{host.key}: {host.in_flight} in flight"
-                self._check_host(host, places, id(host) in parked)
-        waiting = sum(host.ready_at is not None for partition in self.partitions for host in partition.hosts.values())
-        assert len(self.workbench) == len(self.workbench.waiting()) == waiting, "workbench and hosts differ"
-        for uid, job in self.jobs.items():
-            assert job.queued == len(places[uid]), f"{uid}: {job.queued} queued, but {len(places[uid])} in queues"
-            mine = [w for w in on_way if w.job == uid]
-            taken = sum(w.state is not State.ENDING for w in mine)
-            assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages"
-            keys = places[uid] + [w.entry.url_key for w in mine]
-            assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
-            assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
-            assert job.owed <= set(places[uid]), f"{uid}: a place is kept for a URL that is not queued"
-            ended = sum(job.ended.values())
-            assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"
-
-    def _check_host(self, host: Host, places: dict[str, list[bytes]], parked: bool) -> None:
-        for uid, queue in host.queues.items():
-            queue.check()
-            places[uid].extend(unpack(packed).url_key for packed, _ in queue.items())
-        if host.ready_at is not None:
-            assert host.ready_at >= host.pace.not_before, f"{host.key} would be taken before its pace allows"
-        elif host.queued:
-            assert parked or host.in_flight, f"{host.key}: queued, and nothing will ever take it"
+    def stall_or_not(self, host: Host, job: Job) -> bool:
+        """Note whether the job's budget on a host is spent; a host whose budget was raised goes on."""
+        if job.spent(host.uses.get(job.uid)):
+            job.stalled[host.number] = None
+            return True
+        if host.number in job.stalled:
+            del job.stalled[host.number]
+            self.schedule(host.number)
+        return False

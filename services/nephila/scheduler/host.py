@@ -1,4 +1,4 @@
-"""What the frontier remembers of one host and of its URLs on the way."""
+"""What the frontier remembers of one host that something happens to, and of its URLs on the way."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from nephila.kernel.messages import Outcome, RobotsTxt
+from nephila.kernel.messages import HostUse, Receipt, RobotsTxt
 from nephila.kernel.robots import Robots
+from nephila.scheduler.entry import Entry
 from nephila.scheduler.politeness import Pace
-from nephila.scheduler.queue import Entry, JobQueue
+from nephila.scheduler.traps import Yield
 
 
 @dataclass(slots=True)
@@ -30,44 +31,40 @@ class OriginRobots:
 
 
 class Host:
-    """Queues, pace and robots of one host. Shared by all jobs; belongs to one partition."""
+    """Pace, robots and accounts of one host that something happens to. Shared by all jobs; its queues are in the store."""
 
     __slots__ = (
         "address",
+        "changed",
         "crawl_delay_s",
         "in_flight",
         "key",
+        "number",
         "pace",
         "partition",
-        "queues",
-        "ready_at",
         "robots",
         "robots_tries",
+        "uses",
+        "yields",
     )
 
-    def __init__(self, key: str, partition: int) -> None:
+    def __init__(self, number: int, key: str, partition: int) -> None:
+        self.number = number
+        """Its number in the host store."""
         self.key = key
         self.partition = partition
-        self.queues: dict[str, JobQueue] = {}
         self.pace = Pace()
         self.in_flight = 0
-        self.ready_at: float | None = None
         self.robots: dict[str, OriginRobots] = {}
         self.robots_tries = 0
         self.crawl_delay_s = 0.0
         self.address = ""
-
-    def push(self, job: str, packed: bytes, depth: int, head: bool = False) -> None:
-        """Queue a URL of a job."""
-        queue = self.queues.get(job)
-        if queue is None:
-            queue = self.queues[job] = JobQueue()
-        queue.push(packed, depth, head)
-
-    @property
-    def queued(self) -> int:
-        """URLs waiting here, over all jobs."""
-        return sum(len(queue) for queue in self.queues.values())
+        self.uses: dict[str, HostUse] = {}
+        """What jobs with a budget per host have spent here."""
+        self.yields: dict[str, Yield] = {}
+        """What its parts have yielded to jobs."""
+        self.changed = False
+        """What the store holds of it is out of date."""
 
 
 class State(IntEnum):
@@ -82,6 +79,14 @@ class State(IntEnum):
 
 
 @dataclass(slots=True)
+class Place:
+    """A host's place in the line of its server address: lighter than the host, which may be bytes meanwhile."""
+
+    number: int
+    line: int = 0
+
+
+@dataclass(slots=True)
 class Outstanding:
     """A URL that was taken from its queue and has no receipt yet."""
 
@@ -89,9 +94,11 @@ class Outstanding:
     host: Host
     entry: Entry
     attempt: int
+    address: str = ""
+    """Server address on which its fetch was counted; empty when none was known."""
     state: State = State.LEASED
-    receipted: Outcome | None = None
-    """How its row reads, which was durable before its outcome arrived."""
+    receipted: Receipt | None = None
+    """That its row is durable, which came before its outcome."""
 
 
 @dataclass(slots=True)

@@ -3,50 +3,70 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
-from nephila.kernel.messages import CrawlJob, Outcome, Politeness, Scope
-from nephila.scheduler.queue import SEED, Entry
+from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Politeness, Quarantine, Scope, Traps
+from nephila.native import HostStore
+from nephila.scheduler.agenda import Agenda
+from nephila.scheduler.entry import SEED, Entry
+from nephila.scheduler.importance import Importance
+from nephila.scheduler.policies import Policies
+from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
-from nephila.scheduler.seen import Seen, new_seen
-
-if TYPE_CHECKING:
-    from nephila.scheduler.host import Host
+from nephila.scheduler.seen import Seen
+from nephila.scheduler.strategies import Row, row_of
 
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, so that the links of a site's template are judged once, not on every page."""
 
 
 class Job:
-    """Mutable state of a job; all of it is rebuilt from the commit log."""
+    """Mutable state of a job; all of it is rebuilt from the commit log. `number` is its name in the host store."""
 
-    def __init__(self, spec: CrawlJob) -> None:
-        self.seen: Seen = new_seen()
+    def __init__(self, spec: CrawlJob, number: int, store: HostStore, seen: Seen) -> None:
+        self.number = number
+        self.seen = seen
+        self._store = store
         self.rejected: set[bytes] = set()
-        self.parked: dict[Host, None] = {}
+        self.importance: Importance | None = None
+        """What pages fetched so far give their links, where the strategy asks for it."""
+        self.parked: dict[int, None] = {}
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
+        self.stalled: dict[int, None] = {}
+        """Hosts on which the job has spent its budget; their URLs stay in the queue and are not waited for."""
         self.seed_anchors: set[str] = set()
         """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
-        self.queued = 0
+        self.aside = 0
+        """URLs kept outside the queues until an instant."""
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
         self.owed: set[bytes] = set()
         """Handed out by a run that was killed: their rows may be in the table already, so the page budget keeps a place
         for each until it is taken again."""
         self.ended: Counter[Outcome] = Counter()
+        self.quarantines: dict[tuple[str, str], Quarantine] = {}
+        """(host, place) → why it was closed, or that it was opened again."""
         # Of a later generation: what is queued may have been admitted by an earlier scope.
         self._recheck = spec.generation > 1
+        self.agenda = Agenda(spec.uid)
+        """URLs that are fetched again, and when."""
         self._apply(spec, ())
 
     def _apply(self, spec: CrawlJob, anchors: tuple[str, ...]) -> None:
         self.spec = spec
         self.uid = spec.uid
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
+        self.strategy: Row = row_of(int(spec.strategy))
+        if self.strategy.importance and self.importance is None:
+            self.importance = Importance()
         politeness = spec.politeness or Politeness()
-        self.delay_s = politeness.delay_s
-        self.concurrency_per_host = max(1, politeness.concurrency_per_host)
+        self.policies = Policies(politeness)
         self.ignore_robots = politeness.ignore_robots
         self.max_pages = spec.scope.max_pages if spec.scope else 0
+        self.budget = spec.host_budget or HostBudget()
+        self.accounts = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
+        """Whether what the job spends on each host is counted."""
+        self.traps = spec.traps or Traps()
+        self.recrawl = Policy(spec.recrawl)
 
     def change(self, spec: CrawlJob) -> None:
         """A new desired state: applies to what is queued as well."""
@@ -56,10 +76,33 @@ class Job:
         self._apply(spec, ())
         self.scope.take_over(scope)
 
+    def review(self, utc_now: float) -> None:
+        """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
+        for state in list(self.agenda.states()):
+            if not self.agenda.is_out(state.url_key):
+                new = self.recrawl.reviewed(state, utc_now)
+                if new is not state:
+                    self.agenda.put(new)
+
+    @property
+    def queued(self) -> int:
+        """URLs that wait, those kept aside included."""
+        return self._store.job_length(self.number) + self.aside
+
+    @property
+    def waiting(self) -> int:
+        """URLs that wait for something that will come: not those behind a spent budget. O(stalled hosts)."""
+        return self.queued - sum(self._store.length(host, self.number) for host in self.stalled)
+
     @property
     def open(self) -> bool:
         """Whether another URL may be taken: not paused, and the page budget covers what is on the way."""
         return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
+
+    @property
+    def shut(self) -> bool:
+        """Whether nothing will be taken until somebody changes the job."""
+        return self.spec.paused or self.budget_spent
 
     @property
     def _budget_left(self) -> int:
@@ -75,6 +118,19 @@ class Job:
     def budget_spent(self) -> bool:
         """Whether max_pages pages are stored."""
         return bool(self.max_pages) and self.ended[Outcome.STORED] >= self.max_pages
+
+    def spent(self, use: HostUse | None) -> str:
+        """Which budget of a host is spent, in words; the empty string when none is."""
+        if use is None or not self.accounts:
+            return ""
+        budget = self.budget
+        if budget.pages and use.pages >= budget.pages:
+            return f"the budget of {budget.pages:,} fetches per host is spent"
+        if budget.bytes and use.bytes >= budget.bytes:
+            return f"the budget of {budget.bytes:,} bytes per host is spent"
+        if budget.time_s and use.time_s >= budget.time_s:
+            return f"the budget of {budget.time_s:g} s per host is spent"
+        return ""
 
     def reject(self, url_key: bytes) -> None:
         """Remember that a URL is out of scope; forgotten wholesale at the limit, since judging again is only slower."""

@@ -1,230 +1,365 @@
-"""From the log to the views and back: recovery of a frontier, and the states a snapshot is made of.
+"""From the log to the views and back: recovery of a frontier, and the state a snapshot is made of.
 
-What was leased when the process died goes back to the head of its host's queue with its attempt counted, and its host
-rests for one delay from now: when that fetch ended nobody knows, but it was before this program started.
+What lies in the files of the host store and the seen sets is opened, not read; what was committed after the snapshot
+is replayed. What was leased when the process died goes back to the head of its host's queue with its attempt counted,
+and its host rests for one delay from now: when that fetch ended nobody knows, but it was before this program started.
 """
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
-    Anchor,
     EndedCount,
+    EndedUrl,
     FrontierCommit,
     FrontierSnapshot,
+    JobState,
     LeasedUrl,
+    PartitionPosition,
     QueuedUrl,
-    SeenSnapshot,
+    UrlState,
 )
+from nephila.native import HostStore
+from nephila.scheduler import again
+from nephila.scheduler.addresses import Addresses
+from nephila.scheduler.admission import HEAD
+from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.entry import pack_queued, queued_of, repack, unpack
 from nephila.scheduler.frontier import Frontier, Partition
-from nephila.scheduler.host import Host
+from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.job import Job
-from nephila.scheduler.politeness import from_state
-from nephila.scheduler.queue import host_of, pack_queued, repack, unpack, unpack_queued
 from nephila.scheduler.robots import believe, crawl_delay_s
-from nephila.scheduler.seen import slice_prefix
+from nephila.scheduler.seen import Seen
+
+STATES_PER_FRAME = 10_000
+OUT = -1.0
+"""next_at, in a snapshot, of a URL that is queued or on its way."""
+Key = tuple[str, bytes]
 
 
 @dataclass(slots=True)
 class Restored:
-    """What recovery found. Queued URLs are kept packed: a million of them have to fit beside the queues."""
+    """What recovery found."""
 
     urls: int = 0
     leased: int = 0
     commits: int = 0
-    pending: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
-    """Job → fingerprint → packed URL, in queueing order."""
-    place: dict[tuple[str, bytes], tuple[bool, float]] = field(default_factory=dict)
-    """(head, not_before UTC) of those that are not simply at the tail."""
-    attempts: dict[tuple[str, bytes], int] = field(default_factory=dict)
+    on_way: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
+    """(host, packed URL) of those that were handed out, in that order."""
+    aside: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
+    """(host, packed URL, not_before UTC) of those that wait for an instant of their own."""
+    attempts: dict[Key, int] = field(default_factory=dict)
     """Attempt under way, of those that were handed out."""
-    asked: dict[tuple[str, int], None] = field(default_factory=dict)
-    """(host, partition) of those whose robots.txt was being fetched."""
+    asked: dict[str, None] = field(default_factory=dict)
+    """Hosts whose robots.txt was being fetched."""
+
+
+def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, read_only: bool = False) -> Frontier:
+    """An empty frontier over the files of its directory."""
+    directory = config.directory
+    return Frontier(
+        config,
+        HostStore(directory, read_only=read_only),
+        lambda number: Seen(directory, number),
+        rng,
+    )
 
 
 def restore(
     dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
 ) -> Restored:
-    """Rebuild all views from what was committed. O(entries)."""
-    found = Restored()
+    """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
     frontier = dispatcher.frontier
+    frontier.at(now, utc_now)
+    replay = _Replay(frontier)
     for entry in entries:
-        found.commits += 1
+        replay.found.commits += 1
         if isinstance(entry, FrontierSnapshot):
-            _load_snapshot(frontier, entry, found, now, utc_now)
+            replay.snapshot(entry)
         else:
-            _replay(frontier, entry, found, now, utc_now)
-    _requeue(dispatcher, found, now, utc_now)
+            replay.commit(entry)
+    found = replay.found
+    if found.commits:
+        frontier.addresses = Addresses(frontier.networks, now)
+    for job in frontier.jobs.values():
+        job.review(utc_now)
+    found.leased = len(found.on_way)
+    _put_back(dispatcher, found, now, utc_now)
+    found.urls = sum(job.queued for job in frontier.jobs.values())
     return found
 
 
-def _load_snapshot(frontier: Frontier, state: FrontierSnapshot, found: Restored, now: float, utc_now: float) -> None:
-    partition = frontier.partitions[state.partition]
-    partition.sequence = state.sequence
-    partition.epoch = state.epoch
-    for spec in state.jobs:
-        frontier.jobs[spec.uid] = Job(spec)
-    for seen in state.seen:
-        frontier.jobs[seen.job].seen.add(seen.fingerprints)
-    for count in state.ended:
-        partition.ended[count.job, count.outcome] += count.count
-        frontier.jobs[count.job].ended[count.outcome] += count.count
-    changes = FrontierCommit(
-        state.partition,
-        queued=state.queued,
-        leased=state.leased,
-        hosts=state.hosts,
-        robots=state.robots,
-        anchors=state.anchors,
-    )
-    _apply(frontier, partition, changes, found, now, utc_now)
+class _Replay:
+    """Applies snapshot and commits, oldest first."""
 
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.found = Restored()
 
-def _replay(frontier: Frontier, commit: FrontierCommit, found: Restored, now: float, utc_now: float) -> None:
-    partition = frontier.partitions[commit.partition]
-    if commit.sequence <= partition.sequence:
-        return
-    partition.sequence = commit.sequence
-    partition.epoch = commit.epoch
-    for spec in commit.jobs:
-        known = frontier.jobs.get(spec.uid)
-        if known is None:
-            frontier.jobs[spec.uid] = Job(spec)
-        else:
-            known.change(spec)
-    _apply(frontier, partition, commit, found, now, utc_now)
-    for ended in commit.ended:
-        found.pending.get(ended.job, {}).pop(ended.url_key, None)
-        _forget(found, (ended.job, ended.url_key))
-        partition.ended[ended.job, ended.outcome] += 1
-        frontier.jobs[ended.job].ended[ended.outcome] += 1
+    def snapshot(self, state: FrontierSnapshot) -> None:
+        frontier = self.frontier
+        if state.hosts:
+            try:
+                frontier.store.restore(state.hosts)
+                for job in state.jobs:
+                    self._job(job)
+            except ValueError as error:
+                raise UserError(f"{error}; restore it from a backup") from None
+            frontier.next_job = state.next_job
+        for position in state.partitions:
+            partition = frontier.partitions[position.partition]
+            partition.epoch, partition.sequence = position.epoch, position.sequence
+            for count in position.ended:
+                partition.ended[count.job, count.outcome] += count.count
+                frontier.jobs[count.job].ended[count.outcome] += count.count
+        for url in state.urls:
+            agenda = frontier.jobs[url.job].agenda
+            agenda.put(url)
+            if url.next_at == OUT:
+                agenda.take(url.url_key)
+        for queued in state.queued:
+            self._wait(queued, on_way=not queued.not_before)
+        for leased in state.leased:
+            if leased.job:
+                self.found.attempts[leased.job, leased.url_key] = leased.attempt
+            else:
+                self.found.asked[leased.host] = None
 
+    def _job(self, state: JobState) -> None:
+        assert state.spec is not None
+        job = self.frontier.take_job(state.spec, state.number)
+        assert job is not None
+        job.seen.restore(state.seen)
+        job.scope.anchors.update(state.anchors)
+        job.quarantines = {(q.host, q.place): q for q in state.quarantines}
 
-def _forget(found: Restored, key: tuple[str, bytes]) -> None:
-    found.place.pop(key, None)
-    found.attempts.pop(key, None)
+    def commit(self, commit: FrontierCommit) -> None:
+        frontier = self.frontier
+        partition = frontier.partitions[commit.partition]
+        if commit.sequence <= partition.sequence:
+            return
+        partition.sequence, partition.epoch = commit.sequence, commit.epoch
+        for spec in commit.jobs:
+            frontier.take_job(spec)
+            if spec.deleted:
+                self._forget_job(spec.uid)
+        jobs = frontier.jobs
+        for anchor in commit.anchors:
+            if anchor.job in jobs:
+                jobs[anchor.job].scope.anchors.add(anchor.place)
+        for quarantine in commit.quarantines:
+            if quarantine.job in jobs:
+                jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
+                host = frontier.hosts.named(quarantine.host)
+                yield_of(host, jobs[quarantine.job]).restore(quarantine)
+                host.changed = True
+        for ended in commit.ended:
+            self._ended(partition, ended)
+        for state in commit.urls:
+            if state.job in jobs:
+                jobs[state.job].agenda.put(state)
+        for queued in commit.queued:
+            self._queued(queued)
+        self._hosts(commit)
+        # After the ends of earlier requests: what a turn hands out is the last thing that it does.
+        for leased in commit.leased:
+            self._leased(leased)
+        frontier.hosts.trim(set())
 
+    def _forget_job(self, uid: str) -> None:
+        found = self.found
+        for table in (found.on_way, found.aside, found.attempts):
+            for key in [key for key in table if key[0] == uid]:
+                del table[key]
 
-def _apply(
-    frontier: Frontier, partition: Partition, commit: FrontierCommit, found: Restored, now: float, utc_now: float
-) -> None:
-    for anchor in commit.anchors:
-        frontier.jobs[anchor.job].scope.anchors.add(anchor.place)
-    for queued in commit.queued:
+    def _hosts(self, commit: FrontierCommit) -> None:
+        frontier = self.frontier
+        for state in commit.hosts:
+            host = frontier.hosts.named(state.host)
+            take_state(host, state, frontier.now, frontier.utc_now)
+            host.changed = True
+            self.found.asked.pop(state.host, None)
+        for text in commit.robots:
+            host = frontier.hosts.named(text.host)
+            host.robots[text.origin] = believe(text, frontier.now, frontier.utc_now)
+            host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
+            host.changed = True
+            self.found.asked.pop(text.host, None)
+
+    def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
+        """Take a URL from wherever it waits."""
+        found = self.found
+        known = found.on_way.pop(key, None)
+        if known is not None:
+            found.attempts.pop(key, None)
+            return known
+        kept = found.aside.pop(key, None)
+        if kept is not None:
+            return kept[:2]
+        job = self.frontier.jobs.get(key[0])
+        number = self.frontier.store.find(host)
+        if job is None or number < 0:
+            return None
+        packed = self.frontier.store.take(number, job.number, key[1])
+        return None if packed is None else (number, packed)
+
+    def _ended(self, partition: Partition, ended: EndedUrl) -> None:
+        job = self.frontier.jobs.get(ended.job)
+        if job is not None:
+            self._take((ended.job, ended.url_key), ended.host)
+            partition.ended[ended.job, ended.outcome] += 1
+            job.ended[ended.outcome] += 1
+
+    def _queued(self, queued: QueuedUrl) -> None:
+        job = self.frontier.jobs.get(queued.job)
+        if job is None:
+            return
         key = (queued.job, queued.url_key)
-        frontier.jobs[queued.job].seen.add(queued.url_key)
-        urls = found.pending.setdefault(queued.job, {})
-        # Taken out first: its place in the order is that of its last queueing.
-        if urls.pop(queued.url_key, None) is not None:
-            _forget(found, key)
-        urls[queued.url_key] = pack_queued(queued)
-        if queued.head:
-            found.place[key] = (queued.head, queued.not_before)
-    for state in commit.hosts:
-        host = frontier.host(partition, state.host)
-        host.pace = from_state(state, now, utc_now)
-        host.address = state.address
-        found.asked.pop((state.host, partition.number), None)
-    for text in commit.robots:
-        host = frontier.host(partition, text.host)
-        host.robots[text.origin] = believe(text, now, utc_now)
-        found.asked.pop((text.host, partition.number), None)
-    # After the ends of earlier requests: what a turn hands out is the last thing that it does.
-    for leased in commit.leased:
+        if not job.seen.add(queued.url_key):
+            self.found.on_way.pop(key, None)
+            self.found.aside.pop(key, None)
+            self.found.attempts.pop(key, None)
+            state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
+            if state is not None and job.agenda.take(queued.url_key):
+                again.reopen(self.frontier, job, state)
+        if queued.not_before:
+            self._wait(queued, on_way=False)
+            return
+        store = self.frontier.store
+        strategy = job.strategy
+        order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
+        newest_first = strategy.newest_first and not queued.head
+        store.push(store.host(queued.host), job.number, order, pack_queued(queued), newest_first)
+
+    def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
+        key = (queued.job, queued.url_key)
+        number = self.frontier.store.host(queued.host)
+        if on_way:
+            self.found.on_way[key] = (number, pack_queued(queued))
+        else:
+            self.found.aside[key] = (number, pack_queued(queued), queued.not_before)
+
+    def _leased(self, leased: LeasedUrl) -> None:
         if not leased.job:
-            found.asked[leased.host, partition.number] = None
-        elif leased.url_key in found.pending.get(leased.job, ()):
-            found.attempts[leased.job, leased.url_key] = leased.attempt
+            self.found.asked[leased.host] = None
+            return
+        key = (leased.job, leased.url_key)
+        taken = self._take(key, leased.host)
+        if taken is not None:
+            self.found.on_way[key] = taken
+            self.found.attempts[key] = leased.attempt
 
 
-def _requeue(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
+def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
     frontier = dispatcher.frontier
-    hosts = [host for partition in frontier.partitions for host in partition.hosts.values()]
-    for host in hosts:
-        host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
-    found.leased = len(found.attempts)
-    for uid, urls in found.pending.items():
-        found.urls += len(urls)
-        # Those that were handed out before all others, also at the head of their queues: nobody may stand before them.
-        first = [url_key for url_key in urls if (uid, url_key) in found.attempts]
-        for url_key in first:
-            _put_back(dispatcher, frontier.jobs[uid], url_key, urls.pop(url_key), found, now, utc_now)
-        for url_key, packed in urls.items():
-            _put_back(dispatcher, frontier.jobs[uid], url_key, packed, found, now, utc_now)
-    found.pending.clear()
-    found.place.clear()
-    for key, number in found.asked:
-        host = frontier.host(frontier.partitions[number], key)
+    groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
+    for (uid, url_key), (number, packed) in found.on_way.items():
+        groups.setdefault((number, uid), []).append((url_key, packed))
+    for (number, uid), urls in groups.items():
+        _return(frontier, frontier.jobs[uid], number, urls, found, now)
+    for (uid, _), (number, packed, not_before) in found.aside.items():
+        job = frontier.jobs[uid]
+        wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
+        if wait_s > 0:
+            dispatcher.retry_later(number, job, packed, now + wait_s)
+        else:
+            frontier.store.push(number, job.number, HEAD, packed)
+    found.on_way.clear()
+    found.aside.clear()
+    for key in found.asked:
+        host = frontier.hosts.named(key)
         host.pace.after_fetch(now, frontier.delay_s(host, None))
-    for partition in frontier.partitions:
-        for host in partition.hosts.values():
-            frontier.schedule(host)
+        host.changed = True
+    for number in frontier.store.ids():
+        frontier.schedule(number)
 
 
-def _put_back(
-    dispatcher: Dispatcher,
-    job: Job,
-    url_key: bytes,
-    packed: bytes,
-    found: Restored,
-    now: float,
-    utc_now: float,
+def _return(
+    frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
 ) -> None:
+    """What was handed out goes before all others of its host, also those at the head: nobody may stand before it."""
+    store = frontier.store
+    heads = []
+    while (job.number, HEAD) in store.head(number):
+        packed = store.pop(number, job.number)
+        assert packed is not None
+        heads.append(packed)
+    host = frontier.hosts.get(number)
+    for url_key, packed in urls:
+        attempt = found.attempts.get((job.uid, url_key))
+        if attempt is not None:
+            packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
+            job.owed.add(url_key)
+            host.pace.after_fetch(now, frontier.delay_s(host, job))
+            host.changed = True
+        store.push(number, job.number, HEAD, packed)
+    for packed in heads:
+        store.push(number, job.number, HEAD, packed)
+
+
+# ---- snapshots
+
+
+def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
+    """The state after the last commit; nothing may be pending. Queues, hosts and seen URLs that are new since the last
+    one go into files of their own first: O(new URLs + hosts), amortised over the merges of those files."""
     frontier = dispatcher.frontier
-    entry = unpack(packed)
-    host = frontier.host(frontier.partition(url_key), host_of(entry.url))
-    head, not_before = found.place.get((job.uid, url_key), (False, 0.0))
-    attempt = found.attempts.get((job.uid, url_key))
-    if attempt is not None:
-        packed, head, not_before = repack(entry, min(attempt, frontier.config.tries - 1)), True, 0.0
-        job.owed.add(url_key)
-        host.pace.after_fetch(now, frontier.delay_s(host, job))
-    wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
-    dispatcher.queue_restored(host, job, packed, entry.depth, head, wait_s, now)
+    frontier.hosts.flush()
+    on_way = [
+        (uid, waiting)
+        for partition in frontier.partitions
+        for (uid, _), waiting in partition.outstanding.items()
+        if not uid or uid in frontier.jobs
+    ]
+    yield FrontierSnapshot(
+        [
+            PartitionPosition(p.number, p.epoch, p.sequence, [EndedCount(uid, o, n) for (uid, o), n in p.ended.items()])
+            for p in frontier.partitions
+        ],
+        [
+            JobState(
+                job.spec, job.number, job.seen.checkpoint(), sorted(job.scope.anchors), list(job.quarantines.values())
+            )
+            for job in frontier.jobs.values()
+        ],
+        frontier.next_job,
+        frontier.store.checkpoint(),
+        [
+            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid),
+            *_kept_aside(dispatcher),
+        ],
+        [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for uid, w in on_way],
+        taken_at=frontier.utc_now,
+    )
+    for job in frontier.jobs.values():
+        states = _states(job)
+        while urls := list(itertools.islice(states, STATES_PER_FRAME)):
+            yield FrontierSnapshot(urls=urls)
 
 
-def snapshots(dispatcher: Dispatcher, now: float) -> Iterator[FrontierSnapshot]:
-    """The state of every partition after its last commit; nothing may be pending. O(everything)."""
+def _states(job: Job) -> Iterator[UrlState]:
+    for state in job.agenda.states():
+        if job.agenda.is_out(state.url_key):
+            state.next_at = OUT
+        yield state
+
+
+def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     frontier = dispatcher.frontier
-    dumps = {uid: job.seen.dump() for uid, job in frontier.jobs.items()}
-    delayed: dict[int, list[QueuedUrl]] = {}
-    for when, host, uid, packed in dispatcher.delayed():
-        queued = unpack_queued(packed, uid, host.key, True, when + frontier.utc_offset)
-        delayed.setdefault(host.partition, []).append(queued)
-    for partition in frontier.partitions:
-        yield FrontierSnapshot(
-            partition.number,
-            partition.epoch,
-            partition.sequence,
-            [*_queued(partition), *delayed.get(partition.number, [])],
-            [host.pace.to_state(host.key, host.address, frontier.utc_offset) for host in _paused(partition, now)],
-            [robots.text for host in partition.hosts.values() for robots in host.robots.values()],
-            [job.spec for job in frontier.jobs.values()] if partition.number == 0 else [],
-            [
-                SeenSnapshot(uid, slice_prefix(dump, partition.number, len(frontier.partitions)))
-                for uid, dump in dumps.items()
-            ],
-            [Anchor(job.uid, place) for job in frontier.jobs.values() for place in sorted(job.scope.anchors)]
-            if partition.number == 0
-            else [],
-            [EndedCount(uid, outcome, n) for (uid, outcome), n in partition.ended.items()],
-            [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for (uid, _), w in partition.outstanding.items()],
-        )
+    for when, number, uid, packed in dispatcher.delayed():
+        entry = unpack(packed)
+        not_before = when + frontier.utc_offset
+        yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)
 
 
-def _paused(partition: Partition, now: float) -> Iterator[Host]:
-    return (h for h in partition.hosts.values() if h.pace.not_before > now or h.pace.backoff_s)
-
-
-def _queued(partition: Partition) -> Iterator[QueuedUrl]:
-    """Outstanding URLs first: after a restart they go before what is queued."""
-    for (uid, _), waiting in partition.outstanding.items():
-        if uid:
-            yield unpack_queued(repack(waiting.entry, waiting.entry.attempts), uid, waiting.host.key, True)
-    for host in partition.hosts.values():
-        for uid, queue in host.queues.items():
-            for packed, head in queue.items():
-                yield unpack_queued(packed, uid, host.key, head)
+def cleanup(frontier: Frontier) -> None:
+    """Delete the files that the newest snapshot does not name, once it is durable."""
+    frontier.store.cleanup()
+    for job in frontier.jobs.values():
+        job.seen.cleanup()

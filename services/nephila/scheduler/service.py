@@ -14,19 +14,27 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
-from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Receipts, Seed
+from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError, parse_url
+from nephila.scheduler.admission import add_links, add_seed
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
-from nephila.scheduler.restore import Restored, restore, snapshots
+from nephila.scheduler.restore import Restored, cleanup, open_frontier, restore, snapshots
 from nephila.scheduler.store import CommitLog, disk_error
 
+WAITING_SHOWN = 10_000
+"""Hosts named when a crawl ends because all that is left waits too long."""
+SAMPLED = 10_000
+"""States of URLs that freshness is estimated from."""
 CREDITS = 1 << 30
 """The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
 
@@ -38,7 +46,7 @@ class Scheduler:
         self.config = config
         self.bus = bus
         self.clock = clock
-        self.frontier = Frontier(config, clock.now() - clock.monotonic(), rng)
+        self.frontier = open_frontier(config, rng)
         self.dispatcher = Dispatcher(self.frontier)
         self.log = CommitLog(Path(config.directory))
         self.restored = Restored()
@@ -116,14 +124,14 @@ class Scheduler:
             except UrlError as error:
                 self.refused_seeds.append((seed.url, str(error)))
             else:
-                refused = self.frontier.add_seed(job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
                 if refused:
                     self.refused_seeds.append((seed.url, refused))
         self._taken(delivery)
 
     def _on_outlinks(self, delivery: Delivery) -> None:
         links: Outlinks = delivery.message
-        self.frontier.add_links(links)
+        add_links(self.frontier, links)
         self._taken(delivery)
 
     def _on_outcome(self, delivery: Delivery) -> None:
@@ -152,8 +160,7 @@ class Scheduler:
     def _now(self) -> float:
         """The instant at hand. Its distance to UTC is measured anew: clocks are set, and machines sleep."""
         now = self.clock.monotonic()
-        self.frontier.utc_now = self.clock.now()
-        self.frontier.utc_offset = self.frontier.utc_now - now
+        self.frontier.at(now, self.clock.now())
         return now
 
     def _turn(self) -> None:
@@ -172,7 +179,8 @@ class Scheduler:
                 self.log.append(commits)
                 self._unsynced = True
             if self.log.size > self.config.segment_bytes and self._sync is None:
-                self.log.snapshot(snapshots(self.dispatcher, now))
+                self._snapshot()
+            self.frontier.hosts.trim(self.frontier.busy())
         except Exception as error:
             self._fatal(error)
             return
@@ -188,6 +196,14 @@ class Scheduler:
         self._arm()
         if self.on_turn is not None:
             self.on_turn()
+
+    def _snapshot(self) -> None:
+        """Let the log begin anew behind a snapshot of what it says so far."""
+        try:
+            self.log.snapshot(snapshots(self.dispatcher))
+            cleanup(self.frontier)
+        except OSError as error:
+            raise disk_error(error, self.log.directory) from None
 
     def _arm(self) -> None:
         """Set the one timer to the next instant at which time alone gives work."""
@@ -251,9 +267,46 @@ class Scheduler:
         known = self.frontier.jobs.get(job)
         return known.ended if known is not None else Counter()
 
+    def quarantines(self, job: str) -> list[Quarantine]:
+        """Parts of hosts that were closed for a job as traps, and those that were opened again by hand."""
+        known = self.frontier.jobs.get(job)
+        return list(known.quarantines.values()) if known is not None else []
+
+    def release(self, job: str, host: str, place: str) -> bool:
+        """Open a part of a host again for good; False when it is not closed."""
+        self._now()
+        known, found = self.frontier.jobs.get(job), self.frontier.hosts.known(host)
+        closed = found.yields.get(job) if found is not None else None
+        released = closed.release(place) if closed is not None else None
+        if known is None or found is None or released is None:
+            return False
+        found.changed = True
+        self.frontier.note_quarantine(known, found, released)
+        self._later()
+        return True
+
+    def freshness(self, job: str) -> dict[str, Any] | None:
+        """How old the copies of a job's pages are, where they are fetched again."""
+        known = self.frontier.jobs.get(job)
+        if known is None or not known.recrawl.active or not len(known.agenda):
+            return None
+        sample = known.agenda.sample(SAMPLED)
+        return msgspec.structs.asdict(measure(sample, self.clock.now(), known.recrawl.rate))
+
+    @property
+    def worth_waiting_for(self) -> int:
+        """URLs that wait for something that will come: not those behind a spent budget of their host."""
+        return sum(job.waiting for job in self.frontier.jobs.values())
+
+    def waiting_hosts(self) -> list[tuple[str, float, int]]:
+        """(host, seconds until it may be fetched from, URLs queued) of hosts that wait for time, the first first."""
+        now, store = self.clock.monotonic(), self.frontier.store
+        found = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
+        return sorted(found, key=lambda row: row[1])
+
     def hosts_waiting(self) -> int:
         """Hosts with queued URLs that time alone will make ready."""
-        return len(self.frontier.workbench)
+        return self.frontier.store.waiting()
 
 
 def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:

@@ -1,7 +1,8 @@
 """The commit log on one machine: append-only segments shared by all partitions, and snapshots.
 
     DIR/00000001.log        header, then frames: length u32, CRC-32 u32, payload (a FrontierCommit as MessagePack)
-    DIR/00000002.snapshot   header, then frames: one FrontierSnapshot per partition, then an empty frame as the end mark
+    DIR/00000002.snapshot   header, then frames: FrontierSnapshots, then an empty frame as the end mark
+    DIR/*.run               queues, hosts and seen URLs as of a snapshot; their owners write them, it names them
 
 Snapshot N holds everything before segment N; recovery is the newest complete snapshot plus all segments from its number
 on. A frame that ends past the file, or fails its checksum with nothing valid after it, is the torn tail of a crash and
@@ -24,7 +25,7 @@ from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"NPHFRNT\x00"
 _HEADER = _MAGIC + struct.pack("<I", VERSION)
 _FRAME = struct.Struct("<II")

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -21,11 +22,13 @@ from nephila.storage import markdown
 from nephila.storage.backends.jsonl import append_line
 from nephila.storage.faults import sqlite_fault, write_fault
 from nephila.storage.parquet_file import ParquetFile
-from nephila.storage.rows import COLUMNS, Row
+from nephila.storage.rows import CHANGE, COLUMNS, Row, iso
 from nephila.storage.schema import DATABASE, connect_readonly
 
 FORMATS = ("jsonl", "csv", "parquet", "markdown")
 STDOUT = "-"
+PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND status NOT IN (404, 410)))"
+"""Rows that hold a page: stored, or stored earlier and not to be had at the last fetch, but not gone."""
 _PAGE_ROWS = 200
 """Rows read at a time."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -39,9 +42,13 @@ def export(
     all_outcomes: bool = False,
     job: str | None = None,
     raw_csv: bool = False,
+    changes: bool = False,
+    since: str = "",
 ) -> int:
-    """Write the rows and return how many: the stored ones, or with `all_outcomes` every terminal row.
+    """Write the rows and return how many: those that hold a page, or with `all_outcomes` every terminal row.
 
+    `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
+    ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
     `out` None or "-" is standard output, for Parquet DIR/export.parquet. A Markdown export to a path is a directory
     with a file per page. CSV cells that a spreadsheet would take for a formula get a leading apostrophe, because their
     text was written by strangers; `raw_csv` leaves them alone. Raises `UserError` in one line: no database, unknown
@@ -54,7 +61,7 @@ def export(
     target = None if out is None or out == STDOUT else Path(out)
     connection = connect_readonly(directory)
     try:
-        rows = _rows(connection, all_outcomes, job)
+        rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
         if format == "parquet":
             assert target is not None
             return _whole(target, lambda part: _parquet(part, rows))
@@ -72,19 +79,39 @@ def export(
         connection.close()
 
 
-def _rows(connection: sqlite3.Connection, all_outcomes: bool, job: str | None) -> Iterator[Row]:
-    terms = ["rowid > ?"] + ([] if all_outcomes else ["outcome = 'stored'"]) + (["job = ?"] if job is not None else [])
-    query = (
-        f"SELECT rowid, {', '.join(COLUMNS)} FROM pages WHERE {' AND '.join(terms)} ORDER BY rowid LIMIT {_PAGE_ROWS}"
-    )
+def _rows(connection: sqlite3.Connection, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
+    terms, values = ["rowid > :last"], {"job": job, "since": since}
+    if not all_outcomes:
+        terms.append(PRESENT)
+    if job is not None:
+        terms.append("job = :job")
+    names = list(COLUMNS)
+    if since is not None:
+        # Rows of schema version 1 have no instants: they are older than any `since`.
+        terms += ["sha256 != ''", "changed_at >= :since"]
+        names[CHANGE] = (
+            "CASE WHEN first_at >= :since AND :since != '' OR first_at = changed_at THEN 'new' ELSE 'changed' END"
+        )
+    query = f"SELECT rowid, {', '.join(names)} FROM pages WHERE {' AND '.join(terms)} ORDER BY rowid LIMIT {_PAGE_ROWS}"
     last = -1
     while True:
-        found = connection.execute(query, [last, *([job] if job is not None else [])]).fetchall()
+        found = connection.execute(query, {**values, "last": last}).fetchall()
         for row in found:
             yield row[1:]
         if len(found) < _PAGE_ROWS:
             return
         last = found[-1][0]
+
+
+def _instant(text: str) -> str:
+    """An instant as the table has it; the empty string stays. Raises `UsageError`."""
+    if not text:
+        return ""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"--since {text!r} is no date or time; say 2026-11-21 or 2026-11-21T09:30:00Z") from None
+    return iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
 
 
 def _jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:

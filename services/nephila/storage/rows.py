@@ -11,9 +11,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from nephila.kernel import messages as m
+from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
 
 COLUMNS = (
     "url",
@@ -36,6 +38,10 @@ COLUMNS = (
     "rule_version",
     "etag",
     "last_modified",
+    "change",
+    "changed_at",
+    "first_at",
+    "text_hash",
     "meta",
     "text",
 )
@@ -52,8 +58,11 @@ Row = tuple[Any, ...]
 URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
     COLUMNS.index(name) for name in ("url", "url_key", "job", "outcome", "reason", "status")
 )
-BYTES, SHA256, FETCHED_AT, FETCH_NO, META, TEXT = (
-    COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_no", "meta", "text")
+BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
+    COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
+)
+CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
+    COLUMNS.index(name) for name in ("change", "changed_at", "first_at", "text_hash")
 )
 
 
@@ -64,18 +73,30 @@ class Batch:
     rows: list[Row] = field(default_factory=list)
     """Complete rows, in order of arrival."""
     touched: list[Row] = field(default_factory=list)
-    """304: only fetched_at, status, fetch_no and fetch_id of the earlier row change."""
-    attempts: list[int] = field(default_factory=list)
-    """Attempt of each of `rows`, then of each of `touched`."""
+    """304: the earlier row stays; when, how and by which fetch it was confirmed changes."""
+    kept: list[Row] = field(default_factory=list)
+    """Ends without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy stays."""
+    told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    """(job, fetch_id) → what only the history keeps: the attempt and, of a changed text, the hash before."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
     """(job, url_key, links) of rows that keep their links."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that keep them."""
 
+    def fetches(self) -> Iterator[Row]:
+        """All rows, in the order in which they are to be written."""
+        return chain(self.rows, self.touched, self.kept)
 
-def row_of(record: m.Record) -> Row:
-    """The row of a record; its text stays UTF-8 bytes."""
+
+def row_of(record: m.Record, standing: Standing | None = None, change: str = "") -> Row:
+    """The row of a record, after what `standing` says of the URL; its text stays UTF-8 bytes."""
     key = record.url_key.hex()
+    at = iso(record.fetched_at)
+    first_at, changed_at = (standing.first_at, standing.changed_at) if standing is not None else ("", "")
+    if change == NEW:
+        first_at = changed_at = at
+    elif change == CHANGED:
+        changed_at = at
     return (
         clean(record.url),
         key,
@@ -90,13 +111,17 @@ def row_of(record: m.Record) -> Row:
         record.sha256.hex(),
         clean(record.title),
         clean(record.lang),
-        iso(record.fetched_at),
+        at,
         f"{key}-{record.fetch_no}-{record.attempt}",
         record.fetch_no,
         clean(record.rule),
         record.rule_version,
         clean(record.etag),
         clean(record.last_modified),
+        change,
+        changed_at,
+        first_at,
+        mark_of(record).hex(),
         clean(record.meta),
         clean_utf8(record.text),
     )

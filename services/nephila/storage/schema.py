@@ -11,11 +11,21 @@ from nephila.storage.faults import sqlite_fault, unopened
 from nephila.storage.rows import COLUMNS
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: what a fetch changed (change, changed_at, first_at, text_hash) and the view `changes`."""
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
 """Columns of `pages` that hold numbers; all others are text."""
+
+CHANGES = (
+    "CREATE VIEW changes AS SELECT fetches.job AS job, pages.url AS url, fetches.url_key AS url_key,"
+    " fetches.fetch_no AS fetch_no, fetches.change AS change, fetches.fetched_at AS fetched_at, pages.title AS title,"
+    " fetches.old_hash AS old_hash, fetches.text_hash AS text_hash"
+    " FROM fetches CROSS JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"
+    " WHERE fetches.change IN ('new', 'changed')"
+)
+"""Every fetch that brought a new or another text; the title is that of the newest copy."""
 
 # A rowid table: rows of 10 KB are appended one after the other, and only the small key index is written at random
 # (docs/adr/0006). `fetches` has no index at all: what is written is new by construction.
@@ -25,7 +35,8 @@ TABLES = (
     + ", PRIMARY KEY (job, url_key))",
     "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
     " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
-    " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL)",
+    " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, change TEXT NOT NULL,"
+    " text_hash TEXT NOT NULL, old_hash TEXT NOT NULL)",
     "CREATE TABLE links (job TEXT NOT NULL, from_key TEXT NOT NULL, to_url TEXT NOT NULL, to_key TEXT NOT NULL,"
     " anchor TEXT NOT NULL)",
     "CREATE INDEX links_from ON links (job, from_key)",
@@ -33,7 +44,11 @@ TABLES = (
     " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
     "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    CHANGES,
 )
+
+_ADDED = {"pages": ("change", "changed_at", "first_at", "text_hash"), "fetches": ("change", "text_hash", "old_hash")}
+"""Columns that version 1 has not: empty in its rows."""
 
 
 def create(connection: sqlite3.Connection, created_by: str) -> None:
@@ -48,22 +63,41 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
     connection.execute("COMMIT")
 
 
-def check(connection: sqlite3.Connection, path: Path) -> bool:
-    """True when the tables are there, False for an empty database; `UserError` for anything that is not ours."""
+def migrate(connection: sqlite3.Connection) -> None:
+    """From version 1 to this one, in place and in one transaction. O(1): no row is rewritten."""
+    connection.execute("BEGIN IMMEDIATE")
+    for table, names in _ADDED.items():
+        for name in names:
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
+    connection.execute(CHANGES)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (str(SCHEMA_VERSION),))
+    connection.execute("COMMIT")
+
+
+def version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a database that this program can use, 0 for an empty one; `UserError` for any other."""
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not names:
-        return False
+        return 0
     if "meta" not in names or "pages" not in names:
         raise UserError(f"{path} is a database of another program; choose another directory with --out")
     meta = dict(connection.execute("SELECT name, value FROM meta"))
-    for what, ours in (("schema_version", SCHEMA_VERSION), ("key_version", KEY_VERSION)):
+    for what, usable in (("schema_version", (1, SCHEMA_VERSION)), ("key_version", (KEY_VERSION,))):
         theirs = meta.get(what, "none")
-        if theirs != str(ours):
+        if theirs not in map(str, usable):
             raise UserError(
                 f"{path} has {what} {theirs} (written by {meta.get('created_by', 'unknown')}), this program needs"
-                f" {ours}; use the program that wrote it, or choose another directory with --out"
+                f" {usable[-1]}; use the program that wrote it, or choose another directory with --out"
             )
-    return True
+    return int(meta["schema_version"])
+
+
+def _as_now(connection: sqlite3.Connection) -> None:
+    """Let a database of version 1, which is only read, look like one of this version: views of this connection."""
+    for table, names in _ADDED.items():
+        added = ", ".join(f"'' AS {name}" for name in names)
+        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT rowid, *, {added} FROM main.{table}")
+    connection.execute(CHANGES.replace("CREATE VIEW", "CREATE TEMP VIEW"))
 
 
 def connect_readonly(directory: Path) -> sqlite3.Connection:
@@ -86,9 +120,12 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
     try:
-        connection.execute("PRAGMA query_only = ON")
-        if not check(connection, path):
+        found = version(connection, path)
+        if not found:
             raise UserError(f"{path} is empty: no crawl has written to it yet")
+        if found < SCHEMA_VERSION:
+            _as_now(connection)
+        connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
         raise

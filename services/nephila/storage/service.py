@@ -17,6 +17,7 @@ from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.topics import DEAD, PAGES, RECEIPTS, RECORDS
+from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.raw import RawPages
 from nephila.storage.writer import Committed, Writer
@@ -40,7 +41,7 @@ class Storage:
 
     def __init__(self, config: StorageConfig, bus: Bus, clock: Clock, writer: Writer) -> None:
         self.outcomes: Counter[str] = Counter()
-        """Rows committed in this run, by outcome."""
+        """Rows that this run has added to the table, by outcome; a row that another outcome took over counts there."""
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, on the loop, when a flush has failed for good; nothing is receipted after it."""
         self._config = config
@@ -170,10 +171,11 @@ class Storage:
 
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: Committed) -> None:
         """Tell whoever waits for these URLs, then let go of the messages."""
-        self.outcomes += result.new
+        self.outcomes.update(result.new)
         batches: dict[tuple[str, int], list[m.Receipt]] = {}
         for delivery, record, outcome in zip(deliveries, records, result.outcomes, strict=True):
-            receipt = m.Receipt(record.url_key, record.fetch_no, outcome)
+            same = outcome is record.outcome
+            receipt = _receipt(record) if same else m.Receipt(record.url_key, record.fetch_no, outcome)
             batches.setdefault((record.job, delivery.partition), []).append(receipt)
         for record, error in result.dead:
             letter = m.DeadLetter(
@@ -193,3 +195,17 @@ class Storage:
             self.on_fatal(error)
         else:
             log.error("storage: %s", error, exc_info=log.isEnabledFor(logging.DEBUG))
+
+
+def _receipt(record: m.Record) -> m.Receipt:
+    return m.Receipt(
+        record.url_key,
+        record.fetch_no,
+        record.outcome,
+        mark_of(record),
+        record.not_modified,
+        record.etag,
+        record.last_modified,
+        record.size_bytes,
+        record.status,
+    )

@@ -18,13 +18,12 @@ from nephila.kernel.failpoints import reach
 from nephila.storage.backends import choose
 from nephila.storage.backends.base import Backend
 from nephila.storage.backends.sqlite import Sqlite
+from nephila.storage.changes import CHANGED, Standing, change_of, mark_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import unsure, write_fault
-from nephila.storage.rows import OUTCOMES, Batch, row_of
+from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, row_of
 
 log = logging.getLogger(__name__)
-
-_NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 
 
 @dataclass(slots=True)
@@ -34,7 +33,7 @@ class Committed:
     outcomes: list[m.Outcome] = field(default_factory=list)
     """The durable outcome of each; of a fetch that was durable already, the one that stands in the database."""
     new: Counter[str] = field(default_factory=Counter)
-    """Rows of this flush by outcome."""
+    """Rows that this flush adds to the table, by outcome; below 0 where another outcome took a row over."""
     dead: list[tuple[m.Record, str]] = field(default_factory=list)
     """Records no row could be made of, with the error; they ended as failed(dead_letter)."""
 
@@ -80,7 +79,7 @@ class Writer:
         try:
             batch, result = self._prepare(records, pages)
             batch.pages += late
-            if batch.rows or batch.touched or batch.pages:
+            if batch.rows or batch.touched or batch.kept or batch.pages:
                 self._write(batch)
         except BaseException as error:
             self._broken = write_fault(error, self._ledger.path)
@@ -113,45 +112,58 @@ class Writer:
     def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, Committed]:
         batch, result = Batch(), Committed()
         durable = self._durable(records)
-        touched_attempts = []
         for record, page in zip(records, pages, strict=True):
-            known = durable.get((record.job, record.url_key))
-            if known is not None and known[0] >= record.fetch_no:
-                result.outcomes.append(known[1])
+            key = (record.job, record.url_key)
+            standing = durable.get(key)
+            if standing is not None and standing.fetch_no >= record.fetch_no:
+                result.outcomes.append(standing.outcome)
                 continue
-            row, attempt, outcome = None, record.attempt, record.outcome
             try:
-                row = row_of(record)
+                known = self._add(batch, record, standing)
             except Exception as error:  # one impossible record must not cost its 255 neighbours
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                outcome = m.Outcome.FAILED
-                row = row_of(_tombstone(record))
-            if record.not_modified:
-                batch.touched.append(row)
-                touched_attempts.append(attempt)
-            else:
-                batch.rows.append(row)
-                batch.attempts.append(attempt)
-                if record.links is not None:
-                    batch.links.append((record.job, record.url_key.hex(), record.links))
+                known = self._add(batch, _tombstone(record), standing)
+            durable[key] = known
             if page is not None:
                 batch.pages.append(page)
-            durable[record.job, record.url_key] = (record.fetch_no, outcome)
-            result.outcomes.append(outcome)
-            result.new[OUTCOMES[outcome]] += 1
-        batch.attempts += touched_attempts
+            result.outcomes.append(known.outcome)
+            result.new[OUTCOMES[known.outcome]] += 1
+            if standing is not None:
+                result.new[OUTCOMES[standing.outcome]] -= 1
         return batch, result
 
-    def _durable(self, records: Sequence[m.Record]) -> dict[tuple[str, bytes], tuple[int, m.Outcome]]:
+    def _add(self, batch: Batch, record: m.Record, standing: Standing | None) -> Standing:
+        """Put the record where it belongs in the batch; returns what stands of its URL then. All of it or nothing."""
+        if standing is not None and standing.copy and not standing.mark and record.outcome is m.Outcome.STORED:
+            standing = standing._replace(mark=self._ledger.mark(record.job, record.url_key.hex()))
+        change = change_of(record, standing)
+        row = row_of(record, standing, change)
+        old = standing.mark.hex() if standing is not None and change == CHANGED else ""
+        batch.told[row[JOB], row[FETCH_ID]] = (record.attempt, old)
+        copy, mark = bool(record.sha256), mark_of(record)
+        stays = record.not_modified or record.outcome is not m.Outcome.STORED
+        if standing is not None and standing.copy and stays:
+            copy, mark = True, standing.mark
+        if record.not_modified:
+            batch.touched.append(row)
+        elif copy and stays:
+            batch.kept.append(row)
+        else:
+            batch.rows.append(row)
+            if record.links is not None:
+                batch.links.append((record.job, row[URL_KEY], record.links))
+        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT])
+
+    def _durable(self, records: Sequence[m.Record]) -> dict[tuple[str, bytes], Standing]:
         # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
-        found: dict[tuple[str, bytes], tuple[int, m.Outcome]] = {}
+        found: dict[tuple[str, bytes], Standing] = {}
         jobs: dict[str, list[str]] = {}
         for record in records:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
         for job, keys in jobs.items():
-            for key, (fetch_no, outcome) in self._ledger.durable(job, keys).items():
-                found[job, bytes.fromhex(key)] = (fetch_no, _NUMBERS[outcome])
+            for key, standing in self._ledger.durable(job, keys).items():
+                found[job, bytes.fromhex(key)] = standing
         return found
 
     def _write(self, batch: Batch) -> None:

@@ -1,7 +1,7 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostState, HostUse, LeasedUrl, Quarantine, QueuedUrl, RobotsTxt, SeenSnapshot, UrlState
+from nephila.kernel.messages.frontier import Anchor, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.seed import Seed
@@ -20,13 +20,17 @@ __all__ = [
     "FrontierSnapshot",
     "HostBudget",
     "HostPolicy",
+    "HostRecord",
     "HostState",
     "HostUse",
+    "HostYield",
+    "JobState",
     "LeasedUrl",
     "LinkSource",
     "Outcome",
     "Outlinks",
     "Page",
+    "PartitionPosition",
     "Politeness",
     "Quarantine",
     "QueuedUrl",
@@ -38,7 +42,6 @@ __all__ = [
     "Scope",
     "ScopeMode",
     "Seed",
-    "SeenSnapshot",
     "Strategy",
     "Traps",
     "UrlState",

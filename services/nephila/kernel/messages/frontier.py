@@ -166,20 +166,60 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
 
 
 class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
-    """The state of one partition after a commit. Seen fingerprints are sorted."""
+    """The state of a frontier after the commits that its partitions name. Large parts lie in files of their own
+    beside it, which the manifests name: queues and hosts, and the seen URLs of each job. More states of URLs
+    may follow in further messages of the same snapshot, with nothing else set.
+    """
+
+    partitions: list[PartitionPosition] = msgspec.field(default_factory=list)
+    jobs: list[JobState] = msgspec.field(default_factory=list)
+    # Number of the next job.
+    next_job: int = 0
+    # Manifest of the host store.
+    hosts: bytes = b""
+    # URLs outside the queues: on the way, or kept aside until an instant.
+    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
+    # Those of queued that were handed out and have no receipt yet.
+    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
+    urls: list[UrlState] = msgspec.field(default_factory=list)
+    # Instant of the snapshot, seconds since 1970 UTC.
+    taken_at: float = 0.0
+
+
+class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
+    """How far a partition's commits are contained in a snapshot."""
 
     partition: int = 0
     epoch: int = 0
     sequence: int = 0
-    queued: list[QueuedUrl] = msgspec.field(default_factory=list)
-    hosts: list[HostState] = msgspec.field(default_factory=list)
-    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
-    jobs: list[CrawlJob] = msgspec.field(default_factory=list)
-    seen: list[SeenSnapshot] = msgspec.field(default_factory=list)
-    anchors: list[Anchor] = msgspec.field(default_factory=list)
     ended: list[EndedCount] = msgspec.field(default_factory=list)
-    # Those of queued that were handed out and have no receipt yet.
-    leased: list[LeasedUrl] = msgspec.field(default_factory=list)
+
+
+class JobState(msgspec.Struct, array_like=True, gc=False):
+    """A job in a snapshot."""
+
+    spec: CrawlJob | None = None
+    # Its number in the queues.
+    number: int = 0
+    # Manifest of its seen URLs.
+    seen: bytes = b""
+    anchors: list[str] = msgspec.field(default_factory=list)
+    quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+
+
+class HostRecord(msgspec.Struct, array_like=True, gc=False):
+    """A host that nothing happens to at present, beside its queues."""
+
+    state: HostState | None = None
+    robots: list[RobotsTxt] = msgspec.field(default_factory=list)
+    yields: list[HostYield] = msgspec.field(default_factory=list)
+
+
+class HostYield(msgspec.Struct, array_like=True, gc=False):
+    """What the parts of a host have yielded to a job; the packed form is the scheduler's own."""
+
+    job: str = ""
+    packed: bytes = b""
 
 
 class Anchor(msgspec.Struct, array_like=True, gc=False):
@@ -195,11 +235,3 @@ class EndedCount(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     outcome: Outcome = Outcome.UNSPECIFIED
     count: int = 0
-
-
-class SeenSnapshot(msgspec.Struct, array_like=True, gc=False):
-    """"""
-
-    job: str = ""
-    # Sorted fingerprints, 16 bytes each.
-    fingerprints: bytes = b""

@@ -68,7 +68,7 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     parent_key: bytes = b""
     parent_url: str = ""
-    # Depth of the links themselves: the parent's + 1.
+    # Depth of the links themselves: the parent's + 1; of a sitemap or feed the parent's own.
     depth: int = 0
     # 16 n bytes.
     fingerprints: bytes = b""
@@ -82,7 +82,7 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     anchors: bytes = b""
     # n little-endian uint32: end of each anchor in anchors.
     anchor_ends: bytes = b""
-    # n bytes: bit 0 nofollow, bits 1-3 the kind of link.
+    # n bytes: bit 0 nofollow, bits 1-3 the kind of link; kind 6 is a sitemap that a sitemap index names.
     flags: bytes = b""
     # n little-endian float64: when each target changed last, seconds since 1970 UTC, 0 = not said; empty:
     # none was said.
@@ -131,7 +131,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     # True when the row of an earlier fetch stays and only fetched_at and status change (304).
     not_modified: bool = False
     # First 8 bytes of the SHA-256 of the main text (of the visible text until there is one); empty without a
-    # text.
+    # text. Of a sitemap or feed: of its links and their dates.
     text_hash: bytes = b""
 
 

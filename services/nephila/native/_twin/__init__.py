@@ -11,6 +11,7 @@ from nephila.native._twin import entities
 from nephila.native._twin import links as _links
 from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import sniff_encoding, to_utf8
+from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.seen import SeenSet
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
@@ -125,6 +126,7 @@ def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple
 
 __all__ = [
     "TAGS",
+    "HostStore",
     "PagePass",
     "SeenSet",
     "UrlError",

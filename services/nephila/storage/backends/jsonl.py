@@ -1,7 +1,8 @@
 """DIR/pages.jsonl: one JSON object per fetch that ended, with the names of the table's columns.
 
-A 304 is a short object with reason not_modified: it moves fetched_at, status, fetch_no and fetch_id of the object
-before it on. Of several objects of one (job, url_key) the one with the highest fetch_no holds.
+Of several objects of one (job, url_key) the one with the highest fetch_no holds; one without sha256 brought no copy and
+leaves the one before it: a 304 (reason not_modified), or an end without a page. It moves outcome, reason, status,
+final_url, fetched_at, fetch_no, fetch_id and change on. `change` says what the fetch changed: see changes.py.
 """
 
 from __future__ import annotations
@@ -48,9 +49,8 @@ class Jsonl:
     def stage(self, batch: Batch) -> None:
         """See `Backend`."""
         buffer = self._buffer
-        for rows in (batch.rows, batch.touched):
-            for row in rows:
-                append_line(buffer, row)
+        for row in batch.fetches():
+            append_line(buffer, row)
         try:
             if buffer:
                 self._open_file.append(buffer)

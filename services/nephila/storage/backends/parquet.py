@@ -50,7 +50,7 @@ class Parquet:
 
     def stage(self, batch: Batch) -> None:
         """Nothing: the rows are durable in the database first."""
-        self._pending += len(batch.rows) + len(batch.touched)
+        self._pending += len(batch.rows) + len(batch.touched) + len(batch.kept)
 
     def committed(self) -> None:
         """Write a file when there are rows enough. Raises `OSError`."""

@@ -14,25 +14,31 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from nephila import __version__
+from nephila.kernel import messages as m
 from nephila.storage.backends.statements import MultiInsert
+from nephila.storage.changes import Standing, mark_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.rows import (
     BYTES,
+    CHANGE,
     COLUMNS,
+    FETCH_ID,
     FETCH_NO,
     FETCHED_AT,
     JOB,
     OUTCOME,
+    OUTCOMES,
     REASON,
     SHA256,
     STATUS,
     TEXT,
+    TEXT_HASH,
     URL_KEY,
     Batch,
     unpack_links,
 )
-from nephila.storage.schema import DATABASE, check, create
+from nephila.storage.schema import DATABASE, SCHEMA_VERSION, create, migrate, version
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +57,32 @@ _UPSERT = MultiInsert(
     + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
     + " WHERE excluded.fetch_no >= pages.fetch_no",
 )
+_FETCH = ", ".join(
+    f"{name} = excluded.{name}"
+    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
+)
+"""What a fetch that brought no copy says of the row."""
 _TOUCH = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
-    "ON CONFLICT (job, url_key) DO UPDATE SET status = excluded.status, fetched_at = excluded.fetched_at,"
-    " fetch_id = excluded.fetch_id, fetch_no = excluded.fetch_no WHERE excluded.fetch_no >= pages.fetch_no",
+    f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason"
+    " ELSE '' END WHERE excluded.fetch_no >= pages.fetch_no",
+)
+_KEEP = MultiInsert(
+    f"INSERT INTO pages ({_NAMES})",
+    _ROW,
+    f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = excluded.reason"
+    " WHERE excluded.fetch_no >= pages.fetch_no",
 )
 _HISTORY = MultiInsert(
-    "INSERT INTO fetches (job, url_key, fetch_no, outcome, reason, status, fetched_at, bytes, sha256, attempt)",
-    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO fetches (job, url_key, fetch_no, outcome, reason, status, fetched_at, bytes, sha256, change,"
+    " text_hash, attempt, old_hash)",
+    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 )
-_of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256)
+_of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
+_STANDING = "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at"
+_NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 _KEYS = 512
 """Keys asked for in one query."""
 
@@ -93,13 +113,15 @@ class Sqlite:
                 self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only a new file takes it
-            known = check(connection, self.path)
+            found = version(connection, self.path)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._config.fsync else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            if not known:
+            if not found:
                 create(connection, f"nephila {__version__}")
+            elif found < SCHEMA_VERSION:
+                migrate(connection)
         except sqlite3.Error as error:
             self._abandon()
             raise sqlite_fault(error, self.path) from error
@@ -107,17 +129,23 @@ class Sqlite:
             self._abandon()
             raise
 
-    def durable(self, job: str, keys: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """url_key → (fetch_no, outcome) of those keys that have a row."""
-        found: dict[str, tuple[int, str]] = {}
+    def durable(self, job: str, keys: Iterable[str]) -> dict[str, Standing]:
+        """url_key → what stands of those keys that have a row."""
+        found: dict[str, Standing] = {}
         wanted = list(keys)
         for start in range(0, len(wanted), _KEYS):
             part = wanted[start : start + _KEYS]
             marks = ", ".join("?" * len(part))
-            query = f"SELECT url_key, fetch_no, outcome FROM pages WHERE job = ? AND url_key IN ({marks})"
-            for key, fetch_no, outcome in self.connection.execute(query, [job, *part]):
-                found[key] = (fetch_no, outcome)
+            query = f"SELECT {_STANDING} FROM pages WHERE job = ? AND url_key IN ({marks})"
+            for key, fetch_no, outcome, copy, mark, *instants in self.connection.execute(query, [job, *part]):
+                found[key] = Standing(fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(mark), *instants)
         return found
+
+    def mark(self, job: str, key: str) -> bytes:
+        """The mark of a copy that was stored without one, by schema version 1."""
+        query = "SELECT CAST(text AS BLOB), sha256 FROM pages WHERE job = ? AND url_key = ?"
+        text, sha256 = self.connection.execute(query, (job, key)).fetchone()
+        return mark_of_row(text, bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of every append-only file ever begun here."""
@@ -134,9 +162,9 @@ class Sqlite:
         largest = max((len(row[TEXT]) for row in batch.rows), default=0)
         _UPSERT.run(connection, batch.rows, largest)
         _TOUCH.run(connection, batch.touched)
-        fetches = zip([*batch.rows, *batch.touched], batch.attempts, strict=True)
-        history = [(*_of_fetch(row), attempt) for row, attempt in fetches]
-        _HISTORY.run(connection, history)
+        _KEEP.run(connection, batch.kept)
+        told = batch.told
+        _HISTORY.run(connection, [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in batch.fetches()])
         for job, key, links in batch.links:
             connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
             _LINKS.run(connection, [(job, key, url, to, anchor) for url, to, anchor in unpack_links(links)])

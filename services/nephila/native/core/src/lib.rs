@@ -1,4 +1,4 @@
-//! The native core of Nephila: page pass, URL identity, encoding sniffing, seen set. Layouts: ../../README.md.
+//! The native core of Nephila: page pass, URL identity, encoding sniffing, seen set, host store. Layouts: ../../README.md.
 //!
 //! Invariant: safe Rust only; the same results as the Python twin (../../_twin), under one contract suite.
 
@@ -6,6 +6,7 @@
 
 mod encoding;
 mod entities;
+mod hosts;
 mod links;
 mod md5;
 mod meta;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<urls_py::UrlParts>()?;
     module.add_class::<pass::PagePass>()?;
     module.add_class::<seen::SeenSet>()?;
+    module.add_class::<hosts::HostStore>()?;
     module.add_function(wrap_pyfunction!(urls_py::parse_url, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;

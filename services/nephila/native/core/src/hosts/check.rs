@@ -1,0 +1,75 @@
+//! All invariants of a store in plain lines, and its figures.
+
+use super::run::ENTRY;
+use super::slab::NONE;
+use super::store::{Blob, Queue, Store};
+
+impl Store {
+    /// Panics with the invariant that does not hold. O(everything in memory).
+    pub fn check(&self) {
+        self.names.check();
+        self.bench.check();
+        assert!(self.hosts.len() >= self.names.end() as usize, "a host has a name and no row");
+        assert!(self.bench.ordered(0).iter().all(|(host, _)| self.names.is(*host)), "a host that is gone is scheduled");
+        let mut jobs = vec![0u64; self.jobs.len()];
+        let (mut queues, mut slices, mut urls, mut blobs, mut bytes) = (0, 0, 0, 0, 0);
+        let mut left = vec![0u64; self.disk.slots()];
+        for host in self.names.alive() {
+            match &self.hosts[host as usize].blob {
+                Blob::None => {}
+                Blob::Memory(blob) => (blobs, bytes) = (blobs + 1, bytes + ENTRY + blob.len() as u64),
+                Blob::Disk { run, length, .. } => left[*run as usize] += u64::from(*length),
+            }
+            let numbers: Vec<u16> = self.queues_of(host).map(|queue| queue.job).collect();
+            assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "queues are not in the order of their jobs");
+            for queue in self.queues_of(host) {
+                self.check_queue(queue, &mut left);
+                jobs[queue.job as usize] += queue.len() as u64;
+                queues += 1;
+                slices += self.slices_of(queue).count();
+                urls += queue.pending.len() as u64;
+                bytes += queue.pending.entries().iter().map(|entry| ENTRY + entry.data.len() as u64).sum::<u64>();
+            }
+        }
+        assert_eq!(jobs, self.jobs, "a job's length is wrong");
+        assert_eq!((queues, slices), (self.queues.len(), self.slices.len()), "a queue or a slice is lost");
+        let counted = (self.fresh_urls, self.fresh_blobs, self.fresh_bytes);
+        assert_eq!((urls, blobs, bytes), counted, "what is in memory is counted wrong");
+        for (slot, run) in self.disk.runs() {
+            assert_eq!(run.bytes_left, left[slot as usize], "{} is counted wrong", run.path.display());
+        }
+    }
+
+    fn check_queue(&self, queue: &Queue, left: &mut [u64]) {
+        queue.pending.check();
+        assert!(!queue.is_empty(), "an empty queue is kept");
+        let mut live = 0;
+        let mut runs = Vec::new();
+        for index in self.slices_of(queue) {
+            let slice = &self.slices[index];
+            let run = self.disk.run(slice.run);
+            assert!(slice.live > 0 && slice.offset < slice.end && slice.end < run.bytes, "a slice cannot be");
+            assert!(!run.dead.contains(&slice.offset), "a slice begins with a tombstone");
+            assert!(index != NONE && !runs.contains(&slice.run), "a queue has two slices in one run");
+            runs.push(slice.run);
+            left[slice.run as usize] += slice.end - slice.offset;
+            live += slice.live;
+        }
+        assert_eq!(live, queue.on_disk, "a queue counts its slices wrong");
+    }
+
+    pub fn stats(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("hosts", self.names.len() as u64),
+            ("urls", self.jobs.iter().sum()),
+            ("urls_in_memory", self.fresh_urls),
+            ("scheduled", self.bench.len() as u64),
+            ("arrivals", self.arrivals),
+            ("runs", self.disk.runs().count() as u64),
+            ("run_bytes", self.disk.runs().map(|(_, run)| run.bytes).sum()),
+            ("slices", self.slices.len() as u64),
+            ("tombstones", self.disk.runs().map(|(_, run)| run.dead.len() as u64).sum()),
+            ("written_bytes", self.disk.written_bytes),
+        ]
+    }
+}

@@ -1,0 +1,474 @@
+//! The table of hosts: states, queues per job, the workbench. What a queue has is partly in memory, partly in runs.
+//!
+//! Invariants (`check`): a queue hangs in its host's list by rising job and is not empty; `on_disk` is the sum of `live`
+//! over its slices; it has at most one slice per run; a slice begins with a living entry, whose sort key it knows. So
+//! the next URL of a queue is the least key of its heap and its slices, and no tail has to be read to know it.
+
+use super::bench::Bench;
+use super::disk::Disk;
+use super::fault::{wrong, Result};
+use super::names::{self, Names};
+use super::pending::Pending;
+use super::run::{Run, Window, ENTRY};
+use super::slab::{Slab, NONE};
+
+pub const ORDERS: i64 = 1 << 24;
+/// As many URLs may ever be queued: half of what 40 bits hold, so that counting down never meets counting up.
+pub const ARRIVALS: u64 = 1 << 39;
+pub const ARRIVAL_MASK: u64 = (1 << 40) - 1;
+pub const LONGEST: usize = 65_536;
+pub const LONGEST_BLOB: usize = 1 << 24;
+pub const KEY: usize = 16;
+/// Places near the head of a queue that `take` looks at before it looks everywhere.
+const NEAR: usize = 64;
+
+#[derive(Default)]
+pub enum Blob {
+    #[default]
+    None,
+    Memory(Box<[u8]>),
+    Disk {
+        run: u16,
+        length: u32,
+        offset: u64,
+    },
+}
+
+pub struct Host {
+    pub first: u32,
+    pub blob: Blob,
+}
+
+pub struct Queue {
+    pub pending: Pending,
+    pub next: u32,
+    pub slices: u32,
+    pub on_disk: u32,
+    pub job: u16,
+}
+
+#[derive(Clone, Copy)]
+pub struct Slice {
+    pub offset: u64,
+    pub end: u64,
+    pub key: u64,
+    pub live: u32,
+    pub next: u32,
+    pub run: u16,
+}
+
+pub struct Store {
+    pub names: Names,
+    pub hosts: Vec<Host>,
+    pub queues: Slab<Queue>,
+    pub slices: Slab<Slice>,
+    pub bench: Bench,
+    pub jobs: Vec<u64>,
+    pub arrivals: u64,
+    /// URLs and blobs that no run has, and the bytes they will take there.
+    pub fresh_urls: u64,
+    pub fresh_blobs: u64,
+    pub fresh_bytes: u64,
+    pub disk: Disk,
+    pub window: Window,
+}
+
+/// Where the next URL of a queue is.
+enum Head {
+    Memory,
+    Disk(u32),
+}
+
+impl Store {
+    pub fn new(disk: Disk) -> Store {
+        Store {
+            names: Names::default(),
+            hosts: Vec::new(),
+            queues: Slab::default(),
+            slices: Slab::default(),
+            bench: Bench::default(),
+            jobs: Vec::new(),
+            arrivals: 0,
+            fresh_urls: 0,
+            fresh_blobs: 0,
+            fresh_bytes: 0,
+            disk,
+            window: Window::new(1 << 14),
+        }
+    }
+
+    // Hosts.
+
+    pub fn known(&self, host: i64) -> Result<u32> {
+        match u32::try_from(host) {
+            Ok(id) if self.names.is(id) => Ok(id),
+            _ => wrong(format!("no host has the id {host}")),
+        }
+    }
+
+    pub fn host(&mut self, name: &str) -> Result<u32> {
+        if let Some(id) = self.names.find(name.as_bytes()) {
+            return Ok(id);
+        }
+        if name.len() > names::LONGEST {
+            return wrong("a host name has at most 65,535 bytes");
+        }
+        let id = self.names.add(name.as_bytes());
+        let fresh = Host { first: NONE, blob: Blob::None };
+        match self.hosts.get_mut(id as usize) {
+            Some(slot) => *slot = fresh,
+            None => self.hosts.push(fresh),
+        }
+        Ok(id)
+    }
+
+    pub fn forget(&mut self, host: u32) -> bool {
+        if self.hosts[host as usize].first != NONE || self.bench.at(host).is_some() {
+            return false;
+        }
+        self.drop_blob(host);
+        self.names.remove(host);
+        true
+    }
+
+    pub fn state(&mut self, host: u32) -> Result<Vec<u8>> {
+        match &self.hosts[host as usize].blob {
+            Blob::None => Ok(Vec::new()),
+            Blob::Memory(bytes) => Ok(bytes.to_vec()),
+            Blob::Disk { run, length, offset } => {
+                let run = self.disk.run(*run);
+                Ok(self.window.frame(run, *offset, *offset + u64::from(*length))?.data().to_vec())
+            }
+        }
+    }
+
+    pub fn set_state(&mut self, host: u32, blob: &[u8]) -> Result<()> {
+        if blob.len() > LONGEST_BLOB {
+            return wrong("a host's state has at most 16 MiB");
+        }
+        self.drop_blob(host);
+        if !blob.is_empty() {
+            self.fresh_blobs += 1;
+            self.fresh_bytes += ENTRY + blob.len() as u64;
+            self.hosts[host as usize].blob = Blob::Memory(blob.into());
+        }
+        Ok(())
+    }
+
+    fn drop_blob(&mut self, host: u32) {
+        match std::mem::take(&mut self.hosts[host as usize].blob) {
+            Blob::None => {}
+            Blob::Memory(bytes) => {
+                self.fresh_blobs -= 1;
+                self.fresh_bytes -= ENTRY + bytes.len() as u64;
+            }
+            Blob::Disk { run, length, .. } => self.disk.run_mut(run).bytes_left -= u64::from(length),
+        }
+    }
+
+    // Queues.
+
+    pub fn queues_of(&self, host: u32) -> impl Iterator<Item = &Queue> + '_ {
+        let mut at = self.hosts[host as usize].first;
+        std::iter::from_fn(move || {
+            let queue = (at != NONE).then(|| &self.queues[at])?;
+            at = queue.next;
+            Some(queue)
+        })
+    }
+
+    pub fn slices_of(&self, queue: &Queue) -> impl Iterator<Item = u32> + '_ {
+        let mut at = queue.slices;
+        std::iter::from_fn(move || {
+            let found = (at != NONE).then_some(at)?;
+            at = self.slices[found].next;
+            Some(found)
+        })
+    }
+
+    fn find(&self, host: u32, job: u16) -> Option<u32> {
+        let mut at = self.hosts[host as usize].first;
+        while at != NONE && self.queues[at].job != job {
+            at = self.queues[at].next;
+        }
+        (at != NONE).then_some(at)
+    }
+
+    pub fn queue(&self, host: u32, job: u16) -> Option<&Queue> {
+        self.find(host, job).map(|queue| &self.queues[queue])
+    }
+
+    /// The queue of a job on a host, made in its place when there is none.
+    pub fn queue_for(&mut self, host: u32, job: u16) -> u32 {
+        let (mut before, mut at) = (NONE, self.hosts[host as usize].first);
+        while at != NONE && self.queues[at].job < job {
+            (before, at) = (at, self.queues[at].next);
+        }
+        if at != NONE && self.queues[at].job == job {
+            return at;
+        }
+        let fresh = Queue { pending: Pending::default(), next: at, slices: NONE, on_disk: 0, job };
+        let made = self.queues.add(fresh);
+        self.link(host, before, made);
+        made
+    }
+
+    fn link(&mut self, host: u32, before: u32, queue: u32) {
+        match before {
+            NONE => self.hosts[host as usize].first = queue,
+            _ => self.queues[before].next = queue,
+        }
+    }
+
+    /// Take an empty queue out of its host's list.
+    fn unlink(&mut self, host: u32, queue: u32) {
+        let (mut before, mut at) = (NONE, self.hosts[host as usize].first);
+        while at != queue {
+            (before, at) = (at, self.queues[at].next);
+        }
+        self.link(host, before, self.queues[queue].next);
+        self.queues.remove(queue);
+    }
+
+    pub fn check_push(&self, job: i64, order: i64, length: usize) -> Result<()> {
+        self.check_job(job)?;
+        if !(0..ORDERS).contains(&order) {
+            return wrong("an order is a number from 0 to 2^24 - 1");
+        }
+        if !(KEY..=LONGEST).contains(&length) {
+            return wrong("a packed URL has 16 to 65,536 bytes");
+        }
+        Ok(())
+    }
+
+    pub fn check_room(&self, count: usize) -> Result<()> {
+        if self.arrivals + count as u64 > ARRIVALS {
+            return wrong("more than 2^39 URLs have been queued");
+        }
+        Ok(())
+    }
+
+    pub fn check_job(&self, job: i64) -> Result<u16> {
+        u16::try_from(job).or_else(|_| wrong("a job is a number from 0 to 65,535"))
+    }
+
+    /// Queue one URL that was checked. O(log n).
+    pub fn push(&mut self, host: u32, job: u16, order: u32, packed: &[u8], newest_first: bool) {
+        let arrival = if newest_first { ARRIVAL_MASK - self.arrivals } else { self.arrivals };
+        self.arrivals += 1;
+        let queue = self.queue_for(host, job);
+        self.queues[queue].pending.push(u64::from(order) << 40 | arrival, packed.into());
+        self.fresh_urls += 1;
+        self.fresh_bytes += ENTRY + packed.len() as u64;
+        self.count(job, 1);
+    }
+
+    pub fn count(&mut self, job: u16, urls: u64) {
+        if self.jobs.len() <= job as usize {
+            self.jobs.resize(job as usize + 1, 0);
+        }
+        self.jobs[job as usize] += urls;
+    }
+
+    fn first_slice(&self, queue: &Queue) -> Option<u32> {
+        self.slices_of(queue).min_by_key(|slice| self.slices[*slice].key)
+    }
+
+    fn next(&self, queue: &Queue) -> Option<(u64, Head)> {
+        let slice = self.first_slice(queue).map(|slice| (self.slices[slice].key, Head::Disk(slice)));
+        let memory = queue.pending.first().map(|entry| (entry.key, Head::Memory));
+        match (memory, slice) {
+            (Some(memory), Some(slice)) => Some(if memory.0 < slice.0 { memory } else { slice }),
+            (memory, slice) => memory.or(slice),
+        }
+    }
+
+    pub fn head(&self, host: u32) -> Vec<(u16, u32)> {
+        let heads = self.queues_of(host).filter_map(|queue| Some((queue.job, (self.next(queue)?.0 >> 40) as u32)));
+        heads.collect()
+    }
+
+    pub fn peek(&mut self, host: u32, job: u16) -> Result<Option<Vec<u8>>> {
+        let Some(queue) = self.find(host, job) else { return Ok(None) };
+        match self.next(&self.queues[queue]) {
+            None => Ok(None),
+            Some((_, Head::Memory)) => Ok(self.queues[queue].pending.first().map(|entry| entry.data.to_vec())),
+            Some((_, Head::Disk(slice))) => self.read(slice).map(Some),
+        }
+    }
+
+    pub fn pop(&mut self, host: u32, job: u16) -> Result<Option<Vec<u8>>> {
+        let Some(queue) = self.find(host, job) else { return Ok(None) };
+        let packed = match self.next(&self.queues[queue]) {
+            None => return Ok(None),
+            Some((_, Head::Memory)) => self.remove_pending(queue, 0),
+            Some((_, Head::Disk(slice))) => {
+                let packed = self.read(slice)?;
+                self.advance(queue, slice, ENTRY + packed.len() as u64)?;
+                packed
+            }
+        };
+        self.went(host, queue);
+        Ok(Some(packed))
+    }
+
+    fn remove_pending(&mut self, queue: u32, place: usize) -> Vec<u8> {
+        let data = self.queues[queue].pending.remove(place).data;
+        self.fresh_urls -= 1;
+        self.fresh_bytes -= ENTRY + data.len() as u64;
+        data.into_vec()
+    }
+
+    /// The first URL of a slice.
+    fn read(&mut self, slice: u32) -> Result<Vec<u8>> {
+        let Slice { run, offset, end, .. } = self.slices[slice];
+        Ok(self.window.frame(self.disk.run(run), offset, end)?.data().to_vec())
+    }
+
+    /// One URL less in a queue's count; the queue goes with its last.
+    fn went(&mut self, host: u32, queue: u32) {
+        let (job, empty) = (self.queues[queue].job, self.queues[queue].is_empty());
+        self.jobs[job as usize] -= 1;
+        if empty {
+            self.unlink(host, queue);
+        }
+    }
+
+    /// Pass the first entry of a slice, and the tombstones behind it. On a fault nothing has changed.
+    fn advance(&mut self, queue: u32, slice: u32, length: u64) -> Result<()> {
+        let old = self.slices[slice];
+        if old.live == 1 {
+            self.remove_slice(queue, slice);
+            return Ok(());
+        }
+        let run = self.disk.run(old.run);
+        let (offset, key) = skip_dead(run, &mut self.window, old.offset + length, old.end)?;
+        let run = self.disk.run_mut(old.run);
+        run.bytes_left -= offset - old.offset;
+        run.bury(old.offset, offset);
+        self.slices[slice] = Slice { offset, key, live: old.live - 1, ..old };
+        self.queues[queue].on_disk -= 1;
+        Ok(())
+    }
+
+    pub fn remove_slice(&mut self, queue: u32, slice: u32) {
+        let old = self.slices[slice];
+        let run = self.disk.run_mut(old.run);
+        run.bytes_left -= old.end - old.offset;
+        run.bury(old.offset, old.end);
+        let (mut before, mut at) = (NONE, self.queues[queue].slices);
+        while at != slice {
+            (before, at) = (at, self.slices[at].next);
+        }
+        match before {
+            NONE => self.queues[queue].slices = old.next,
+            _ => self.slices[before].next = old.next,
+        }
+        self.slices.remove(slice);
+        self.queues[queue].on_disk -= old.live;
+    }
+
+    pub fn add_slice(&mut self, queue: u32, slice: Slice) {
+        self.disk.run_mut(slice.run).bytes_left += slice.end - slice.offset;
+        self.queues[queue].on_disk += slice.live;
+        let next = self.queues[queue].slices;
+        self.queues[queue].slices = self.slices.add(Slice { next, ..slice });
+    }
+
+    /// Take a URL out by its fingerprint. What is near a head costs a read or two, O(queue) at worst.
+    pub fn take(&mut self, host: u32, job: u16, url_key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if url_key.len() != KEY {
+            return wrong("a fingerprint has 16 bytes");
+        }
+        let Some(queue) = self.find(host, job) else { return Ok(None) };
+        for (from, to) in [(0, NEAR), (NEAR, usize::MAX)] {
+            if let Some(place) = self.queues[queue].pending.find(url_key, from, to) {
+                let packed = self.remove_pending(queue, place);
+                self.went(host, queue);
+                return Ok(Some(packed));
+            }
+            let mut slices: Vec<u32> = self.slices_of(&self.queues[queue]).collect();
+            slices.sort_unstable_by_key(|slice| self.slices[*slice].key);
+            for slice in slices {
+                if let Some(packed) = self.take_from(queue, slice, url_key, to)? {
+                    self.went(host, queue);
+                    return Ok(Some(packed));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn take_from(&mut self, queue: u32, slice: u32, url_key: &[u8], most: usize) -> Result<Option<Vec<u8>>> {
+        let old = self.slices[slice];
+        let run = self.disk.run(old.run);
+        let (mut at, mut seen) = (old.offset, 0);
+        let mut packed = None;
+        while at < old.end && seen < most {
+            let frame = self.window.frame(run, at, old.end)?;
+            if frame.data().get(..KEY) == Some(url_key) && !run.dead.contains(&at) {
+                packed = Some(frame.data().to_vec());
+                break;
+            }
+            at += frame.whole.len() as u64;
+            seen += 1;
+        }
+        let Some(packed) = packed else { return Ok(None) };
+        if at == old.offset {
+            self.advance(queue, slice, ENTRY + packed.len() as u64)?;
+        } else {
+            self.disk.run_mut(old.run).dead.insert(at);
+            self.slices[slice].live -= 1;
+            self.queues[queue].on_disk -= 1;
+        }
+        Ok(Some(packed))
+    }
+
+    pub fn drop_queue(&mut self, host: u32, job: u16) -> usize {
+        let Some(queue) = self.find(host, job) else { return 0 };
+        let went = self.queues[queue].len();
+        for entry in std::mem::take(&mut self.queues[queue].pending).entries() {
+            self.fresh_urls -= 1;
+            self.fresh_bytes -= ENTRY + entry.data.len() as u64;
+        }
+        while self.queues[queue].slices != NONE {
+            self.remove_slice(queue, self.queues[queue].slices);
+        }
+        self.jobs[job as usize] -= went as u64;
+        self.unlink(host, queue);
+        went
+    }
+
+    pub fn hosts_of(&self, job: u16) -> Vec<u32> {
+        self.names.alive().filter(|host| self.find(*host, job).is_some()).collect()
+    }
+
+    pub fn nbytes(&self) -> usize {
+        let fixed = self.names.nbytes() + self.queues.nbytes() + self.slices.nbytes() + self.bench.nbytes();
+        let dead: usize = self.disk.runs().map(|(_, run)| run.dead.len() * 16).sum();
+        // A URL in memory: its bytes, its place in the heap, and what the allocator adds.
+        let fresh = self.fresh_bytes as usize + (self.fresh_urls + self.fresh_blobs) as usize * 48;
+        fixed + self.hosts.capacity() * std::mem::size_of::<Host>() + self.jobs.capacity() * 8 + dead + fresh
+    }
+}
+
+impl Queue {
+    pub fn len(&self) -> usize {
+        self.pending.len() + self.on_disk as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The first living entry at or behind an offset: where it is and its sort key.
+pub fn skip_dead(run: &Run, window: &mut Window, mut offset: u64, end: u64) -> Result<(u64, u64)> {
+    loop {
+        let (key, length) = window.key_at(run, offset, end)?;
+        if run.dead.is_empty() || !run.dead.contains(&offset) {
+            return Ok((offset, key));
+        }
+        offset += length;
+    }
+}

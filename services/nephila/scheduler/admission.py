@@ -1,0 +1,195 @@
+"""Admission: which seeds and links become URLs of a job. Pure; every URL that is admitted is in seen, queue and log.
+
+One seen test and one push per page's links, not per link: the common link was seen before and costs a few nanoseconds.
+"""
+
+from __future__ import annotations
+
+from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
+from nephila.scheduler import again
+from nephila.scheduler.entry import SEED, host_of, pack
+from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.hosts import yield_of
+from nephila.scheduler.importance import Importance
+from nephila.scheduler.job import Job
+from nephila.scheduler.shapes import without_session
+
+MOVED_UP = 2000
+"""Longest queue in which a URL whose importance rose is looked for."""
+HEAD = 0
+"""Order of what goes before everything else of its host."""
+
+
+def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
+    """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
+    excluded = job.scope.excluded(url)
+    if excluded:
+        return f"excluded by {excluded!r}"
+    job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
+    anchor(frontier, job, host_key, path_query)
+    if url_key not in job.seen:
+        admit(frontier, job, url_key, url, host_key, 0, flags=SEED)
+    return ""
+
+
+def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
+    """Count the place of a seed as inside the job's scope."""
+    place = job.scope.add_seed(host_key, path_query)
+    if place:
+        frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
+        job.rejected.clear()
+
+
+def admit(
+    frontier: Frontier,
+    job: Job,
+    url_key: bytes,
+    url: str,
+    host_key: str,
+    depth: int,
+    *,
+    hops: int = 0,
+    flags: int = 0,
+    head: bool = False,
+    priority: int = 0,
+) -> None:
+    """Insert one URL into seen, queue and log: one atomic change of the URL's partition."""
+    job.seen.add(url_key)
+    number = frontier.store.host(host_key)
+    strategy = job.strategy
+    order = HEAD if head else strategy.order(depth, priority)
+    packed = pack(url_key, depth, url.encode(), hops=hops, flags=flags, priority=priority)
+    frontier.store.push(number, job.number, order, packed, not head and strategy.newest_first)
+    frontier.pending(frontier.partition(url_key)).queued.append(
+        QueuedUrl(job.uid, url_key, url, host_key, depth, hops, 1, 0, head, bool(flags & SEED), 0.0, priority)
+    )
+    frontier.newly_queued(number, job, order)
+
+
+def add_links(frontier: Frontier, links: Outlinks) -> int:
+    """Admit what is new and in scope of one page's links; returns how many."""
+    job = frontier.jobs.get(links.job)
+    if job is None or 0 <= job.scope.max_depth < links.depth:
+        return 0
+    if links.lastmods:
+        again.told(frontier, job, links)
+    new = job.seen.missing(links.fingerprints)
+    if not new:
+        return 0
+    return _Page(frontier, job, links).admit(new)
+
+
+class _Page:
+    """The new links of one page on their way into the frontier."""
+
+    def __init__(self, frontier: Frontier, job: Job, links: Outlinks) -> None:
+        self.frontier = frontier
+        self.job = job
+        self.links = links
+        self.numbers: dict[str, int] = {}
+        """Host key → number, of this page's links."""
+        self.firsts: dict[int, int] = {}
+        """Host → best order of the page's new URLs there."""
+        self.hosts: list[int] = []
+        self.orders: list[int] = []
+        self.packed: list[bytes] = []
+
+    def admit(self, new: list[int]) -> int:
+        """Judge and admit the links at these indices."""
+        links, job, frontier = self.links, self.job, self.frontier
+        ends = memoryview(links.url_ends).cast("I")
+        spans = memoryview(links.host_spans).cast("I")
+        fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
+        if job.importance is not None:
+            priorities = self._importance(job.importance, new)
+        depth, rejected, scope = links.depth, job.rejected, job.scope
+        keys = []
+        admitted: list[str] = []
+        for i in new:
+            url_key = fingerprints[16 * i : 16 * i + 16]
+            if url_key in rejected:
+                continue
+            raw = urls[ends[i - 1] if i else 0 : ends[i]]
+            url = raw.decode()
+            host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
+            if not scope.decide(url, host_key, depth).admitted:
+                job.reject(url_key)
+                continue
+            if not job.traps.off and self._is_twin(url, host_key):
+                job.reject(url_key)
+                continue
+            if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0):
+                continue
+            keys.append(url_key)
+            admitted.append(url)
+        if keys:
+            self._tell_parent(admitted)
+            job.seen.add(b"".join(keys))
+            frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
+            for number, order in self.firsts.items():
+                frontier.newly_queued(number, job, order)
+        return len(keys)
+
+    def _is_twin(self, url: str, host_key: str) -> bool:
+        """Whether it is one more copy of a page under a new session id."""
+        if not without_session(url):
+            return False
+        host = self.frontier.hosts.named(host_key)
+        host.changed = True
+        return bool(yield_of(host, self.job).twin(url))
+
+    def _tell_parent(self, admitted: list[str]) -> None:
+        """A part of a site that leads to itself alone is watched for what it yields."""
+        links, job = self.links, self.job
+        if job.traps.off or links.source or not links.parent_url:
+            return
+        host = self.frontier.hosts.known(host_of(links.parent_url))
+        if host is not None:
+            yield_of(host, job).linked(links.parent_url, admitted)
+            host.changed = True
+
+    def _importance(self, importance: Importance, new: list[int]) -> bytes:
+        """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
+        links = self.links
+        found, risen = importance.give(links.parent_key, links.fingerprints, new)
+        for i, priority in risen:
+            self._move_up(i, priority)
+        priorities = bytearray(len(links.fingerprints) // 16)
+        for i, priority in zip(new, found, strict=True):
+            priorities[i] = priority
+        return bytes(priorities)
+
+    def _move_up(self, i: int, priority: int) -> None:
+        links, job, store = self.links, self.job, self.frontier.store
+        spans = memoryview(links.host_spans).cast("I")
+        number = store.find(links.urls[spans[2 * i] : spans[2 * i + 1]].decode())
+        if number < 0 or not 0 < store.length(number, job.number) <= MOVED_UP:
+            return
+        packed = store.take(number, job.number, links.fingerprints[16 * i : 16 * i + 16])
+        if packed is not None:
+            store.push(number, job.number, job.strategy.order(links.depth, priority), packed)
+
+    def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:
+        """Add one link to the batch; False when its host takes no more for this job."""
+        frontier, job, depth = self.frontier, self.job, self.links.depth
+        number = self.numbers.get(host_key)
+        if number is None:
+            number = self.numbers[host_key] = frontier.store.host(host_key)
+            if number in job.stalled:
+                self.numbers[host_key] = number = -1
+        if number < 0:
+            return False
+        held = job.budget.queued
+        if held and frontier.store.length(number, job.number) + self.hosts.count(number) >= held:
+            return False
+        order = job.strategy.order(depth, priority)
+        self.hosts.append(number)
+        self.orders.append(order)
+        self.packed.append(pack(url_key, depth, raw, priority=priority))
+        first = self.firsts.get(number)
+        if first is None or order < first:
+            self.firsts[number] = order
+        frontier.pending(frontier.partition(url_key)).queued.append(
+            QueuedUrl(job.uid, url_key, url, host_key, depth, 0, 1, 0, False, False, 0.0, priority)
+        )
+        return True

@@ -1,0 +1,83 @@
+"""Fetching again: from a job's agenda back into the queues, and what a fetch or a sitemap says into the agenda. Pure.
+
+A URL that is due is open again: it is not counted among the ended, and it is out of the agenda until its next fetch has
+ended. Both are in the log, by the URL's place in the queue and by its new state.
+"""
+
+from __future__ import annotations
+
+from nephila.kernel.messages import Outlinks, QueuedUrl, Receipt, UrlState
+from nephila.scheduler.entry import SEED, pack
+from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.host import Outstanding
+from nephila.scheduler.job import Job
+
+AT_ONCE = 1000
+"""URLs of a job that become due in one turn; the next turn takes up the rest."""
+
+
+def queue_due(frontier: Frontier) -> None:
+    """Queue what is due, of all jobs that are not paused."""
+    for job in frontier.jobs.values():
+        if job.recrawl.active and not job.spec.paused and job.agenda.next_due() <= frontier.utc_now:
+            for _, state in zip(range(AT_ONCE), job.agenda.due(frontier.utc_now), strict=False):
+                _queue(frontier, job, state)
+
+
+def next_due(frontier: Frontier) -> float | None:
+    """When the next URL is due, in monotonic seconds; None when none ever is."""
+    instants = [job.agenda.next_due() for job in frontier.jobs.values() if job.recrawl.active and not job.spec.paused]
+    first = min(instants, default=float("inf"))
+    return first - frontier.utc_offset if first < float("inf") else None
+
+
+def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
+    partition = frontier.partition(state.url_key)
+    reopen(frontier, job, state)
+    number = frontier.store.host(state.host)
+    strategy = job.strategy
+    order = strategy.order(state.depth, 0)
+    fetch_no = state.fetch_no + 1
+    packed = pack(state.url_key, state.depth, state.url.encode(), fetch_no, flags=SEED if state.seed else 0)
+    frontier.store.push(number, job.number, order, packed, strategy.newest_first)
+    frontier.pending(partition).queued.append(
+        QueuedUrl(job.uid, state.url_key, state.url, state.host, state.depth, fetch_no=fetch_no, seed=state.seed)
+    )
+    frontier.newly_queued(number, job, order)
+
+
+def reopen(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """A URL that had ended is open again."""
+    job.ended[state.outcome] -= 1
+    frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
+
+
+def fetched(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+    """A fetch has ended: when the next one is."""
+    entry = waiting.entry
+    seed = bool(entry.flags & SEED)
+    if not job.recrawl.watches(seed):
+        return
+    old = job.agenda.get(entry.url_key) or UrlState(
+        job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed
+    )
+    _keep(frontier, job, job.recrawl.after(old, receipt, frontier.utc_now))
+
+
+def told(frontier: Frontier, job: Job, links: Outlinks) -> None:
+    """A sitemap or feed says when its pages changed last."""
+    if not links.lastmods or not job.recrawl.active:
+        return
+    for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):
+        if lastmod <= 0:
+            continue
+        old = job.agenda.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
+        if old is not None and not job.agenda.is_out(old.url_key):
+            new = job.recrawl.told(old, lastmod, frontier.utc_now)
+            if new is not None:
+                _keep(frontier, job, new)
+
+
+def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
+    job.agenda.put(state)
+    frontier.pending(frontier.partition(state.url_key)).urls.append(state)

@@ -1,0 +1,86 @@
+"""Fair share between jobs: deficit round-robin, unit one fetch. Pure.
+
+Each job has a quantum, its weight by the smallest weight present; when its turn comes it may have so many fetches
+before the turn goes on. Invariants: a job that always has work is never behind its share by more than one quantum and
+one fetch; a job without work saves nothing up for later; no job waits longer than one round of all quanta.
+
+Source: Shreedhar and Varghese, Efficient Fair Queueing Using Deficit Round Robin, 1996.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container
+from typing import Generic, TypeVar
+
+J = TypeVar("J")
+
+
+class FairShare(Generic[J]):
+    """Whose turn it is. `next` is O(1) amortised over jobs that have work, plus one step per job passed over that has
+    none; `add` and `remove` are O(jobs)."""
+
+    def __init__(self) -> None:
+        self._weights: dict[J, float] = {}
+        self._deficits: dict[J, float] = {}
+        self._ring: list[J] = []
+        self._at = 0
+        self._least = 1.0
+
+    def __len__(self) -> int:
+        """Jobs that share."""
+        return len(self._ring)
+
+    def __contains__(self, job: J) -> bool:
+        return job in self._weights
+
+    def add(self, job: J, weight: float = 1.0) -> None:
+        """Let a job share, or change its weight; 0 means 1. ValueError when the weight is no positive number."""
+        weight = weight or 1.0
+        if not (weight > 0 and math.isfinite(weight)):
+            raise ValueError(f"weight of a job must be a positive number, got {weight}")
+        if job not in self._weights:
+            # Behind the job whose turn it is: the new one waits for a whole round like all others.
+            self._ring.insert(self._at, job)
+            self._at = (self._at + 1) % len(self._ring)
+        self._weights[job] = weight
+        self._deficits[job] = 0.0
+        self._least = min(self._weights.values())
+
+    def remove(self, job: J) -> None:
+        """Take a job out; harmless when it is not in."""
+        if job not in self._weights:
+            return
+        at = self._ring.index(job)
+        del self._ring[at], self._weights[job], self._deficits[job]
+        if at <= self._at:
+            # One step back, so that the next job's turn begins with its quantum.
+            self._at = self._at - 1 if self._at else max(0, len(self._ring) - 1)
+        self._least = min(self._weights.values(), default=1.0)
+
+    def next(self, candidates: Container[J]) -> J | None:
+        """The job among `candidates` (those that have work) that the next fetch goes to, and charge it one; None when
+        none of them shares."""
+        ring, deficits = self._ring, self._deficits
+        # At most two visits each: the first may find less than one fetch left over, the second adds a whole quantum.
+        for _ in range(2 * len(ring)):
+            job = ring[self._at]
+            if job not in candidates:
+                deficits[job] = 0.0
+            elif deficits[job] >= 1:
+                deficits[job] -= 1
+                return job
+            self._at = (self._at + 1) % len(ring)
+            following = ring[self._at]
+            if following in candidates:
+                deficits[following] += self._weights[following] / self._least
+        return None
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold."""
+        assert sorted(map(repr, self._ring)) == sorted(map(repr, self._weights)), "ring and weights differ"
+        assert self._deficits.keys() == self._weights.keys(), "deficits and weights differ"
+        assert self._at < max(1, len(self._ring)), f"turn {self._at} of {len(self._ring)}"
+        assert self._least == min(self._weights.values(), default=1.0), "least weight is out of date"
+        for job, deficit in self._deficits.items():
+            assert deficit >= 0, f"{job}: deficit {deficit}"

@@ -1,0 +1,141 @@
+"""The table of hosts: those that something happens to as objects, all others as bytes in the host store.
+
+A million hosts wait for their turn; a few thousand are being fetched from. Invariant: a host with a fetch in flight is
+an object; what is not an object is complete in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from nephila.kernel.messages import HostRecord, HostState, HostYield
+from nephila.native import HostStore, partition_of
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.host import Host
+from nephila.scheduler.job import Job
+from nephila.scheduler.politeness import from_state
+from nephila.scheduler.robots import believe, crawl_delay_s
+from nephila.scheduler.traps import CAP_FETCHES, CAP_SHARE, Yield
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(HostRecord).decode
+
+
+class Hosts:
+    """Hosts by number or name. `now` (monotonic) and `utc_offset` are those of the turn that is worked on."""
+
+    def __init__(self, store: HostStore, config: SchedulerConfig) -> None:
+        self.store = store
+        self.config = config
+        self.now = 0.0
+        self.utc_offset = 0.0
+        self.hot: dict[int, Host] = {}
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def named(self, key: str) -> Host:
+        """The host of that name, made when first met."""
+        return self.get(self.store.host(key))
+
+    def known(self, key: str) -> Host | None:
+        """The host of that name, if there is one."""
+        number = self.store.find(key)
+        return self.get(number) if number >= 0 else None
+
+    def get(self, number: int) -> Host:
+        """The host of that number as an object."""
+        host = self.hot.get(number)
+        if host is None:
+            host = self.hot[number] = self._load(number)
+        return host
+
+    def _load(self, number: int) -> Host:
+        key = self.store.name(number)
+        partition = partition_of(hashlib.md5(key.encode(), usedforsecurity=False).digest(), self.config.partitions)
+        host = Host(number, key, partition)
+        packed = self.store.state(number)
+        if packed:
+            self._fill(host, _decode(packed))
+        return host
+
+    def _fill(self, host: Host, record: HostRecord) -> None:
+        utc_now = self.now + self.utc_offset
+        if record.state is not None:
+            take_state(host, record.state, self.now, utc_now)
+        for text in record.robots:
+            host.robots[text.origin] = believe(text, self.now, utc_now)
+        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
+        for part in record.yields:
+            known = host.yields[part.job] = Yield(part.job, host.key)
+            known.unpack(part.packed)
+
+    def state_of(self, host: Host) -> HostState:
+        """What outlives a restart of a host's politeness and accounts."""
+        return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
+
+    def put_away(self, host: Host) -> None:
+        """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
+        self._save(host)
+        del self.hot[host.number]
+        if not self.store.state(host.number):
+            self.store.forget(host.number)
+
+    def _save(self, host: Host) -> None:
+        if not host.changed:
+            return
+        host.changed = False
+        pace = host.pace
+        robots = [known.text for known in host.robots.values() if known.expires > self.now]
+        if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.yields:
+            self.store.set_state(host.number, b"")
+            return
+        yields = [HostYield(job, part.pack()) for job, part in host.yields.items()]
+        self.store.set_state(host.number, _encode(HostRecord(self.state_of(host), robots, yields)))
+
+    def trim(self, busy: set[int]) -> None:
+        """Put away the coldest objects when there are too many. O(objects that are put away), amortised."""
+        limit = self.config.hot_hosts
+        if len(self.hot) <= limit:
+            return
+        for host in list(self._cold(busy, len(self.hot) - limit * 3 // 4)):
+            self.put_away(host)
+
+    def _cold(self, busy: set[int], count: int) -> Iterator[Host]:
+        for host in list(self.hot.values()):
+            if count <= 0:
+                return
+            if not host.in_flight and host.number not in busy:
+                count -= 1
+                yield host
+
+    def flush(self) -> None:
+        """Write every object that has changed into the store, before a checkpoint."""
+        for host in self.hot.values():
+            self._save(host)
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold."""
+        self.store.check()
+        for number, host in self.hot.items():
+            assert host.number == number and self.store.name(number) == host.key, f"{host.key} is under another name"
+
+
+def yield_of(host: Host, job: Job) -> Yield:
+    """What the parts of a host have yielded to a job, under its limits as they are now."""
+    known = host.yields.get(job.uid)
+    if known is None:
+        known = host.yields[job.uid] = Yield(job.uid, host.key)
+    known.cap_fetches = job.traps.cap_fetches or CAP_FETCHES
+    known.cap_share = job.traps.cap_share or CAP_SHARE
+    return known
+
+
+def take_state(host: Host, state: HostState, now: float, utc_now: float) -> None:
+    """The stored form, read back."""
+    host.pace = from_state(state, now, utc_now)
+    host.address = state.address
+    host.uses = {use.job: use for use in state.uses}

@@ -1,0 +1,99 @@
+"""Hosts that may be fetched from now, by job: the best head of a queue first, then who has been ready longest.
+
+A host stands here once for each job that has URLs on it. Taking it for one job takes it for all: what the others have
+of it is recognised as stale by its stamp when they come upon it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+_HOST_BITS = 32
+_STAMP_BITS = 40
+
+
+class Ready:
+    """Operations are O(log hosts) amortised. Hosts and jobs are small integers."""
+
+    def __init__(self) -> None:
+        self._heaps: dict[int, list[int]] = {}
+        """Job → heap of order, stamp, host in one integer: a third of the memory of a tuple."""
+        self._hosts: dict[int, tuple[int, ...]] = {}
+        """Host → its stamp, then the jobs it stands here for."""
+        self._stamp = 0
+
+    def __len__(self) -> int:
+        """Hosts that are ready."""
+        return len(self._hosts)
+
+    def __contains__(self, host: int) -> bool:
+        return host in self._hosts
+
+    def add(self, host: int, heads: Iterable[tuple[int, int]]) -> None:
+        """A host has become ready; `heads` are the jobs that have URLs on it, with the order of their first."""
+        self._stamp += 1
+        jobs = []
+        for job, order in heads:
+            self._push(job, order, self._stamp, host)
+            jobs.append(job)
+        self._hosts[host] = (self._stamp, *jobs)
+
+    def offer(self, host: int, job: int, order: int) -> None:
+        """A job got its first URL on a host that is ready already; harmless when it stands here for that job."""
+        known = self._hosts[host]
+        if job not in known[1:]:
+            self._push(job, order, known[0], host)
+            self._hosts[host] = (*known, job)
+
+    def _push(self, job: int, order: int, stamp: int, host: int) -> None:
+        entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
+        heapq.heappush(self._heaps.setdefault(job, []), entry)
+
+    def jobs(self) -> list[int]:
+        """Jobs with a host that is ready."""
+        return [job for job in list(self._heaps) if self._first(job) is not None]
+
+    def _first(self, job: int) -> int | None:
+        """The first host of a job; what is stale is dropped on the way."""
+        heap = self._heaps[job]
+        while heap:
+            host = heap[0] & ((1 << _HOST_BITS) - 1)
+            known = self._hosts.get(host)
+            if known is not None and known[0] == heap[0] >> _HOST_BITS & ((1 << _STAMP_BITS) - 1):
+                return host
+            heapq.heappop(heap)
+        del self._heaps[job]
+        return None
+
+    def take(self, job: int) -> int:
+        """Take out the first host of a job; -1 when none is ready."""
+        host = self._first(job) if job in self._heaps else None
+        if host is None:
+            return -1
+        heapq.heappop(self._heaps[job])
+        del self._hosts[host]
+        return host
+
+    def discard(self, host: int) -> bool:
+        """Take a host out; True when it was here."""
+        return self._hosts.pop(host, None) is not None
+
+    def hosts(self) -> list[int]:
+        """Hosts that are ready, in no order."""
+        return list(self._hosts)
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold. O(everything)."""
+        found: dict[int, set[int]] = {}
+        for job, heap in self._heaps.items():
+            for i, entry in enumerate(heap[1:], 1):
+                assert heap[(i - 1) // 2] <= entry, "heap order is broken"
+            for entry in heap:
+                host = entry & ((1 << _HOST_BITS) - 1)
+                known = self._hosts.get(host)
+                if known is not None and known[0] == entry >> _HOST_BITS & ((1 << _STAMP_BITS) - 1):
+                    assert job not in found.setdefault(host, set()), f"host {host} stands twice for job {job}"
+                    found[host].add(job)
+        for host, known in self._hosts.items():
+            assert found.get(host, set()) == set(known[1:]), f"host {host} is not where it should be"

@@ -1,0 +1,313 @@
+"""Traps by yield: parts of a host that feed on themselves and bring nothing new are closed for a job. Pure.
+
+One `Yield` per (host, job). Every fetched page counts for its places (`places.where`): it brought a new text, a text
+that this host has shown before, or a new text in a body about as long as some of the last of its place (a calendar
+that differs by the name of a month, a page that differs by a number). A place is closed when its last pages were barren
+without a break, as many as the cap says, *and* it fed itself: those pages led to at least one new URL of the place in
+four. A parameter counts only if its value changed from page to page.
+
+Invariants: the root of a host is never closed; a page with a new text of a new length, or with a new link to a place
+that is not barren, sets the count of all its places back to nothing; what was released by hand is not judged again;
+memory is bounded (`MAX_PLACES`, `MAX_CLOSED`, two memories of hashes); the same calls give the same verdicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from nephila.kernel.messages import Quarantine
+from nephila.scheduler.memory import Memory
+from nephila.scheduler.places import Where, stem, where
+from nephila.scheduler.shapes import without_session
+
+CAP_FETCHES: Final = 100
+CAP_SHARE: Final = 0.05
+MAX_PLACES: Final = 256
+MAX_CLOSED: Final = 256
+MAX_TEXTS: Final = 8192
+"""Texts remembered per host: 64 KiB."""
+MAX_TWINS: Final = 4096
+SAME_TEXT: Final = 3
+SAME_SIZE: Final = 2
+"""What a barren fetch weighs in thirds of one: a text shown before, and a new text of a length shown before."""
+SIZES: Final = 4
+SIZE_SLACK: Final = 6
+SIZE_AGE: Final = 32
+"""Lengths remembered of a place, what a month or a number more may differ by, and fetches until one is forgotten.
+Texts that people write spread over more than the 52 lengths this makes; a row of 150 that never leaves them is no
+accident."""
+BARREN: Final = 20
+"""After this many texts in a row that were not new, a link into a place is no news any more."""
+NEVER: Final = 50
+"""A parameter with at most one new text in this many fetches needs no growth to be closed: /login?return=…"""
+
+_VERSION: Final = 1
+_FIELDS: Final = ("fetches", "news", "run", "weight", "near", "grown", "changes", "dry", "last")
+_Row = tuple[str, int, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
+_STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, list[_Row], list[Quarantine]])
+
+
+class Place:
+    """What came of one place. `run` counts fetches since the last news, `weight` the same in thirds, `dry` those since
+    the last new text, whatever links came."""
+
+    __slots__ = ("changes", "dry", "fetches", "grown", "last", "near", "news", "run", "sizes", "weight")
+
+    def __init__(self) -> None:
+        self.fetches = self.news = self.run = self.weight = self.near = 0
+        self.grown = self.changes = self.last = self.dry = 0
+        self.sizes: list[tuple[int, int]] = []
+
+    def clear(self) -> None:
+        """Something new came: the count begins again."""
+        self.run = self.weight = self.near = self.grown = self.changes = 0
+
+    def barren(self, weight: int, value: int) -> None:
+        """A page that brought nothing."""
+        self.run += 1
+        self.dry += 1
+        self.weight += weight
+        self.near += weight == SAME_SIZE
+        self.changes += value != self.last
+        self.last = value
+
+    def has_size(self, size_bytes: int) -> bool:
+        """Whether a body is about as long as one of this place's last; it is one of them from now on."""
+        others = [(size, at) for size, at in self.sizes if abs(size - size_bytes) > SIZE_SLACK]
+        known = any(abs(size - size_bytes) <= SIZE_SLACK and self.fetches - at <= SIZE_AGE for size, at in self.sizes)
+        self.sizes = [(size_bytes, self.fetches), *others[: SIZES - 1]]
+        return known
+
+    def closable(self, cap: float, parameter: bool) -> bool:
+        """Whether it is certain enough that nothing will come."""
+        if self.weight < SAME_TEXT * cap or (parameter and 2 * self.changes < self.run):
+            return False
+        if 4 * self.grown >= self.run:
+            return True
+        return parameter and NEVER * (self.news + self.near) <= self.run
+
+
+class Yield:
+    """What the parts of one host bring one job. `cap_fetches` and `cap_share` may be set anew at any time."""
+
+    __slots__ = ("_places", "_texts", "_twins", "cap_fetches", "cap_share", "closed", "fetches", "host", "job")
+
+    def __init__(self, job: str, host: str, cap_fetches: int = 0, cap_share: float = 0.0) -> None:
+        """Zeros mean the defaults: 100 fetches, 5 % of the host's."""
+        self.job = job
+        self.host = host
+        self.cap_fetches = cap_fetches or CAP_FETCHES
+        self.cap_share = cap_share or CAP_SHARE
+        self.fetches = 0
+        self.closed: dict[str, Quarantine] = {}
+        """By place; those released by hand too. Empty for nearly every host: ask before `verdict`."""
+        self._places: dict[str, Place] = {}
+        self._texts = Memory(MAX_TEXTS)
+        self._twins: Memory | None = None
+
+    # ---- verdicts
+
+    def verdict(self, url: str) -> str:
+        """Why a URL is not fetched, or the empty string. Free while nothing is closed, then some microseconds."""
+        if not self.closed:
+            return ""
+        for place in where(url).places:
+            quarantine = self.closed.get(place)
+            if quarantine is not None and not quarantine.released:
+                return f"{place} was closed as a trap: {quarantine.reason}"
+        return ""
+
+    def twin(self, url: str) -> str:
+        """Why a *link* is another copy of a page under a new session id, or the empty string; remembers the link.
+
+        Two copies are let through: the first may come to nothing. Not for seeds and targets of redirects: a server may
+        send every visitor to a session of his own.
+        """
+        bare = without_session(url)
+        if not bare:
+            return ""
+        if self._twins is None:
+            self._twins = Memory(MAX_TWINS)
+        key = _hash(bare)
+        if self._twins.add(key) or self._twins.add(key ^ 1):
+            return ""
+        return f"session id: {bare[:200]} is known under others"
+
+    # ---- what happens
+
+    def linked(self, parent: str, new: Iterable[str]) -> None:
+        """A page of this host led to these URLs, admitted as new: does its place feed itself, or lead elsewhere?
+
+        About 0.1 µs per link into the same place, some microseconds for others. Before `fetched` of the same page or
+        after it.
+        """
+        root = parent[: parent.find("/", 8) + 1]
+        inside = stem(parent)
+        grown, leads = 0, False
+        for url in new:
+            if url.startswith(inside) or (url.startswith(root) and self._is_barren(url)):
+                grown += 1
+            else:
+                leads = True
+                break
+        if not grown and not leads:
+            return
+        places = where(parent).places
+        if len(self._places) + len(places) > MAX_PLACES:
+            self._forget()
+        for name in places:
+            place = self._places.get(name)
+            if place is None:
+                place = self._places[name] = Place()
+            if leads:
+                place.clear()
+            place.grown += grown
+
+    def fetched(self, url: str, text_hash: bytes, size_bytes: int, now_utc: float) -> Quarantine | None:
+        """A page was fetched for the first time: its text's hash (empty: it has none), the length of its body.
+
+        Returns the quarantine when this closes a place; log it. Not for fetches that failed or led elsewhere, nor for
+        a fetch again. Some microseconds.
+        """
+        self.fetches += 1
+        at = where(url)
+        if len(self._places) + len(at.places) > MAX_PLACES:
+            self._forget()
+        weight = self._weight(url, at, text_hash, size_bytes)
+        if not at.places:
+            return None
+        watched = not any(place in self.closed for place in at.places)
+        for name, value in zip(at.places, at.values, strict=True):
+            place = self._places.get(name)
+            if place is None:
+                place = self._places[name] = Place()
+            place.fetches += 1
+            if weight == 0:
+                place.news += 1
+                place.dry = 0
+                place.clear()
+            elif weight > 0 and watched:
+                place.barren(weight, _hash(value) if value else 0)
+        return self._close(at, now_utc) if weight > 0 and watched else None
+
+    def _weight(self, url: str, at: Where, text_hash: bytes, size_bytes: int) -> int:
+        """0 for news, else how barren the page was; -1 when that cannot be said."""
+        if not text_hash:
+            return -1
+        # http and https twins of one host are no sign of a trap.
+        text = int.from_bytes(text_hash[:8], "little") ^ url.startswith("https")
+        narrowest = self._places.get(at.places[0]) if at.places else None
+        known_size = narrowest is not None and narrowest.has_size(size_bytes)
+        if not self._texts.add(text):
+            return SAME_TEXT
+        return SAME_SIZE if known_size else 0
+
+    def _close(self, at: Where, now_utc: float) -> Quarantine | None:
+        cap = max(float(self.cap_fetches), self.cap_share * self.fetches)
+        found = [name for name in at.places if self._places[name].closable(cap, "?" in name)]
+        if not found or len(self.closed) >= MAX_CLOSED:
+            return None
+        # The place that has brought least; of equals the narrowest.
+        name = min(found, key=lambda n: self._places[n].news / self._places[n].fetches)
+        place = self._places.pop(name)
+        for other in at.places:
+            # What the closed place has cost is explained; the places around it begin again.
+            if other != name:
+                self._places[other].clear()
+        what = "nothing new" if not place.near else "nothing but pages of the same texts or lengths"
+        reason = f"{what} in its last {place.run} fetches of {place.fetches}"
+        quarantine = Quarantine(self.job, self.host, name, reason, now_utc, place.fetches)
+        self.closed[name] = quarantine
+        return quarantine
+
+    # ---- quarantines
+
+    def release(self, place: str) -> Quarantine | None:
+        """Open a place again for good; returns what to log, None when it is not closed."""
+        quarantine = self.closed.get(place)
+        if quarantine is None or quarantine.released:
+            return None
+        released = msgspec.structs.replace(quarantine, released=True)
+        self.closed[place] = released
+        return released
+
+    def restore(self, quarantine: Quarantine) -> None:
+        """Take over a logged quarantine."""
+        self.closed[quarantine.place] = quarantine
+        self._places.pop(quarantine.place, None)
+
+    def places(self) -> Iterator[tuple[str, int, int, int]]:
+        """(place, fetches, pages with news, barren fetches in a row) of what is judged, for people."""
+        for name, place in self._places.items():
+            yield name, place.fetches, place.news, place.run
+
+    # ---- places
+
+    def _is_barren(self, url: str) -> bool:
+        known = (self._places.get(name) for name in where(url).places)
+        return any(place.dry >= BARREN for place in known if place is not None)
+
+    def _forget(self) -> None:
+        """Drop the quarter that is farthest from a verdict; O(places), once in 64 new ones. What gets fetches comes
+        back before it could have got far."""
+        ranked = sorted(self._places, key=lambda name: (self._places[name].weight, self._places[name].fetches, name))
+        for name in ranked[: MAX_PLACES // 4]:
+            del self._places[name]
+
+    # ---- snapshots
+
+    def pack(self) -> bytes:
+        """Everything, quarantines included. O(size), at most about 150 KiB."""
+        twins = self._twins.pack() if self._twins is not None else b""
+        places = [(name, *(getattr(p, field) for field in _FIELDS), p.sizes) for name, p in self._places.items()]
+        state = (_VERSION, self.fetches, self._texts.pack(), twins, places, list(self.closed.values()))
+        return msgspec.msgpack.encode(state)
+
+    def unpack(self, packed: bytes) -> None:
+        """Take over what `pack` gave; ValueError when it cannot be that, and nothing is changed."""
+        try:
+            version, fetches, packed_texts, packed_twins, rows, closed = _STATE.decode(packed)
+            if version != _VERSION:
+                raise ValueError(f"version {version}, not {_VERSION}")
+            texts, twins = Memory(MAX_TEXTS), Memory(MAX_TWINS) if packed_twins else None
+            texts.restore(packed_texts)
+            if twins is not None:
+                twins.restore(packed_twins)
+            if len(rows) > MAX_PLACES or len(closed) > MAX_CLOSED:
+                raise ValueError(f"{len(rows)} places, {len(closed)} closed")
+            places = {row[0]: _place_of(row[1:10], row[10]) for row in rows}
+        except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
+            raise ValueError(f"state of the traps of {self.host} is damaged: {error}") from None
+        self.fetches, self._texts, self._twins, self._places = fetches, texts, twins, places
+        self.closed = {quarantine.place: quarantine for quarantine in closed}
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold."""
+        self._texts.check()
+        assert len(self._places) <= MAX_PLACES, f"{len(self._places)} places"
+        assert len(self.closed) <= MAX_CLOSED, f"{len(self.closed)} closed places"
+        for name, p in self._places.items():
+            assert name != "/", "the root is judged"
+            assert p.news <= p.fetches <= self.fetches, (
+                f"{name}: {p.news} news in {p.fetches} of {self.fetches} fetches"
+            )
+            assert p.near <= p.run <= p.fetches, f"{name}: {p.run} barren of {p.fetches} fetches"
+            assert p.weight == SAME_TEXT * (p.run - p.near) + SAME_SIZE * p.near, f"{name}: weight {p.weight}"
+            assert p.changes <= p.run <= p.dry, f"{name}: {p.changes} changes in {p.run} fetches, {p.dry} dry"
+            assert len(p.sizes) <= SIZES, f"{name}: {len(p.sizes)} sizes"
+
+
+def _place_of(numbers: Sequence[int], sizes: list[tuple[int, int]]) -> Place:
+    place = Place()
+    for field, number in zip(_FIELDS, numbers, strict=True):
+        setattr(place, field, number)
+    place.sizes = sizes[:SIZES]
+    return place
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

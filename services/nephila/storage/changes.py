@@ -1,0 +1,52 @@
+"""What a fetch has changed, against the copy that stands in the table. Pure.
+
+new: the first copy of a page · changed: another text than the copy's · same: the same text, or a 304 · gone: 404 or 410
+where there is a copy · empty: nothing can be said. A copy outlives whatever comes after it but a newer one: a page that
+is gone, or could not be fetched this time, keeps its text, and when it comes back with that text it is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+from nephila.kernel import messages as m
+
+NEW, CHANGED, SAME, GONE = "new", "changed", "same", "gone"
+MARK_BYTES = 8
+_GONE_STATUS = (404, 410)
+
+
+class Standing(NamedTuple):
+    """What the table has of a URL."""
+
+    fetch_no: int
+    outcome: m.Outcome
+    copy: bool
+    """Whether there is a copy: an earlier fetch brought a body."""
+    mark: bytes
+    """Of the copy; empty in a row of schema version 1."""
+    first_at: str
+    changed_at: str
+
+
+def mark_of(record: m.Record) -> bytes:
+    """What tells two copies apart: the hash of the text, of the body where there is no text; empty without a body."""
+    return record.text_hash or record.sha256[:MARK_BYTES]
+
+
+def mark_of_row(text: bytes, sha256: bytes) -> bytes:
+    """The same, of a row that was stored without it."""
+    return hashlib.sha256(text).digest()[:MARK_BYTES] if text else sha256[:MARK_BYTES]
+
+
+def change_of(record: m.Record, standing: Standing | None) -> str:
+    """One of the words above."""
+    held = standing is not None and standing.copy
+    if record.outcome is m.Outcome.STORED:
+        if record.not_modified:
+            return SAME if held else ""
+        if not held:
+            return NEW
+        return SAME if standing is not None and mark_of(record) == standing.mark else CHANGED
+    return GONE if held and record.status in _GONE_STATUS else ""

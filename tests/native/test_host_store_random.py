@@ -1,0 +1,64 @@
+"""The host store against a naive model: random operations, checkpoints, and crashes after which the log is replayed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from .host_stores import Walk, compare
+
+
+class Crashing(Walk):
+    """Checkpoints at random; a crash is a new store from the last manifest and what was done since."""
+
+    def __init__(self, seed: int, make: list[Any], directory: Path, **limits: int) -> None:
+        self.make = make
+        self.directory = directory
+        self.chance = random.Random(seed)
+        self.manifest = b""
+        super().__init__(seed, self.new(), **limits)
+
+    def new(self) -> Any:
+        """A store of one of the implementations on the same files."""
+        return self.chance.choice(self.make)(str(self.directory))
+
+    def checkpoint(self, cleanup: bool) -> None:
+        """Make a manifest, and perhaps delete what it does not name."""
+        self.manifest = self.store.checkpoint()
+        self.done.clear()
+        if cleanup:
+            self.store.cleanup()
+
+    def crash(self) -> None:
+        """Lose the memory."""
+        self.store = self.new()
+        if self.manifest:
+            self.store.restore(self.manifest)
+        for action in self.done:
+            action(self.store)
+        if self.rng.random() < 0.5:
+            self.store.cleanup()
+
+
+def run(walk: Crashing, steps: int, look: int) -> None:
+    """Steps with a checkpoint about every 60 and a crash about every 200; a look at everything every `look`."""
+    for step in range(steps):
+        walk.step()
+        if walk.rng.random() < 1 / 60:
+            walk.checkpoint(walk.rng.random() < 0.7)
+        if walk.rng.random() < 1 / 200:
+            walk.crash()
+        walk.store.check()
+        if step % look == 0:
+            compare(walk.store, walk.model)
+    compare(walk.store, walk.model)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_operations_and_crashes(core: ModuleType, seed: int, tmp_path: Path) -> None:
+    """Thousands of operations with crashes in between leave what the model has."""
+    run(Crashing(seed, [core.HostStore], tmp_path), 2_500, 10)

@@ -1,0 +1,213 @@
+"""Several jobs in one frontier: each has its own URLs, order and budget, all share the pace of a host."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.messages import HostBudget, Scope, ScopeMode
+from nephila.scheduler.audit import check
+
+from tests.scheduler.world import Answer, World, site
+
+HOST = {f"/{i}": [f"/{j}" for j in range(12)] for i in range(12)}
+
+
+def fetched_by(world: World, job: str) -> list[str]:
+    """URLs in the order in which a job fetched them."""
+    return [f.url for f in world.fetched if f.job == job]
+
+
+def one_pace(world: World, delay_s: float) -> None:
+    """No two fetches of a host lie closer together than its delay, whoever asked for them."""
+    for host in {f.host for f in world.fetched}:
+        mine = sorted((f for f in world.fetched if f.host == host), key=lambda f: f.start)
+        for before, after in itertools.pairwise(mine):
+            assert after.start - before.end >= delay_s - 1e-6
+
+
+async def test_two_jobs_on_the_same_host_have_all_their_rows_and_one_pace(tmp_path):
+    """Both crawl all twelve pages, in turns, and the server sees one pace."""
+    world = await World(tmp_path, site(HOST)).start()
+    world.crawl("http://a.test/0", job="one")
+    world.crawl("http://a.test/0", job="two")
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert world.done
+    for job in ("one", "two"):
+        assert sorted(fetched_by(world, job)) == sorted(f"http://a.test/{i}" for i in range(12))
+    turns = [f.job for f in world.fetched]
+    assert max(len(list(group)) for _, group in itertools.groupby(turns)) <= 2
+    one_pace(world, 1.0)
+    await world.scheduler.close()
+
+
+async def test_a_job_with_many_hosts_does_not_hold_up_one_with_few(tmp_path):
+    """Among ready hosts the job is chosen first: two of the first four fetches are for the small job."""
+    pages = {f"http://h{i}.test/": [] for i in range(300)} | {f"http://s{i}.test/": [] for i in range(3)}
+    world = await World(tmp_path, site(pages), concurrency=2).start()
+    world.crawl(*(f"http://h{i}.test/" for i in range(300)), job="big")
+    world.crawl(*(f"http://s{i}.test/" for i in range(3)), job="small")
+    world.run()
+    assert max(i for i, f in enumerate(world.fetched) if f.job == "small") < 12
+    assert len(world.fetched) == 303
+    await world.scheduler.close()
+
+
+async def test_weights_are_shares(tmp_path):
+    """A job of weight 3 gets three fetches for one of weight 1 as long as both have work."""
+    pages = {f"http://h{i}.test/": [] for i in range(400)}
+    world = await World(tmp_path, site(pages), concurrency=4).start()
+    world.crawl(*pages, job="three", weight=3.0)
+    world.crawl(*pages, job="one", weight=1.0)
+    world.run()
+    first = [f.job for f in world.fetched[8:200]]
+    assert 2.5 <= first.count("three") / first.count("one") <= 3.5
+    await world.scheduler.close()
+
+
+async def test_a_paused_job_fetches_nothing_until_it_is_resumed(tmp_path):
+    """Pause applies to what is queued; the other job goes on; a restart keeps it paused."""
+    world = await World(tmp_path, site(HOST)).start()
+    world.crawl("http://a.test/0", job="one")
+    world.crawl("http://a.test/0", job="two")
+    world.run(8.0)
+    world.crawl(job="one", paused=True)
+    world.run(2.0)
+    before = len(fetched_by(world, "one"))
+    world.run(100.0)
+    assert len(fetched_by(world, "one")) == before < 12
+    assert len(fetched_by(world, "two")) == 12
+    check(world.scheduler.dispatcher)
+    await world.scheduler.close()
+    again = await World(tmp_path, world.web, ManualClock(world.clock.now(), world.clock.monotonic())).start()
+    again.run(50.0)
+    assert again.fetched == []
+    again.crawl(job="one")
+    again.run()
+    assert again.done
+    assert before + len(again.fetched) == 12
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
+async def test_a_deleted_job_leaves_nothing_behind(tmp_path, restart):
+    """Its queue and seen URLs go; what is being fetched still frees its host; one of the same name starts afresh."""
+    world = await World(tmp_path, site(HOST)).start()
+    world.crawl("http://a.test/0", job="one")
+    while len(world.fetched) < 3 or not world.scheduler.frontier.in_fetch:
+        world.clock.advance(0.05)
+    world.crawl(job="one", deleted=True)
+    check(world.scheduler.dispatcher)
+    assert world.scheduler.frontier.jobs == {}
+    if restart:
+        world.kill()
+        await world.scheduler.close()
+        before = world
+        world = await World(tmp_path, before.web, ManualClock(before.clock.now(), before.clock.monotonic())).start()
+        world.fetched = before.fetched
+        assert world.scheduler.frontier.jobs == {}
+    count = len(world.fetched)
+    world.crawl("http://a.test/0", job="one")
+    check(world.scheduler.dispatcher)
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert sorted(f.url for f in world.fetched[count:]) == sorted(f"http://a.test/{i}" for i in range(12))
+    if not restart:
+        one_pace(world, 1.0)
+    await world.scheduler.close()
+
+
+async def test_an_exclusion_applies_to_what_is_queued(tmp_path):
+    """Pages that a changed scope excludes are dropped, though they were admitted before."""
+    world = await World(tmp_path, site(HOST)).start()
+    world.crawl("http://a.test/0")
+    world.run(2.5)
+    world.crawl(scope=Scope(ScopeMode.UNSPECIFIED, exclude=["/1."], max_depth=-1))
+    world.run()
+    ended = world.outcomes()
+    assert ended["http://a.test/10"] == ended["http://a.test/11"] == "dropped(excluded)"
+    assert ended["http://a.test/9"] == "stored"
+    await world.scheduler.close()
+
+
+async def test_a_budget_per_host_stops_the_job_on_that_host_only(tmp_path):
+    """Five fetches on each host; the rest stays queued, is not waited for, and a larger budget takes it up."""
+    pages = {f"http://{h}.test/{i}": [f"http://{h}.test/{j}" for j in range(12)] for h in "ab" for i in range(12)}
+    world = await World(tmp_path, site(pages)).start()
+    world.crawl("http://a.test/0", "http://b.test/0", host_budget=HostBudget(pages=5))
+    world.run()
+    assert world.done
+    assert sorted(f.host for f in world.fetched) == ["a.test"] * 5 + ["b.test"] * 5
+    assert world.scheduler.queued == 14
+    check(world.scheduler.dispatcher)
+    await world.scheduler.close()
+    again = await World(tmp_path, world.web, ManualClock(world.clock.now(), world.clock.monotonic())).start()
+    again.run()
+    assert again.fetched == [], "the budget outlives a restart"
+    again.crawl(host_budget=HostBudget(pages=7))
+    again.run()
+    assert len(again.fetched) == 4
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
+
+
+async def test_a_host_holds_no_more_urls_than_it_may(tmp_path):
+    """Links beyond the cap are not admitted; they are when they are found again and there is room."""
+    pages = {f"/{i}": [f"/{j}" for j in range(40)] for i in range(40)}
+    world = await World(tmp_path, site(pages)).start()
+    world.crawl("http://a.test/0", host_budget=HostBudget(queued=6))
+    most = 0
+    while not world.done:
+        most = max(most, world.scheduler.queued)
+        world.clock.advance(0.5)
+    assert most <= 6
+    assert len(world.rows) == 40
+    await world.scheduler.close()
+
+
+async def test_jobs_order_their_urls_each_in_its_own_way(tmp_path):
+    """The same tree breadth-first for one job, depth-first for the other; a job's order can be changed while it runs."""
+    tree = {"/": ["/a", "/b"], "/a": ["/a/1", "/a/2"], "/b": ["/b/1"], "/a/1": [], "/a/2": [], "/b/1": []}
+    world = await World(tmp_path, site(tree)).start()
+    world.crawl("http://a.test/", job="wide")
+    world.crawl("http://a.test/", job="deep", strategy=1)
+    world.run()
+    assert [u.removeprefix("http://a.test") for u in fetched_by(world, "wide")] == [
+        "/",
+        "/a",
+        "/b",
+        "/a/1",
+        "/a/2",
+        "/b/1",
+    ]
+    assert [u.removeprefix("http://a.test") for u in fetched_by(world, "deep")] == [
+        "/",
+        "/b",
+        "/b/1",
+        "/a",
+        "/a/2",
+        "/a/1",
+    ]
+    await world.scheduler.close()
+
+
+async def test_a_host_in_another_jobs_way_is_answered_once(tmp_path):
+    """robots.txt is asked for once, for both jobs."""
+    asked = []
+
+    def web(request):
+        if request.url.endswith("/robots.txt"):
+            asked.append(request.url)
+            return Answer(body=b"User-agent: *\nDisallow: /3")
+        return Answer()
+
+    world = await World(tmp_path, web).start()
+    world.crawl("http://a.test/1", "http://a.test/3", job="one", robots=True)
+    world.crawl("http://a.test/2", "http://a.test/3", job="two", robots=True)
+    world.run()
+    assert len(asked) == 1
+    assert sum(record.reason == "robots" for record in world.rows.values()) == 2
+    await world.scheduler.close()

@@ -1,0 +1,55 @@
+"""Strategies turn depth and priority into orders that a host's queue can sort by."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nephila.kernel.errors import UsageError
+from nephila.kernel.messages import Strategy
+from nephila.scheduler.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, named, row_of
+
+URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]
+"""(depth, priority) in the order of arrival."""
+
+
+def popped(name: str) -> list[tuple[int, int]]:
+    """The URLs as a queue would give them out."""
+    row = STRATEGIES[name]
+    arrivals = [(row.order(*url), -n if row.newest_first else n, url) for n, url in enumerate(URLS)]
+    return [url for _, _, url in sorted(arrivals)]
+
+
+def test_each_strategy_has_its_order():
+    """Depth then arrival; deepest then latest; highest priority then arrival."""
+    assert popped("bfs") == URLS
+    assert popped("dfs") == [(3, 0), (2, 255), (1, 200), (1, 10), (0, 255)]
+    assert popped("best-first") == popped("opic") == [(0, 255), (2, 255), (1, 200), (1, 10), (3, 0)]
+
+
+@given(st.sampled_from(list(STRATEGIES)), st.integers(0, 2**32 - 1), st.integers(0, 255))
+def test_orders_fit_their_field_and_leave_the_head_alone(name, depth, priority):
+    """1 .. 2^24 - 1 for any depth a message can hold: nothing of a strategy's goes before the head."""
+    assert HEAD < STRATEGIES[name].order(depth, priority) <= MAX_ORDER
+
+
+def test_every_number_of_the_messages_has_a_row():
+    """Each strategy of CrawlJob is in the table once; a number of a later version is taken as breadth-first."""
+    assert sorted(row.number for row in STRATEGIES.values()) == sorted(Strategy)
+    assert all(row_of(row.number) is row is named(name) for name, row in STRATEGIES.items())
+    assert row_of(99) is STRATEGIES["bfs"]
+
+
+def test_an_unknown_name_is_refused_with_the_choices():
+    """One line that names what there is."""
+    with pytest.raises(UsageError, match=r"^strategy 'best' is not known; choose one of bfs, dfs, best-first, opic$"):
+        named("best")
+
+
+def test_relevance_fades_over_pages_that_say_nothing():
+    """A link inherits half of its parent's priority unless it has more itself: after eight steps nothing is left."""
+    chain = list(itertools.accumulate([0] * 8, lambda parent, own: inherited(own, parent), initial=SEED_PRIORITY))
+    assert chain == [255, 127, 63, 31, 15, 7, 3, 1, 0]
+    assert inherited(200, 100) == 200

@@ -1,0 +1,227 @@
+"""What a fetch has changed: in the history, in the receipts, in what is delivered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+
+import pytest
+from nephila.kernel import messages as m
+from nephila.kernel.errors import UsageError
+from nephila.kernel.topics import RECEIPTS
+from nephila.storage import reader
+from nephila.storage.changes import change_of
+from nephila.storage.export import export
+from storage_rig import JOB, Rig, key, lines, record, rows, running
+
+HOUR_S = 3600.0
+NOON = 1_800_014_400.0
+
+
+def fetch(number, fetch_no, text, **fields):
+    """A fetch an hour after the one before, which brought this text."""
+    body = {"text": text, "text_hash": hashlib.sha256(text).digest()[:8], "sha256": hashlib.sha256(text).digest()}
+    at = {"fetched_at": NOON + fetch_no * HOUR_S}
+    return record(number, fetch_no, **{**body, **at, **fields})
+
+
+def confirmed(number, fetch_no):
+    """A 304."""
+    return fetch(number, fetch_no, b"", text_hash=b"", sha256=b"", not_modified=True, status=304)
+
+
+def missing(number, fetch_no, status=404):
+    """An answer without a page."""
+    reason = f"http_{status}"
+    return fetch(
+        number, fetch_no, b"", text_hash=b"", sha256=b"", outcome=m.Outcome.FAILED, reason=reason, status=status
+    )
+
+
+LIFE = [
+    (fetch(1, 1, b"one"), "new"),
+    (fetch(1, 2, b"one", title="another title"), "same"),
+    (confirmed(1, 3), "same"),
+    (fetch(1, 4, b"two"), "changed"),
+    (missing(1, 5, 503), ""),
+    (missing(1, 6), "gone"),
+    (missing(1, 7, 410), "gone"),
+    (fetch(1, 8, b"two"), "same"),
+    (fetch(1, 9, b"one"), "changed"),
+]
+"""A page's fetches, and what each has changed."""
+
+
+@pytest.mark.parametrize("flushes", [1, len(LIFE)], ids=["one flush", "a flush each"])
+async def test_every_fetch_says_what_it_changed(tmp_path, flushes):
+    """Against the copy that stands, whatever has failed since it was made."""
+    async with running(tmp_path, formats=("sqlite", "jsonl")) as rig:
+        for item, _ in LIFE:
+            rig.send(item)
+            if flushes > 1:
+                await rig.storage.flush()
+        await rig.storage.flush()
+        assert rig.storage.outcomes == {"stored": 1, "failed": 0}
+    history = rows(tmp_path, "fetches", "id")
+    assert sorted((row["fetch_no"], row["change"]) for row in history) == [
+        (number, change) for number, (_, change) in enumerate(LIFE, 1)
+    ]
+    assert sorted((line["fetch_no"], line["change"]) for line in lines(tmp_path)) == sorted(
+        (row["fetch_no"], row["change"]) for row in history
+    )
+    (row,) = rows(tmp_path)
+    assert (row["first_at"], row["changed_at"]) == ("2027-01-15T13:00:00.000Z", "2027-01-15T21:00:00.000Z")
+
+
+async def test_the_view_of_changes_holds_new_and_changed_alone(tmp_path):
+    """With the hashes before and after."""
+    async with running(tmp_path) as rig:
+        rig.send(*(item for item, _ in LIFE), record(2, outcome=m.Outcome.DENIED, sha256=b""))
+        await rig.storage.flush()
+    one, two = (hashlib.sha256(text).hexdigest()[:16] for text in (b"one", b"two"))
+    found = rows(tmp_path, "changes", "fetch_no")
+    assert [(row["fetch_no"], row["change"], row["old_hash"], row["text_hash"]) for row in found] == [
+        (1, "new", "", one),
+        (4, "changed", one, two),
+        (9, "changed", two, one),
+    ]
+    assert {(row["job"], row["url"], row["url_key"]) for row in found} == {(JOB, record(1).url, key(1).hex())}
+
+
+async def test_a_receipt_tells_what_the_fetch_brought(tmp_path):
+    """What the scheduler decides the next fetch by; of a body without text, the hash of the body."""
+    rig = Rig(tmp_path)
+    receipts = []
+    rig.bus.subscribe(RECEIPTS, "test", lambda delivery: receipts.extend(delivery.message.receipts), credits=9)
+    await rig.storage.start()
+    rig.send(fetch(1, 1, b"one", last_modified="Mon"), fetch(2, 1, b"", sha256=b"s" * 32, text_hash=b""), missing(3, 1))
+    await rig.storage.flush()
+    await rig.storage.close()
+    first, binary, lost = receipts
+    assert (first.text_hash, first.etag, first.last_modified) == (hashlib.sha256(b"one").digest()[:8], '"1"', "Mon")
+    assert (first.size_bytes, first.status, first.not_modified) == (1001, 200, False)
+    assert binary.text_hash == b"s" * 8
+    assert (lost.outcome, lost.status, lost.text_hash) == (m.Outcome.FAILED, 404, b"")
+
+
+def test_a_first_answer_without_a_page_changes_nothing():
+    """404 of a page that was never there is not gone, and a 304 without a copy says nothing."""
+    assert [change_of(item, None) for item in (missing(1, 1), confirmed(1, 1))] == ["", ""]
+
+
+@pytest.fixture
+async def changing(tmp_path):
+    """Six pages: unchanged, changed, new later, gone, back after a failure, never stored."""
+    async with running(tmp_path / "crawl") as rig:
+        rig.send(*(fetch(n, 1, b"old") for n in (1, 2, 4, 5)), missing(6, 1))
+        await rig.storage.flush()
+        rig.send(fetch(1, 5, b"old"), fetch(2, 5, b"text"), fetch(3, 5, b"text"), missing(4, 5), missing(5, 5, 503))
+        await rig.storage.flush()
+    return tmp_path / "crawl"
+
+
+def exported(crawl, target, **options):
+    """(page, change, text) of each line, in order of the pages."""
+    export(crawl, "jsonl", target, **options)
+    found = [json.loads(line) for line in target.read_text().splitlines()]
+    return sorted((row["url"].rpartition("/")[2], row["change"], row["text"]) for row in found)
+
+
+def test_only_changes_are_exported(changing, tmp_path):
+    """Since an instant: what its reader has not seen; without one: all that was ever new."""
+    target = tmp_path / "o.jsonl"
+    later = [("2.html", "changed", "text"), ("3.html", "new", "text")]
+    assert exported(changing, target, changes=True, since="2027-01-15T15:00:00Z") == later
+    assert exported(changing, target, changes=True, since="2027-01-15T16:30:00+01:30") == later
+    first = [("1.html", "new", "old"), ("5.html", "new", "old")]
+    assert exported(changing, target, changes=True, since="2027-01-15") == sorted(
+        [*first, ("2.html", "new", "text"), ("3.html", "new", "text")]
+    )
+    assert exported(changing, target, changes=True) == sorted([*first, *later])
+    assert exported(changing, target, changes=True, since="2028-01-01") == []
+    with pytest.raises(UsageError, match="'yesterday' is no date or time"):
+        export(changing, "jsonl", target, changes=True, since="yesterday")
+
+
+def test_a_page_that_could_not_be_had_is_exported_a_gone_one_is_not(changing, tmp_path):
+    """One 503 does not take a page out of the result of a crawl that watches it."""
+    assert [page for page, _, _ in exported(changing, tmp_path / "o")] == ["1.html", "2.html", "3.html", "5.html"]
+    assert export(changing, "csv", tmp_path / "o", all_outcomes=True) == 6
+
+
+VERSION_1 = (
+    "CREATE TABLE pages (url TEXT NOT NULL, url_key TEXT NOT NULL, job TEXT NOT NULL, outcome TEXT NOT NULL,"
+    " reason TEXT NOT NULL, status INTEGER NOT NULL, final_url TEXT NOT NULL, depth INTEGER NOT NULL,"
+    " content_type TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, title TEXT NOT NULL,"
+    " lang TEXT NOT NULL, fetched_at TEXT NOT NULL, fetch_id TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " rule TEXT NOT NULL, rule_version INTEGER NOT NULL, etag TEXT NOT NULL, last_modified TEXT NOT NULL,"
+    " meta TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (job, url_key))",
+    "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
+    " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL)",
+    "CREATE TABLE links (job TEXT NOT NULL, from_key TEXT NOT NULL, to_url TEXT NOT NULL, to_key TEXT NOT NULL,"
+    " anchor TEXT NOT NULL)",
+    "CREATE TABLE items (job TEXT NOT NULL, url_key TEXT NOT NULL, rule TEXT NOT NULL, rule_version INTEGER NOT NULL,"
+    " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
+    "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "INSERT INTO meta VALUES ('schema_version', '1'), ('key_version', '1'), ('created_by', 'nephila 0.1.0')",
+)
+"""The tables as version 1 of the schema made them."""
+
+
+@pytest.fixture
+def version_1(tmp_path):
+    """A database of version 1 with three stored pages and a failed one."""
+    connection = sqlite3.connect(tmp_path / "nephila.db")
+    for statement in VERSION_1:
+        connection.execute(statement)
+    for number, outcome, text in ((1, "stored", "one"), (2, "stored", "one"), (3, "stored", ""), (4, "failed", "")):
+        sha256 = hashlib.sha256(b"one").hexdigest() if outcome == "stored" else ""
+        found = record(number)
+        at = "2026-11-01T00:00:00.000Z"
+        fields = (found.url, found.url_key.hex(), JOB, outcome, "", 200, "", 0, "text/html", 3, sha256, "T", "en", at)
+        ident = f"{found.url_key.hex()}-1-1"
+        connection.execute(
+            f"INSERT INTO pages VALUES ({', '.join('?' * 22)})", (*fields, ident, 1, "", 0, "", "", "", text)
+        )
+        connection.execute(
+            "INSERT INTO fetches VALUES (NULL, ?, ?, 1, 1, ?, '', 200, ?, 3, ?)",
+            (JOB, found.url_key.hex(), outcome, at, sha256),
+        )
+    connection.commit()
+    connection.close()
+    return tmp_path
+
+
+def test_a_database_of_version_1_is_read_as_it_is(version_1, tmp_path):
+    """Reader and export work on it and leave it a database of version 1."""
+    before = (version_1 / "nephila.db").read_bytes()
+    assert reader.count(version_1, "stored") == 3
+    assert reader.summary(version_1).outcomes == {"stored": 3, "failed": 1}
+    found = reader.row(version_1, JOB, key(1))
+    assert found is not None
+    assert (found["text"], found["change"], found["changed_at"]) == ("one", "", "")
+    assert [fetch["change"] for fetch in reader.history(version_1, JOB, key(1))] == [""]
+    assert export(version_1, "jsonl", tmp_path / "o") == 3
+    assert export(version_1, "jsonl", tmp_path / "o", changes=True) == 3
+    assert export(version_1, "jsonl", tmp_path / "o", changes=True, since="2026-01-01") == 0
+    assert (version_1 / "nephila.db").read_bytes() == before
+
+
+async def test_a_database_of_version_1_is_carried_on(version_1):
+    """Migrated in place when a crawl opens it; what was stored then is compared with what comes now."""
+    for _ in range(2):
+        async with running(version_1, formats=("sqlite", "parquet")) as rig:
+            rig.send(fetch(1, 2, b"one"), fetch(2, 2, b"two"), fetch(5, 1, b"five"))
+            rig.send(fetch(3, 2, b"", text_hash=b"", sha256=hashlib.sha256(b"one").digest()), missing(4, 2))
+            await rig.storage.flush()
+    history = {row["url_key"]: row["change"] for row in rows(version_1, "fetches", "id")}
+    assert [history[key(n).hex()] for n in (1, 2, 3, 4, 5)] == ["same", "changed", "same", "", "new"]
+    assert len(rows(version_1, "fetches", "id")) == 9
+    assert {row["url_key"]: row["change"] for row in rows(version_1, "changes", "url")} == {
+        key(2).hex(): "changed",
+        key(5).hex(): "new",
+    }
+    assert rows(version_1, "meta", "name")[-1] == {"name": "schema_version", "value": "2"}
