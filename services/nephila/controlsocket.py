@@ -97,6 +97,7 @@ class ControlSocket(Generic[S]):
             except asyncio.LimitOverrunError:
                 writer.write(_refusal(f"a request is one line of at most {MAX_LINE:,} bytes"))
                 await writer.drain()
+                await _discard(reader)
                 return
             try:
                 reply = await self._answer(line, session)
@@ -156,6 +157,13 @@ def _address(path: Path) -> Iterator[str]:
         yield f"/proc/self/fd/{fd}/{path.name}"
     finally:
         os.close(fd)
+
+
+async def _discard(reader: asyncio.StreamReader) -> None:
+    """Read what the client still sends, within reason: closed at once, it might never see why it was refused."""
+    left = 4 * MAX_LINE
+    while left > 0 and (chunk := await reader.read(1 << 16)):
+        left -= len(chunk)
 
 
 def _refusal(text: str) -> bytes:

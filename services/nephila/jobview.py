@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -17,6 +17,7 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.native import parse_url
 from nephila.scheduler.explain import Explanation
 from nephila.scheduler.explain import explain as explain_url
+from nephila.scheduler.job import Job
 from nephila.scheduler.service import Scheduler
 from nephila.storage import reader
 
@@ -26,7 +27,8 @@ class JobFacts(msgspec.Struct, kw_only=True):
 
     name: str
     state: str
-    """paused; limit (max_pages is reached); running (something is queued or under way); idle."""
+    """paused; limit (a budget is spent: the job's or that of every host left); running (something is queued or under
+    way); idle (all that is known has been fetched)."""
     generation: int
     queued: int
     leased: int
@@ -58,7 +60,7 @@ def facts(scheduler: Scheduler, uid: str, rate: float = 0.0) -> JobFacts:
     ended = scheduler.ended(uid)
     return JobFacts(
         name=job.spec.name or uid,
-        state=_state(job.spec.paused, job.budget_spent, bool(job.queued or job.leased)),
+        state=_state(job),
         generation=job.spec.generation,
         queued=job.queued,
         leased=job.leased,
@@ -67,16 +69,18 @@ def facts(scheduler: Scheduler, uid: str, rate: float = 0.0) -> JobFacts:
         failed=ended[Outcome.FAILED],
         dropped=ended[Outcome.DROPPED],
         rate=round(rate, 2),
-        freshness=_hook(scheduler, "freshness", uid),
+        freshness=scheduler.freshness(uid),
     )
 
 
-def _state(paused: bool, spent: bool, busy: bool) -> str:
-    if paused:
+def _state(job: Job) -> str:
+    if job.spec.paused:
         return "paused"
-    if spent:
+    if job.budget_spent:
         return "limit"
-    return "running" if busy else "idle"
+    if job.waiting or job.leased:
+        return "running"
+    return "limit" if job.queued else "idle"
 
 
 def ended_total(scheduler: Scheduler, uid: str) -> int:
@@ -117,23 +121,14 @@ def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
     return refused
 
 
-def quarantines(scheduler: Scheduler, uid: str) -> list[Any]:
-    """Parts of hosts that a job no longer fetches from, with their reasons."""
-    if not hasattr(scheduler, "quarantines"):
-        raise UserError("this version judges no traps")
-    return list(cast("Any", scheduler).quarantines(uid))
+def quarantines(scheduler: Scheduler, uid: str) -> list[dict[str, Any]]:
+    """Parts of hosts that a job no longer fetches from, with their reasons, and those opened again by hand."""
+    return [msgspec.structs.asdict(one) for one in scheduler.quarantines(uid)]
 
 
 def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
     """Take a part of a host out of quarantine; False when it is in none."""
-    if not hasattr(scheduler, "release"):
-        raise UserError("this version judges no traps")
-    return bool(cast("Any", scheduler).release(uid, host, place))
-
-
-def _hook(scheduler: Scheduler, name: str, uid: str) -> Any:
-    hook = getattr(scheduler, name, None)
-    return hook(uid) if hook is not None else None
+    return scheduler.release(uid, host, place)
 
 
 # ---- explain

@@ -79,7 +79,7 @@ def test_an_unknown_command_is_answered_with_a_close_one(nephila):
     )
 
 
-@pytest.mark.parametrize("command", ["up", "rules", "topics", "dead"])
+@pytest.mark.parametrize("command", ["rules", "topics", "dead"])
 def test_commands_of_later_versions_are_absent(nephila, command):
     """What is not built is not offered."""
     assert nephila(command).code == 2
@@ -109,7 +109,8 @@ def test_help_imports_no_service():
     """The start is quick because rooms and heavy libraries are imported by the commands that need them."""
     code = (
         "import sys; from nephila.cli.main import main; main(['url', 'key', 'http://a/']);"
-        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.embedded');"
+        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.embedded',"
+        "'nephila.up', 'nephila.control');"
         "print([m for m in sys.modules if m.startswith(rooms) or m in ('asyncio', 'aiohttp', 'rich', 'sqlite3')])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

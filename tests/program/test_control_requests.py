@@ -1,0 +1,287 @@
+"""What a running program answers: jobs come, change, pause and go; bad requests are one line and change nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nephila.control import Control
+
+from tests.scheduler.world import World, site
+
+PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
+
+
+def document(name="news", **spec):
+    """A job as a client sends it."""
+    spec.setdefault("seeds", ["http://a.test/0"])
+    return {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
+
+
+class Desk:
+    """A control over a scripted web; `ask` lets the clock's due calls be made meanwhile."""
+
+    def __init__(self, world, directory):
+        self.world = world
+        assembly = SimpleNamespace(bus=world.bus, clock=world.clock, scheduler=world.scheduler)
+        self.control = Control(assembly, directory, ("sqlite", "jsonl"))
+        world.scheduler.on_turn = self.control.note
+        self.session = {}
+
+    async def line(self, line):
+        task = asyncio.ensure_future(self.control.answer(line, self.session))
+        while not task.done():
+            self.world.clock.run_due()
+            await asyncio.sleep(0)
+        answer = task.result()
+        assert answer.endswith(b"\n")
+        assert answer.count(b"\n") == 1
+        return json.loads(answer)
+
+    async def ask(self, op, **values):
+        return await self.line(json.dumps({"op": op, **values}).encode() + b"\n")
+
+    async def refusal(self, op, **values):
+        answer = await self.ask(op, **values)
+        assert answer["ok"] is False
+        return answer["error"]
+
+    async def job(self, name="news"):
+        return next((job for job in (await self.ask("jobs.list"))["jobs"] if job["name"] == name), None)
+
+    def fetched(self, job="news"):
+        return [f.url for f in self.world.fetched if f.job == job]
+
+
+@pytest.fixture
+async def desk(tmp_path):
+    """Before any job."""
+    return Desk(await World(tmp_path / "frontier", site(PAGES)).start(), tmp_path)
+
+
+async def test_a_job_is_created_runs_and_is_listed(desk):
+    """With its counts and its rate."""
+    answer = await desk.ask("jobs.apply", job=document())
+    assert (answer["ok"], answer["name"], answer["verdict"], answer["generation"]) == (True, "news", "created", 1)
+    assert (await desk.job())["state"] == "running"
+    desk.world.clock.advance(30.5)
+    job = await desk.job()
+    assert job["stored"] >= 20
+    assert job["rate"] == pytest.approx(job["stored"] / 30.5, rel=0.2)
+    desk.world.run()
+    job = await desk.job()
+    # The pages beyond the web's are 404s.
+    assert (job["state"], job["queued"], job["leased"], job["stored"], job["failed"]) == ("idle", 0, 0, 40, 41)
+
+
+async def test_the_same_again_changes_nothing_and_another_state_is_a_generation(desk):
+    """apply is the whole desired state: what is left out goes back to its default."""
+    await desk.ask("jobs.apply", job=document(scope={"maxDepth": 1}))
+    again = await desk.ask("jobs.apply", job=document(scope={"maxDepth": 1}))
+    assert (again["verdict"], again["generation"]) == ("unchanged", 1)
+    changed = await desk.ask("jobs.apply", job=document())
+    assert (changed["verdict"], changed["generation"]) == ("changed", 2)
+
+
+async def test_paused_nothing_is_handed_out_and_resumed_it_goes_on(desk):
+    """What is under way still ends; applying the file again resumes as well."""
+    await desk.ask("jobs.apply", job=document())
+    desk.world.clock.advance(5.0)
+    answer = await desk.ask("jobs.pause", name="news")
+    assert (answer["verdict"], answer["generation"]) == ("paused", 2)
+    assert (await desk.ask("jobs.pause", name="news"))["verdict"] == "unchanged"
+    desk.world.clock.advance(1.0)
+    before = desk.fetched()
+    desk.world.clock.advance(60.0)
+    assert desk.fetched() == before
+    assert (await desk.job())["state"] == "paused"
+    assert desk.world.clock.next_due is None or desk.world.scheduler.idle
+    assert (await desk.ask("jobs.resume", name="news"))["verdict"] == "resumed"
+    desk.world.run()
+    assert len(set(desk.fetched())) == 81
+    await desk.ask("jobs.pause", name="news")
+    assert (await desk.ask("jobs.apply", job=document()))["verdict"] == "changed"
+    assert (await desk.job())["state"] == "idle"
+
+
+async def test_an_exclusion_applies_to_what_is_queued(desk):
+    """Excluded URLs end as dropped, the others go on."""
+    await desk.ask("jobs.apply", job=document())
+    desk.world.clock.advance(10.0)
+    queued = (await desk.job())["queued"]
+    assert queued > 3
+    await desk.ask("jobs.apply", job=document(scope={"exclude": ["/[0-9]*[02468]$"]}))
+    before = len(desk.fetched())
+    desk.world.run()
+    assert all(int(url.rpartition("/")[2]) % 2 for url in desk.fetched()[before:])
+    assert (await desk.job())["dropped"] > 0
+
+
+async def test_a_new_seed_is_fetched_and_an_old_one_is_not_again(desk):
+    """The list of seeds may be changed while the job runs."""
+    await desk.ask("jobs.apply", job=document(scope={"maxDepth": 0}))
+    desk.world.run()
+    await desk.ask("jobs.apply", job=document(seeds=["http://a.test/0", "http://a.test/7"], scope={"maxDepth": 0}))
+    desk.world.run()
+    assert desk.fetched() == ["http://a.test/0", "http://a.test/7"]
+
+
+async def test_seeds_of_files_come_after_the_job(desk):
+    """In pieces; a URL that is none is told, and so is one that the job excludes."""
+    await desk.ask("jobs.apply", job=document(scope={"maxDepth": 0, "exclude": ["/9"]}), more=True)
+    answer = await desk.ask("jobs.seeds", name="news", urls=["http://a.test/5", "no url", "http://a.test/9"])
+    assert [url for url, _ in answer["refused"]] == ["no url", "http://a.test/9"]
+    assert answer["refused_count"] == 2
+    assert (await desk.ask("jobs.seeded", name="news"))["ok"]
+    desk.world.run()
+    assert sorted(desk.fetched()) == ["http://a.test/0", "http://a.test/5"]
+
+
+@pytest.mark.parametrize("ending", ["seeded", "left"])
+async def test_in_another_mode_the_job_waits_for_its_seeds(desk, ending):
+    """What is queued must not be thrown out before the seeds have said where the new scope is anchored; a client that
+    leaves in the middle does not leave the job waiting."""
+    await desk.ask("jobs.apply", job=document(scope={"mode": "any"}, politeness={"delay": "1s"}))
+    desk.world.clock.advance(3.0)
+    await desk.ask("jobs.apply", job=document(seeds=["http://b.test/1"]), more=True)
+    assert (await desk.job())["state"] == "paused"
+    desk.world.clock.advance(30.0)
+    await desk.ask("jobs.seeds", name="news", urls=["http://a.test/1"])
+    if ending == "seeded":
+        await desk.ask("jobs.seeded", name="news")
+    else:
+        desk.control.leave(desk.session)
+        desk.world.clock.run_due()
+    assert not desk.session
+    assert (await desk.job())["state"] == "running"
+    desk.world.run()
+    job = await desk.job()
+    assert job["dropped"] == 0
+    assert job["stored"] == 40
+
+
+async def test_whoever_changes_a_waiting_job_has_the_word(desk):
+    """A pause by somebody else is not undone when the seeds are in."""
+    await desk.ask("jobs.apply", job=document(scope={"mode": "any"}))
+    await desk.ask("jobs.apply", job=document(), more=True)
+    other = Desk(desk.world, desk.control._directory)
+    await other.ask("jobs.resume", name="news")
+    await other.ask("jobs.pause", name="news")
+    await desk.ask("jobs.seeded", name="news")
+    assert (await desk.job())["state"] == "paused"
+
+
+async def test_a_deleted_job_is_forgotten_and_may_come_again(desk):
+    """Nothing more is fetched for it; under the same name it starts afresh."""
+    await desk.ask("jobs.apply", job=document())
+    desk.world.clock.advance(5.0)
+    assert (await desk.ask("jobs.delete", name="news"))["verdict"] == "deleted"
+    assert (await desk.ask("jobs.list"))["jobs"] == []
+    desk.world.clock.advance(1.0)
+    before = len(desk.fetched())
+    desk.world.clock.advance(60.0)
+    assert len(desk.fetched()) == before
+    assert "there is no job 'news'" in await desk.refusal("jobs.pause", name="news")
+    assert (await desk.ask("jobs.apply", job=document()))["verdict"] == "created"
+    desk.world.run()
+    assert (await desk.job())["stored"] == 40
+
+
+async def test_what_is_answered_is_in_the_log(desk, tmp_path):
+    """Killed right after the answer, another program knows the job, its pause and its seeds."""
+    await desk.ask("jobs.apply", job=document())
+    await desk.ask("jobs.apply", job=document("other", paused=True))
+    again = Desk(await World(tmp_path / "frontier", site(PAGES), desk.world.clock).start(), tmp_path)
+    jobs = (await again.ask("jobs.list"))["jobs"]
+    assert [(job["name"], job["state"], job["generation"]) for job in jobs] == [
+        ("news", "running", 1),
+        ("other", "paused", 1),
+    ]
+    assert jobs[1]["queued"] == 1
+
+
+async def test_a_sink_that_is_not_written_is_refused(desk):
+    """The line says how the program has to be started."""
+    assert (await desk.ask("jobs.apply", job=document(sinks=[{"type": "jsonl"}])))["ok"]
+    told = await desk.refusal("jobs.apply", job=document("b", sinks=[{"type": "warc"}]))
+    assert "nephila up --format sqlite,jsonl,warc" in told
+    assert await desk.job("b") is None
+
+
+async def test_explain_asks_the_jobs_that_there_are(desk):
+    """One by name, or the one that knows the URL best."""
+    assert "there is no job yet" in await desk.refusal("explain", url="http://a.test/0")
+    await desk.ask("jobs.apply", job=document("far", seeds=["http://b.test/0"]))
+    await desk.ask("jobs.apply", job=document("near", politeness={"delay": "60s"}))
+    desk.world.clock.advance(62.0)  # robots.txt came first
+    told = (await desk.ask("explain", url="http://a.test/1"))["explanation"]
+    assert (told["job"], told["seen"], told["state"]) == ("near", True, "waiting")
+    told = (await desk.ask("explain", url="http://a.test/1", job="far"))["explanation"]
+    assert (told["job"], told["seen"]) == ("far", False)
+    assert "there is no job 'x'; there are far, near" in await desk.refusal("explain", url="http://a.test/1", job="x")
+    assert "is not a URL" in await desk.refusal("explain", url="ftp://a.test/1")
+
+
+async def test_status_sums_up(desk):
+    """What runs here, and how much of it."""
+    await desk.ask("jobs.apply", job=document())
+    status = await desk.ask("status")
+    assert (status["jobs"], status["formats"]) == (1, ["sqlite", "jsonl"])
+    assert (status["queued"], status["in_flight"]) == (1, 1)  # robots.txt comes first
+
+
+async def test_quarantines_are_listed_and_released_by_name(desk):
+    """A place that is in none is told so."""
+    await desk.ask("jobs.apply", job=document())
+    assert (await desk.ask("traps.list", name="news"))["quarantines"] == []
+    told = await desk.refusal("traps.release", name="news", host="a.test", place="/x/")
+    assert told == "a.test/x/ is not in quarantine; see nephila jobs quarantines news"
+    assert "there is no job" in await desk.refusal("traps.list", name="other")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"\n", "not a request"),
+        (b"{}\n", "not a request"),
+        (b"[]\n", "not a request"),
+        (b"\xff\xfe\n", "not a request"),
+        (b'{"op": "jobs.drop"}\n', "jobs.drop"),
+        (b'{"op": "jobs.list", "nmae": 1}\n', "nmae"),
+        (b'{"op": "jobs.pause"}\n', "name"),
+        (b'{"op": "jobs.pause", "name": ""}\n', "a job has to be named"),
+        (b'{"op": "jobs.pause", "name": 5}\n', "Expected `str`"),
+        (b'{"op": "jobs.apply", "job": 5}\n', "job: the document has to be a map"),
+        (b'{"op": "jobs.apply", "job": ' + b"[" * 100_000 + b"\n", "not a request"),
+        (b'{"op": "jobs.seeds", "name": "x", "urls": ["' + b"u" * 200_000 + b'"]}\n', "not a request"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+async def test_bad_requests_are_one_line(desk, line, says):
+    """And the next request is answered as if nothing had been."""
+    answer = await desk.line(line)
+    assert answer["ok"] is False
+    assert says in answer["error"]
+    assert (await desk.ask("jobs.list"))["jobs"] == []
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(line=st.binary(max_size=60).map(lambda data: data.replace(b"\n", b" ") + b"\n"))
+def test_any_line_is_answered(tmp_path, line):
+    """With a refusal, whatever the bytes."""
+
+    async def ask():
+        desk = Desk(
+            SimpleNamespace(bus=None, clock=SimpleNamespace(monotonic=lambda: 0.0), scheduler=Scheduler()), tmp_path
+        )
+        return json.loads(await desk.control.answer(line, {}))
+
+    assert asyncio.run(ask())["ok"] is False
+
+
+class Scheduler:
+    """As far as a refused request needs one."""
