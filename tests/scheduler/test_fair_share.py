@@ -50,6 +50,17 @@ def test_a_job_without_work_saves_nothing_up():
     assert abs(served["a"] - served["b"]) <= 1
 
 
+def test_what_is_left_of_a_turn_is_lost_with_the_work():
+    """A job of weight four that ran out of work after one fetch has four in its next turn, not seven."""
+    share = shared({"a": 4.0, "b": 1.0})
+    while share.next("ab") != "a":
+        pass
+    assert {share.next("b") for _ in range(3)} == {"b"}
+    served = "".join(filter(None, (share.next("ab") for _ in range(10))))
+    assert "aaaa" in served
+    assert "aaaaa" not in served
+
+
 def test_weights_change_and_jobs_come_and_go():
     """A changed weight counts from the next round; who is removed has no more turns; a new job waits one round."""
     share = shared({"a": 1.0, "b": 1.0, "c": 1.0})

@@ -76,6 +76,16 @@ def basket(path: str) -> Page:
     return Page(f"Product {path[-1]}", links)
 
 
+def shop(path: str) -> Page:
+    """Four hundred products under tokens that change with every page: each page shows two more."""
+    links = []
+    for i in range(2):
+        token = hashlib.md5(f"{path}{i}".encode()).hexdigest()
+        links.append(f"/sale/view?item={int(token[:6], 16) % 400}&key={token}")
+    item = path.partition("item=")[2].partition("&")[0]
+    return Page(prose(f"item {item}"), links)
+
+
 def relative(path: str) -> Page:
     """Links that forgot their slash, in a path whose shape is within all limits."""
     words = random.Random(path).sample(WORDS, 2)
@@ -221,6 +231,17 @@ def test_a_parameter_that_brings_one_text_is_closed_without_growth():
     assert [q.place for q in result.quarantines] == ["/login?back"]
 
 
+def test_twins_by_scheme_are_no_trap():
+    """A site served by http and by https, each leading on within itself: all pages of both are open."""
+    judge = Yield("j", "a.test")
+    for scheme in ("http", "https"):
+        for number in range(500):
+            url = f"{scheme}://a.test/articles/{number}"
+            judge.linked(url, [f"{scheme}://a.test/articles/{number + 1}"])
+            judge.fetched(url, hashlib.md5(b"%d" % number).digest()[:8], number * 50, NOW)
+    assert not judge.closed
+
+
 def test_a_directory_that_was_fruitful_stays_open():
     """Three traps in a directory of 400 articles are closed one by one; articles that come to light later are open."""
     judge = Yield("j", "a.test")
@@ -245,6 +266,9 @@ def test_a_quarantine_says_what_and_why_and_can_be_released():
     assert (quarantine.since, quarantine.released) == (NOW, False)
     assert CAP_FETCHES <= quarantine.fetches <= 2 * CAP_FETCHES
     judge, url = result.judge, f"{ROOT}/buy/view?key=new&item=1"
+    assert {run for place, _, _, run in judge.places() if place.startswith("/buy/")} == {0}, (
+        "what is around begins again"
+    )
     assert judge.verdict(url) == f"/buy/view?key was closed as a trap: {quarantine.reason}"
     assert judge.verdict(f"{ROOT}/buy/view?item=1") == judge.verdict(f"{ROOT}/buy/else?key=1") == ""
     released = judge.release("/buy/view?key")
@@ -309,7 +333,7 @@ def test_a_damaged_state_is_refused_in_one_line():
     """Cut, torn or of another version: one ValueError that names the host, and what was there stays."""
     judge = crawl(with_trap(basket, "/buy/view?key=0&item=0", "/buy/", 10)).judge
     packed = judge.pack()
-    for damaged in (packed[:-1], packed[:40], b"", b"\x00" + packed, packed.replace(b"\x96\x01", b"\x96\x02", 1)):
+    for damaged in (packed[:-1], packed[:40], b"", b"\x00" + packed, packed.replace(b"\x97\x01", b"\x97\x02", 1)):
         with pytest.raises(ValueError, match=r"^state of the traps of a\.test is damaged: [^\n]+$"):
             judge.unpack(damaged)
     assert judge.pack() == packed
@@ -351,3 +375,32 @@ def test_a_memory_forgets_and_never_invents():
             copy.restore(memory.pack())
             assert len(copy) == len(memory) <= 256
             told = {k for k in told if k in memory}
+
+
+def test_while_there_is_room_hardly_anything_is_forgotten():
+    """Of two thousand hashes in a memory of eight thousand slots, 99 in 100 at least are known."""
+    rng, memory = random.Random(11), Memory(8192)
+    keys = [rng.getrandbits(64) for _ in range(2000)]
+    for key in keys:
+        memory.add(key)
+    assert sum(key in memory for key in keys) >= 1980
+
+
+def test_a_shop_under_changing_tokens_ends_when_it_has_no_news():
+    """Products come at random: when a hundred pages in a row were known, nine in ten are found, and it ends."""
+    result = crawl(with_trap(shop, "/sale/view?item=0&key=0", "/sale/"))
+    items = {url.partition("item=")[2].partition("&")[0] for url in result.fetched if "/sale/" in url}
+    print(f"{len(items)} products in {result.count('/sale/')} fetches")
+    assert len(items) >= 360
+    assert result.count("/articles/") == 300
+    assert [quarantine.place for quarantine in result.quarantines] == ["/sale/view?key"]
+
+
+def test_what_keeps_coming_back_is_not_forgotten():
+    """A hash seen every tenth time stays through a flood that fills the memory a hundred times over."""
+    rng, memory = random.Random(10), Memory(256)
+    memory.add(77)
+    for number in range(25_600):
+        memory.add(rng.getrandbits(64))
+        if number % 10 == 0:
+            assert not memory.add(77)

@@ -25,7 +25,7 @@ from nephila.kernel.messages import Outlinks
 MAX_KEYWORDS: Final = 64
 MAX_TEXT_BYTES: Final = 4096
 """The beginning of a text says what it is about; the rest would only cost time."""
-MAX_HITS: Final = 200
+MAX_HITS: Final = 2000
 """Of one keyword in one buffer: a page that repeats it a million times is not read a million times."""
 ANCHOR: Final = (0.0, 0.75, 0.92)
 """Relevance of a link by how many keywords its anchor has: none, one, several."""

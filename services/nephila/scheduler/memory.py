@@ -1,4 +1,4 @@
-"""A bounded memory of 64-bit hashes: buckets of four, in each the least recently seen is forgotten first.
+"""A bounded memory of 64-bit hashes: buckets of eight, in each the least recently seen is forgotten first.
 
 Invariant: at most `limit` slots; it never claims to know what it was not told (but for equal 64-bit hashes). What keeps
 coming back stays. Grows by doubling from 64 slots as it fills. A set-associative cache, nothing more.
@@ -10,7 +10,7 @@ from array import array
 from typing import Final
 
 _FIRST: Final = 64
-_WAYS: Final = 4
+_WAYS: Final = 8
 
 
 class Memory:
@@ -42,7 +42,8 @@ class Memory:
 
     def add(self, key: int) -> bool:
         """Remember an unsigned 64-bit hash; True when it was not remembered yet."""
-        if 2 * self._filled >= len(self._slots) and len(self._slots) < self._limit:
+        # A third full, one bucket in a thousand overflows.
+        if 3 * self._filled >= len(self._slots) and len(self._slots) < self._limit:
             self._grow()
         key = key or 1  # an empty slot is zero
         at = self._bucket(key)

@@ -4,7 +4,7 @@ One `Yield` per (host, job). Every fetched page counts for its places (`places.w
 that this host has shown before, or a new text in a body about as long as some of the last of its place (a calendar
 that differs by the name of a month, a page that differs by a number). A place is closed when its last pages were barren
 without a break, as many as the cap says, *and* it fed itself: those pages led to at least one new URL of the place in
-four. A parameter counts only if its value changed from page to page.
+four. A parameter is blamed only if most of its values were new: a session id, not the product shown under it.
 
 Invariants: the root of a host is never closed; a page with a new text of a new length, or with a new link to a place
 that is not barren, sets the count of all its places back to nothing; what was released by hand is not judged again;
@@ -33,6 +33,8 @@ MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192
 """Texts remembered per host: 64 KiB."""
 MAX_TWINS: Final = 4096
+MAX_VALUES: Final = 4096
+"""Copies under session ids and values of parameters: 32 KiB each, on hosts that have some."""
 SAME_TEXT: Final = 3
 SAME_SIZE: Final = 2
 """What a barren fetch weighs in thirds of one: a text shown before, and a new text of a length shown before."""
@@ -48,34 +50,33 @@ NEVER: Final = 50
 """A parameter with at most one new text in this many fetches needs no growth to be closed: /login?return=…"""
 
 _VERSION: Final = 1
-_FIELDS: Final = ("fetches", "news", "run", "weight", "near", "grown", "changes", "dry", "last")
-_Row = tuple[str, int, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
-_STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, list[_Row], list[Quarantine]])
+_FIELDS: Final = ("fetches", "news", "run", "weight", "near", "grown", "fresh", "dry")
+_Row = tuple[str, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
+_STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, bytes, list[_Row], list[Quarantine]])
 
 
 class Place:
     """What came of one place. `run` counts fetches since the last news, `weight` the same in thirds, `dry` those since
     the last new text, whatever links came."""
 
-    __slots__ = ("changes", "dry", "fetches", "grown", "last", "near", "news", "run", "sizes", "weight")
+    __slots__ = ("dry", "fetches", "fresh", "grown", "near", "news", "run", "sizes", "weight")
 
     def __init__(self) -> None:
         self.fetches = self.news = self.run = self.weight = self.near = 0
-        self.grown = self.changes = self.last = self.dry = 0
+        self.grown = self.fresh = self.dry = 0
         self.sizes: list[tuple[int, int]] = []
 
     def clear(self) -> None:
         """Something new came: the count begins again."""
-        self.run = self.weight = self.near = self.grown = self.changes = 0
+        self.run = self.weight = self.near = self.grown = self.fresh = 0
 
-    def barren(self, weight: int, value: int) -> None:
-        """A page that brought nothing."""
+    def barren(self, weight: int, fresh: bool) -> None:
+        """A page that brought nothing, under a parameter's value that may be fresh."""
         self.run += 1
         self.dry += 1
         self.weight += weight
         self.near += weight == SAME_SIZE
-        self.changes += value != self.last
-        self.last = value
+        self.fresh += fresh
 
     def has_size(self, size_bytes: int) -> bool:
         """Whether a body is about as long as one of this place's last; it is one of them from now on."""
@@ -90,7 +91,7 @@ class Place:
         if name.endswith("/") and self.run < self.news:
             # A whole directory that was fruitful: the narrower places in it are closed long before.
             return False
-        if self.weight < SAME_TEXT * cap or (parameter and 2 * self.changes < self.run):
+        if self.weight < SAME_TEXT * cap or (parameter and 2 * self.fresh < self.run):
             return False
         if 4 * self.grown >= self.run:
             return True
@@ -100,7 +101,18 @@ class Place:
 class Yield:
     """What the parts of one host bring one job. `cap_fetches` and `cap_share` may be set anew at any time."""
 
-    __slots__ = ("_places", "_texts", "_twins", "cap_fetches", "cap_share", "closed", "fetches", "host", "job")
+    __slots__ = (
+        "_places",
+        "_texts",
+        "_twins",
+        "_values",
+        "cap_fetches",
+        "cap_share",
+        "closed",
+        "fetches",
+        "host",
+        "job",
+    )
 
     def __init__(self, job: str, host: str, cap_fetches: int = 0, cap_share: float = 0.0, fetches: int = 0) -> None:
         """Zeros mean the defaults: 100 fetches, 5 % of the host's. `fetches`: made before anybody watched."""
@@ -114,6 +126,7 @@ class Yield:
         self._places: dict[str, Place] = {}
         self._texts = Memory(MAX_TEXTS)
         self._twins: Memory | None = None
+        self._values: Memory | None = None
 
     # ---- verdicts
 
@@ -197,8 +210,13 @@ class Yield:
                 place.dry = 0
                 place.clear()
             elif weight > 0 and watched:
-                place.barren(weight, _hash(value) if value else 0)
+                place.barren(weight, bool(value) and self._is_fresh(name, value))
         return self._close(at, now_utc) if weight > 0 and watched else None
+
+    def _is_fresh(self, place: str, value: str) -> bool:
+        if self._values is None:
+            self._values = Memory(MAX_VALUES)
+        return self._values.add(_hash(f"{place}={value}"))
 
     def _weight(self, url: str, at: Where, text_hash: bytes, size_bytes: int) -> int:
         """0 for news, else how barren the page was; -1 when that cannot be said."""
@@ -267,28 +285,32 @@ class Yield:
     # ---- snapshots
 
     def pack(self) -> bytes:
-        """Everything, quarantines included. O(size), at most about 150 KiB."""
-        twins = self._twins.pack() if self._twins is not None else b""
+        """Everything, quarantines included. O(size), at most about 180 KiB."""
+        memories = [b"" if memory is None else memory.pack() for memory in (self._texts, self._twins, self._values)]
         places = [(name, *(getattr(p, field) for field in _FIELDS), p.sizes) for name, p in self._places.items()]
-        state = (_VERSION, self.fetches, self._texts.pack(), twins, places, list(self.closed.values()))
+        state = (_VERSION, self.fetches, *memories, places, list(self.closed.values()))
         return msgspec.msgpack.encode(state)
 
     def unpack(self, packed: bytes) -> None:
         """Take over what `pack` gave; ValueError when it cannot be that, and nothing is changed."""
         try:
-            version, fetches, packed_texts, packed_twins, rows, closed = _STATE.decode(packed)
+            version, fetches, texts, twins, values, rows, closed = _STATE.decode(packed)
             if version != _VERSION:
                 raise ValueError(f"version {version}, not {_VERSION}")
-            texts, twins = Memory(MAX_TEXTS), Memory(MAX_TWINS) if packed_twins else None
-            texts.restore(packed_texts)
-            if twins is not None:
-                twins.restore(packed_twins)
+            memories = Memory(MAX_TEXTS), Memory(MAX_TWINS), Memory(MAX_VALUES)
+            for memory, state in zip(memories, (texts, twins, values), strict=True):
+                memory.restore(state)
             if len(rows) > MAX_PLACES or len(closed) > MAX_CLOSED:
                 raise ValueError(f"{len(rows)} places, {len(closed)} closed")
-            places = {row[0]: _place_of(row[1:10], row[10]) for row in rows}
+            places = {row[0]: _place_of(row[1:-1], row[-1]) for row in rows}
         except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
             raise ValueError(f"state of the traps of {self.host} is damaged: {error}") from None
-        self.fetches, self._texts, self._twins, self._places = fetches, texts, twins, places
+        self.fetches, self._places = fetches, places
+        self._texts, self._twins, self._values = (
+            memories[0],
+            memories[1] if twins else None,
+            memories[2] if values else None,
+        )
         self.closed = {quarantine.place: quarantine for quarantine in closed}
 
     def check(self) -> None:
@@ -303,7 +325,7 @@ class Yield:
             )
             assert p.near <= p.run <= p.fetches, f"{name}: {p.run} barren of {p.fetches} fetches"
             assert p.weight == SAME_TEXT * (p.run - p.near) + SAME_SIZE * p.near, f"{name}: weight {p.weight}"
-            assert p.changes <= p.run <= p.dry, f"{name}: {p.changes} changes in {p.run} fetches, {p.dry} dry"
+            assert p.fresh <= p.run <= p.dry, f"{name}: {p.fresh} fresh values in {p.run} fetches, {p.dry} dry"
             assert len(p.sizes) <= SIZES, f"{name}: {len(p.sizes)} sizes"
 
 
