@@ -54,7 +54,7 @@ FORMATS = ("--format", "sqlite,jsonl,warc", "--quiet")
         "sink_flush_after:2",
         "frontier_commit_before:40",
         "frontier_commit_after:40",
-        "snapshot:5",
+        "snapshot:2",
     ],
 )
 def test_killed_at_a_failpoint(tmp_path, failpoint):

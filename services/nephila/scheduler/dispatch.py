@@ -21,6 +21,8 @@ ENDED_PER_TURN = 64
 """URLs of one host ended without a fetch in one go, so that a host full of forbidden URLs cannot hold up the others."""
 MOVED_PER_TURN = 4096
 """Hosts that become ready in one turn: a million that are due at once must not hold up the loop."""
+LET_THROUGH = 3
+"""URLs of a trap's shape fetched from each host all the same: a real page may look odd, a trap has more than three."""
 READY_MAX = 100_000
 """Hosts kept by job as long as there is one to take; the others wait in the heap of the store."""
 
@@ -28,6 +30,9 @@ READY_MAX = 100_000
 def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
     """Why a URL counts as part of a trap, or the empty string."""
     reason = shape(entry.url, frontier.utc_now)
+    if reason and job.odd[host.number] < LET_THROUGH:
+        job.odd[host.number] += 1
+        reason = ""
     if not reason and job.uid in host.yields:
         reason = host.yields[job.uid].verdict(entry.url)
     return reason

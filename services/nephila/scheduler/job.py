@@ -43,6 +43,8 @@ class Job:
         """Handed out by a run that was killed: their rows may be in the table already, so the page budget keeps a place
         for each until it is taken again."""
         self.ended: Counter[Outcome] = Counter()
+        self.odd: Counter[int] = Counter()
+        """Host → URLs of a trap's shape that were let through; not kept over a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
         """(host, place) → why it was closed, or that it was opened again."""
         # Of a later generation: what is queued may have been admitted by an earlier scope.
