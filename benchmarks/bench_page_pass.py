@@ -101,9 +101,9 @@ def bench_seen(keys: int = 1_000_000, batch: int = 50) -> None:
     batches = [rng.randbytes(16 * batch) for _ in range(keys // batch)]
     others = [rng.randbytes(16 * batch) for _ in range(keys // batch // 4)]
     print(f"seen set, {keys} keys in batches of {batch}; CPU ns per key")
-    for name, module in (("native SeenSet", "nephila.native._core"), ("twin (Python set)", "nephila.native._twin")):
+    for name, module in (("native trie", "nephila.native._core"), ("twin", "nephila.native._twin")):
         try:
-            seen = importlib.import_module(module).SeenSet()
+            seen = importlib.import_module(module).Trie()
         except ImportError:
             print(f"  {name:26} not built")
             continue

@@ -92,9 +92,9 @@ def url_key(stack: ExitStack) -> Work:
 
 def seen_hit(stack: ExitStack) -> Work:
     """The links of a page asked in a set of 200,000 that has them all; per link."""
-    from nephila.scheduler.seen import Seen
+    from nephila.scheduler.seen import new_seen
 
-    seen, known = Seen("", 0), fingerprints(200_000)
+    seen, known = new_seen("", 0), fingerprints(200_000)
     seen.add(known)
     page = known[: 16 * LINKS]
     return Work(lambda: seen.missing(page), LINKS)
@@ -102,12 +102,12 @@ def seen_hit(stack: ExitStack) -> Work:
 
 def seen_insert(stack: ExitStack) -> Work:
     """The links of new pages asked and added; per link."""
-    from nephila.scheduler.seen import Seen
+    from nephila.scheduler.seen import new_seen
 
     pages = [fingerprints(LINKS, seed) for seed in range(200)]
 
     def call() -> None:
-        seen = Seen("", 0)
+        seen = new_seen("", 0)
         for page in pages:
             seen.missing(page)
             seen.add(page)

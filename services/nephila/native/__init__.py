@@ -1,4 +1,4 @@
-"""The native core: page pass, URL identity, encoding sniffing, seen set, host store; in Rust, or by its Python twin.
+"""The native core: page pass, URL identity, encoding sniffing, MD5 trie, host store; in Rust, or by its Python twin.
 
 Invariant: both implementations give the same results under one contract suite (tests/native). Which one runs is decided
 once, here: `NEPHILA_NATIVE=python` forces the twin, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, anything
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
         PagePass,
-        SeenSet,
+        Trie,
         UrlError,
         UrlParts,
         page_pass,
@@ -48,7 +48,7 @@ else:
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
     PagePass = _chosen.PagePass
-    SeenSet = _chosen.SeenSet
+    Trie = _chosen.Trie
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
     page_pass = _chosen.page_pass
@@ -73,7 +73,7 @@ __all__ = [
     "KEY_VERSION",
     "HostStore",
     "PagePass",
-    "SeenSet",
+    "Trie",
     "UrlError",
     "UrlParts",
     "page_pass",

@@ -35,7 +35,7 @@ from nephila.scheduler.frontier import Frontier, Partition
 from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.job import Job
 from nephila.scheduler.robots import believe, crawl_delay_s
-from nephila.scheduler.seen import Seen
+from nephila.scheduler.seen import new_seen
 
 STATES_PER_FRAME = 10_000
 OUT = -1.0
@@ -66,7 +66,7 @@ def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, 
     return Frontier(
         config,
         HostStore(directory, read_only=read_only),
-        lambda number: Seen(directory, number),
+        lambda number: new_seen(directory, number),
         rng,
     )
 

@@ -12,9 +12,9 @@ from nephila.native._twin import links as _links
 from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
-from nephila.native._twin.seen import SeenSet
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
+from nephila.native._twin.trie import Trie
 from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_document, parse_url
 
 _MAX_BODY = 2**31 - 1
@@ -128,7 +128,7 @@ __all__ = [
     "TAGS",
     "HostStore",
     "PagePass",
-    "SeenSet",
+    "Trie",
     "UrlError",
     "UrlParts",
     "page_pass",

@@ -1,4 +1,4 @@
-//! The native core of Nephila: page pass, URL identity, encoding sniffing, seen set, host store. Layouts: ../../README.md.
+//! The native core of Nephila: page pass, URL identity, encoding sniffing, MD5 trie, host store. Layouts: ../../README.md.
 //!
 //! Invariant: safe Rust only; the same results as the Python twin (../../_twin), under one contract suite.
 
@@ -13,13 +13,13 @@ mod meta;
 mod page;
 mod pass;
 mod search;
-mod seen;
 mod stack;
 mod tags;
 mod text;
 mod tokenizer;
 mod tokens;
 mod tree;
+mod trie;
 mod urls;
 mod urls_py;
 mod whatwg;
@@ -39,7 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UrlError", module.py().get_type::<urls_py::UrlError>())?;
     module.add_class::<urls_py::UrlParts>()?;
     module.add_class::<pass::PagePass>()?;
-    module.add_class::<seen::SeenSet>()?;
+    module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
     module.add_function(wrap_pyfunction!(urls_py::parse_url, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;

@@ -1,0 +1,121 @@
+//! The memory of a region of the trie: blocks in chunks of at most 32 KB, and which of them are free.
+//!
+//! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
+//! 31 bits and 0 says "nothing". Chunks have one size once a region is not small, so that what one region gives back
+//! serves any other: the heap does not go to pieces. Holes that no block fits in stay until the owner copies what lives.
+
+/// Unit of offsets and sizes.
+pub const GRAIN: usize = 8;
+/// Grains of a chunk: bits of their number in a reference.
+const BITS: u32 = 12;
+const FIRST: usize = 256;
+const LARGEST: usize = (GRAIN << BITS) - 64;
+/// Readable bytes behind the last block: rests and tags are read in words that may reach beyond it.
+const SPARE: usize = 24;
+/// Freed blocks up to this size (in grains) are kept for blocks of the same size; larger ones wait for the next copy.
+const LISTED: usize = 160;
+
+#[derive(Default)]
+pub struct Arena {
+    chunks: Vec<Vec<u8>>,
+    /// By size in grains: the first free block of that size, each of which names the next one.
+    free: Vec<u32>,
+    used: usize,
+    live: usize,
+}
+
+pub fn round(size: usize) -> usize {
+    size.next_multiple_of(GRAIN)
+}
+
+impl Arena {
+    /// Reference of a block of at least `size` bytes, of any content. O(1).
+    pub fn allocate(&mut self, size: usize) -> u32 {
+        let grains = size.div_ceil(GRAIN);
+        self.live += grains * GRAIN;
+        if let Some(&first) = self.free.get(grains).filter(|first| **first != 0) {
+            self.free[grains] = u32_at(self.block(first), 0);
+            return first;
+        }
+        let end = |chunk: &Vec<u8>| chunk.len() + grains * GRAIN;
+        if self.chunks.last().is_none_or(|chunk| end(chunk) > chunk.capacity()) {
+            self.add_chunk(grains * GRAIN);
+        }
+        self.used += grains * GRAIN;
+        let number = self.chunks.len() - 1;
+        let chunk = &mut self.chunks[number];
+        let at = chunk.len() - SPARE;
+        chunk.resize(chunk.len() + grains * GRAIN, 0);
+        (number << BITS | at / GRAIN) as u32
+    }
+
+    fn add_chunk(&mut self, size: usize) {
+        let first = if self.chunks.is_empty() { GRAIN } else { 0 };
+        let mut chunk = Vec::new();
+        chunk.reserve_exact((first + size + SPARE).max(self.used.clamp(FIRST, LARGEST)));
+        chunk.resize(first + SPARE, 0);
+        self.chunks.push(chunk);
+    }
+
+    pub fn release(&mut self, reference: u32, size: usize) {
+        let grains = size.div_ceil(GRAIN);
+        self.live -= grains * GRAIN;
+        if grains > LISTED {
+            return;
+        }
+        if self.free.len() <= grains {
+            self.free.reserve_exact(grains + 1 - self.free.len());
+            self.free.resize(grains + 1, 0);
+        }
+        let next = self.free[grains];
+        put(self.block_mut(reference), 0, &next.to_le_bytes());
+        self.free[grains] = reference;
+    }
+
+    /// Bytes in allocated blocks.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Is an eighth of the memory holes? Small arenas may have more.
+    pub fn wasteful(&self) -> bool {
+        self.used - self.live > self.used / 8 + FIRST
+    }
+
+    /// Bytes of memory.
+    pub fn nbytes(&self) -> usize {
+        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
+        chunks + self.free.capacity() * 4 + self.chunks.capacity() * std::mem::size_of::<Vec<u8>>()
+    }
+
+    /// The block and what lies behind it in its chunk.
+    #[inline(always)]
+    pub fn block(&self, reference: u32) -> &[u8] {
+        &self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+    }
+
+    #[inline(always)]
+    pub fn block_mut(&mut self, reference: u32) -> &mut [u8] {
+        &mut self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+    }
+}
+
+#[inline(always)]
+pub fn u32_at(block: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(block[at..at + 4].try_into().unwrap())
+}
+
+#[inline(always)]
+pub fn u64_at(block: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(block[at..at + 8].try_into().unwrap())
+}
+
+#[inline(always)]
+pub fn u128_at(block: &[u8], at: usize) -> u128 {
+    u128::from_le_bytes(block[at..at + 16].try_into().unwrap())
+}
+
+#[inline(always)]
+pub fn put(block: &mut [u8], at: usize, value: &[u8]) {
+    block[at..at + value.len()].copy_from_slice(value);
+}

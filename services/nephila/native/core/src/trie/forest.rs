@@ -1,0 +1,292 @@
+//! The trie in memory: a directory over the first 16 bits of the key, at most, whose slots lead to regions.
+//!
+//! Invariant: each region stands in all slots of its prefix and in no other; a slot may be empty; two regions share no
+//! key. A region that grows beyond 32,768 keys is halved until its prefix has 16 bits: a host never lies in two regions.
+//! Batches are answered in stages (directory slots, then leaves, then keys), so that what one key waits for is on its
+//! way while the others are looked at.
+
+use std::hint::black_box;
+
+use super::leaf::Key;
+use super::node::{self, slot_index, NODE};
+use super::region::Region;
+use super::shape::ensure;
+
+/// Bits of the directory, at most.
+pub const DEEPEST: u32 = 16;
+/// Keys of a region before it is halved.
+const LARGEST: usize = 65_536;
+/// Keys looked up at a time.
+pub const STAGE: usize = 64;
+const NONE: u32 = u32::MAX;
+
+pub struct Forest {
+    slots: Vec<u32>,
+    bits: u32,
+    pub regions: Vec<Region>,
+}
+
+impl Forest {
+    pub fn new() -> Self {
+        Forest { slots: vec![NONE], bits: 0, regions: Vec::new() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.regions.iter().map(Region::len).sum()
+    }
+
+    pub fn nbytes(&self) -> usize {
+        let spare = (self.regions.capacity() - self.regions.len()) * std::mem::size_of::<Region>();
+        self.regions.iter().map(Region::nbytes).sum::<usize>() + spare + self.slots.capacity() * 4
+    }
+
+    /// Number of the region that a key belongs to, if there is one.
+    #[inline(always)]
+    pub fn locate(&self, key: Key) -> Option<usize> {
+        let found = self.slots[slot_index(key, 0, self.bits)];
+        (found != NONE).then_some(found as usize)
+    }
+
+    pub fn contains(&self, key: Key) -> bool {
+        self.locate(key).is_some_and(|number| self.regions[number].contains(key))
+    }
+
+    /// Is each of at most 64 keys in memory? One bit a key. About two waits for memory for all of them.
+    pub fn probe(&self, keys: &[Key]) -> u64 {
+        let (mut places, mut references) = ([NONE; STAGE], [0u32; STAGE]);
+        let mut read = 0u8;
+        for (place, key) in places.iter_mut().zip(keys) {
+            *place = self.slots[slot_index(*key, 0, self.bits)];
+        }
+        for (index, key) in keys.iter().enumerate() {
+            if let Some(region) = self.regions.get(places[index] as usize) {
+                references[index] = region.enter(*key);
+            }
+        }
+        let mut deeper = true;
+        while deeper {
+            for index in 0..keys.len() {
+                if references[index] != 0 {
+                    read ^= self.regions[places[index] as usize].touch(references[index]);
+                }
+            }
+            deeper = false;
+            for (index, key) in keys.iter().enumerate() {
+                if references[index] & NODE != 0 {
+                    references[index] = self.regions[places[index] as usize].descend(references[index], *key);
+                    deeper = true;
+                }
+            }
+        }
+        black_box(read);
+        let mut found = 0;
+        for (index, key) in keys.iter().enumerate() {
+            if references[index] != 0 {
+                let there = self.regions[places[index] as usize].in_leaf(references[index], *key);
+                found |= u64::from(there) << index;
+            }
+        }
+        found
+    }
+
+    /// Add a key; was it new? O(1) on average.
+    pub fn insert(&mut self, key: Key) -> bool {
+        loop {
+            let Some(number) = self.locate(key) else {
+                self.plant(key);
+                continue;
+            };
+            let region = &mut self.regions[number];
+            if !region.insert(key) {
+                return false;
+            }
+            region.tidy();
+            if region.count > LARGEST {
+                self.relieve(number);
+            }
+            return true;
+        }
+    }
+
+    pub fn remove(&mut self, key: Key) -> bool {
+        let Some(number) = self.locate(key) else { return false };
+        let there = self.regions[number].remove(key);
+        self.regions[number].tidy();
+        there
+    }
+
+    /// An empty region over the empty slots around a key.
+    fn plant(&mut self, key: Key) {
+        let mut depth = self.bits;
+        while depth > 0 && self.free(key, depth - 1) {
+            depth -= 1;
+        }
+        self.adopt(Region::new(depth, node::prefix_of(key, depth)));
+    }
+
+    fn range(&self, key: Key, depth: u32) -> std::ops::Range<usize> {
+        let width = 1 << (self.bits - depth);
+        let first = slot_index(key, 0, self.bits) & !(width - 1);
+        first..first + width
+    }
+
+    /// Is there no region below the first `depth` bits of a key, and none above?
+    fn free(&self, key: Key, depth: u32) -> bool {
+        if depth > self.bits {
+            return self.locate(key).is_none();
+        }
+        self.slots[self.range(key, depth)].iter().all(|slot| *slot == NONE)
+    }
+
+    /// Take a region where there is none. O(slots it stands in).
+    fn adopt(&mut self, region: Region) {
+        while self.bits < region.depth {
+            self.slots = self.slots.iter().flat_map(|slot| [*slot, *slot]).collect();
+            self.bits += 1;
+        }
+        let range = self.range(region.prefix, region.depth);
+        self.slots[range].fill(self.regions.len() as u32);
+        self.regions.push(region);
+    }
+
+    /// Take a region out and leave its slots empty.
+    fn uproot(&mut self, number: usize) -> Region {
+        let region = self.regions.swap_remove(number);
+        let range = self.range(region.prefix, region.depth);
+        self.slots[range].fill(NONE);
+        if let Some(moved) = self.regions.get(number) {
+            let range = self.range(moved.prefix, moved.depth);
+            self.slots[range].fill(number as u32);
+        }
+        region
+    }
+
+    /// Regions in place of one that is too large, if it may be halved.
+    pub fn relieve(&mut self, number: usize) {
+        let region = &self.regions[number];
+        if region.count > LARGEST && region.depth < DEEPEST && region.cold.is_none() {
+            let old = self.uproot(number);
+            self.build(old.depth, old.prefix, &old.keys());
+        }
+    }
+
+    /// Hang sorted keys that share the first `depth` bits of `prefix`, where there is no region. O(n).
+    fn build(&mut self, depth: u32, prefix: Key, keys: &[Key]) {
+        if keys.len() <= LARGEST * 3 / 4 || depth == DEEPEST {
+            if !keys.is_empty() {
+                self.adopt(Region::build(depth, prefix, keys));
+            }
+            return;
+        }
+        let bit = 1 << (127 - depth);
+        let middle = keys.partition_point(|key| key & bit == 0);
+        self.build(depth + 1, prefix, &keys[..middle]);
+        self.build(depth + 1, prefix | bit, &keys[middle..]);
+    }
+
+    /// Hang sorted keys in regions that lie between two bounds, where nothing is; bounds are at 16 bits. O(n).
+    pub fn build_between(&mut self, first: Key, last: Key, keys: &[Key]) {
+        self.build_part(0, 0, first, last, keys);
+    }
+
+    fn build_part(&mut self, depth: u32, prefix: Key, first: Key, last: Key, keys: &[Key]) {
+        if first <= prefix && node::last_of(prefix, depth) <= last {
+            return self.build(depth, prefix, keys);
+        }
+        if depth < DEEPEST && !keys.is_empty() {
+            let bit = 1 << (127 - depth);
+            let middle = keys.partition_point(|key| key & bit == 0);
+            self.build_part(depth + 1, prefix, first, last, &keys[..middle]);
+            self.build_part(depth + 1, prefix | bit, first, last, &keys[middle..]);
+        }
+    }
+
+    /// Add sorted, distinct keys; returns how many were new. Built in one go where nothing is there, else one by one.
+    pub fn load(&mut self, keys: &[Key]) -> usize {
+        self.load_below(0, keys)
+    }
+
+    fn load_below(&mut self, depth: u32, keys: &[Key]) -> usize {
+        let Some(first) = keys.first() else { return 0 };
+        if keys.len() <= STAGE || depth > self.bits {
+            return keys.iter().filter(|key| self.insert(**key)).count();
+        }
+        if self.free(*first, depth) {
+            self.build(depth, node::prefix_of(*first, depth), keys);
+            return keys.len();
+        }
+        if depth == self.bits {
+            return keys.iter().filter(|key| self.insert(**key)).count();
+        }
+        let middle = keys.partition_point(|key| key & 1 << (127 - depth) == 0);
+        self.load_below(depth + 1, &keys[..middle]) + self.load_below(depth + 1, &keys[middle..])
+    }
+
+    /// Numbers of the regions that may hold keys from `first` to `last`, in key order.
+    pub fn between(&self, first: Key, last: Key) -> Vec<usize> {
+        let mut found = Vec::new();
+        for slot in &self.slots[slot_index(first, 0, self.bits)..=slot_index(last, 0, self.bits)] {
+            if *slot != NONE && found.last() != Some(&(*slot as usize)) {
+                found.push(*slot as usize);
+            }
+        }
+        found
+    }
+
+    /// Take the keys from `first` to `last` out: whole regions as they are, what is cut by a bound key by key.
+    pub fn take(&mut self, first: Key, last: Key) -> Forest {
+        let mut taken = Forest::new();
+        let prefixes: Vec<Key> = self.between(first, last).iter().map(|number| self.regions[*number].prefix).collect();
+        for prefix in prefixes {
+            let Some(number) = self.locate(prefix) else { continue };
+            let region = &mut self.regions[number];
+            if first <= region.prefix && node::last_of(region.prefix, region.depth) <= last {
+                let region = self.uproot(number);
+                taken.adopt(region);
+                continue;
+            }
+            let mut keys = Vec::new();
+            region.collect(first, last, usize::MAX, &mut keys);
+            let rest = region.count - keys.len();
+            if rest < region.count {
+                let mut kept = region.keys();
+                kept.retain(|key| !(first..=last).contains(key));
+                region.refill(&kept);
+                let (depth, prefix) = (region.depth, region.prefix);
+                taken.adopt(Region::build(depth, prefix, &keys));
+            }
+        }
+        taken
+    }
+
+    /// Take all keys of another; returns how many were new. Regions whose place is empty move as they are.
+    pub fn merge(&mut self, other: Forest) -> usize {
+        let mut fresh = 0;
+        for region in other.regions {
+            if self.free(region.prefix, region.depth) {
+                fresh += region.count;
+                self.adopt(region);
+            } else {
+                fresh += self.load(&region.keys());
+            }
+        }
+        fresh
+    }
+
+    /// All invariants; the first one that does not hold. O(n).
+    pub fn check(&self) -> Result<(), String> {
+        let mut slots = vec![NONE; 1 << self.bits];
+        for (number, region) in self.regions.iter().enumerate() {
+            ensure(region.depth <= DEEPEST.min(self.bits), || "a region too deep".into())?;
+            ensure(region.prefix == node::prefix_of(region.prefix, region.depth), || "a prefix with a tail".into())?;
+            ensure(region.count <= LARGEST || region.depth == DEEPEST || region.cold.is_some(), || {
+                "a region too large".into()
+            })?;
+            let range = self.range(region.prefix, region.depth);
+            ensure(slots[range.clone()].iter().all(|slot| *slot == NONE), || "two regions at one place".into())?;
+            slots[range].fill(number as u32);
+            region.check()?;
+        }
+        ensure(slots == self.slots, || "the directory of regions".into())
+    }
+}

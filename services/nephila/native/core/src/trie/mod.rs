@@ -1,0 +1,21 @@
+//! The MD5 trie: a set of 16-byte fingerprints for tens of millions of URLs. What it promises: ../../../README.md; why it
+//! is built like this: docs/adr/0009.
+//!
+//! From the bottom: arena (memory), leaf, node, region, shape (a region as a whole), forest (all regions), then filter,
+//! run, merge and home (files), store (memory and files as one), tiers (what lies where), py (the class).
+
+mod arena;
+mod filter;
+mod forest;
+mod home;
+mod leaf;
+mod merge;
+mod node;
+mod py;
+mod region;
+mod run;
+mod shape;
+mod store;
+mod tiers;
+
+pub use py::Trie;
