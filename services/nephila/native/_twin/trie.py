@@ -79,7 +79,7 @@ class Trie:
         return self._remove(set(_records(fingerprints)))
 
     def discard_prefix(self, prefix: bytes, bits: int | None = None) -> int:
-        """Remove all fingerprints that begin with the first `bits` bits (default: all) of `prefix`; returns how many."""
+        """Remove those that begin with the first `bits` bits (default: all) of `prefix`; how many?"""
         depth = 8 * len(prefix) if bits is None else bits
         if len(prefix) > 16 or depth < 0 or depth > 8 * len(prefix):
             raise ValueError("a prefix has at most 16 bytes, and no fewer than its bits")
@@ -122,7 +122,7 @@ class Trie:
         return b"".join(ordered[at : at + limit])
 
     def split(self, first: bytes, last: bytes | None = None, name: str = "") -> Trie:
-        """Take the fingerprints from `first` up to but without `last` (None: to the end) out, as a trie of their own."""
+        """Take those from `first` up to but without `last` (None: to the end) out, as a trie of their own."""
         if name and self._runs is None:
             raise ValueError("a trie without a directory has none for another")
         if name and self._runs is not None and name == self._runs.name:
