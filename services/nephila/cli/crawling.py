@@ -47,8 +47,6 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     directory = Directory(request.out)
     run = settle(request, directory)
     plan = make_plan(run, request.out)
-    if plan.ignored:
-        note(f"{' and '.join(plan.ignored)} of the job mean nothing to a crawl that runs once; see nephila up")
     again = request.resume and "seeds" not in request.given
     result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary
@@ -177,14 +175,14 @@ def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
 
 def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     """The seeds with the first of each source read, so that a wrong file is told before anything is made."""
-    files = [place for kind, place in plan.sources if kind == "file"]
-    for name in (*files, run.seed_file):
+    named = [(place, "the seeds ") for kind, place in plan.sources if kind == "file"]
+    for name, option in (*named, (run.seed_file, "--seeds ")):
         if name in ("", STDIN):
             continue
         try:
             Path(name).open("rb").close()
         except OSError as error:
-            raise UsageError(f"cannot read --seeds {name}: {error.strerror}") from None
+            raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
     return itertools.chain([next(seeds)], seeds)
 
 
@@ -214,6 +212,8 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
+    if plan.ignored:
+        note(f"ignored, since a crawl runs once: {', '.join(f'spec.{key}' for key in plan.ignored)}; see nephila up")
     raise_open_files()
     with directory.locked():
         run.runs += 1
