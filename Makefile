@@ -34,19 +34,24 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest
 
-check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and drift
+check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools
 	@$(BIN)/mypy
 	@PYTHONPATH=services $(BIN)/lint-imports
 	@$(BIN)/buf lint
 	@$(BIN)/python tools/protogen.py --check
+	@$(BIN)/python tools/jobschema.py --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
+
+.PHONY: schema
+schema: $(DEV)  ## write docs/crawljob.schema.json from the table of a job's keys
+	@$(BIN)/python tools/jobschema.py
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

@@ -1,4 +1,4 @@
-"""What may be asked of a program that runs (`nephila up`): one JSON object in, one out. docs/control.md lists it.
+"""What may be asked of a program that runs (`nephila up`): one JSON object in, one out. docs/jobs.md lists it.
 
 Invariants: a request that cannot be understood or done is answered with one error line and changes nothing; the answer
 to a change comes when the change is in the frontier's log. The jobs there are the only truth: nothing is kept here but

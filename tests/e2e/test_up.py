@@ -258,7 +258,7 @@ def test_a_second_signal_ends_at_once(tmp_path, up):
         program.process.send_signal(signal.SIGTERM)
         # Two at once would be one: the second is sent when the first has been heard.
         while (tmp_path / "o" / "control.sock").exists():
-            hanging.wait(0.01)
+            release.wait(0.01)
         program.process.send_signal(signal.SIGTERM)
         out, err = program.process.communicate(timeout=3.5)
         release.set()

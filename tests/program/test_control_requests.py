@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import Control
+from nephila.control import Control, Request
+from nephila.kernel.jobspec import load
+from nephila.kernel.jobtable import SPEC
 
 from tests.scheduler.world import World, site
 
@@ -281,6 +285,20 @@ def test_any_line_is_answered(tmp_path, line):
         return json.loads(await desk.control.answer(line, {}))
 
     assert asyncio.run(ask())["ok"] is False
+
+
+def test_every_request_is_documented():
+    """docs/jobs.md has a row for each."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
+    for request in get_args(Request):
+        assert request.__struct_config__.tag in page
+
+
+def test_the_documented_job_is_a_job():
+    """The document of docs/jobs.md is read as it stands there."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
+    (job,) = load(page.split("```yaml\n")[1].split("```")[0].encode(), "docs/jobs.md")
+    assert set(job.content["spec"]) == set(SPEC.keys) - {"rules"}
 
 
 class Scheduler:
