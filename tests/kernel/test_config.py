@@ -34,6 +34,15 @@ def test_the_environment_overrides(monkeypatch):
     assert (config.window, config.retry_delay_s) == (7, 0.5)
 
 
+def test_lists_in_the_environment(monkeypatch):
+    """A list is written as JSON; half a one is named."""
+    monkeypatch.setenv("NEPHILA_SCHEDULER__NETWORKS", '["10.0.0.0/8=16/0.05", "192.0.2.1=1/2"]')
+    assert load(SchedulerConfig, {}, "here", "scheduler").networks == ("10.0.0.0/8=16/0.05", "192.0.2.1=1/2")
+    monkeypatch.setenv("NEPHILA_SCHEDULER__NETWORKS", '["10.0.0.0/8=16/0.05"')
+    with pytest.raises(UsageError, match="NEPHILA_SCHEDULER__NETWORKS begins as a JSON list"):
+        load(SchedulerConfig, {}, "here", "scheduler")
+
+
 def test_a_misspelt_environment_variable_is_refused(monkeypatch):
     """A setting that would silently do nothing is an error."""
     monkeypatch.setenv("NEPHILA_SCHEDULER__WINDWO", "7")

@@ -19,6 +19,7 @@ from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
 from nephila.kernel.jobtable import MODES, STRATEGIES
 from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
+from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.scope import CompiledScope
@@ -72,7 +73,10 @@ def make_rooms(options: dict[str, Any], directory: Path, formats: tuple[str, ...
         "scheduler",
     )
     downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
-    request_headers(downloader)  # what cannot be sent is told now, before anything is made
+    # What makes no sense is told now, before anything is made.
+    request_headers(downloader)
+    for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
+        Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     return Rooms(
         scheduler=scheduler,

@@ -38,8 +38,18 @@ def _environment(known: set[str], service: str) -> dict[str, str]:
             key = name.removeprefix(prefix).lower()
             if key not in known:
                 raise UsageError(f"environment: {name} names no setting of {service}{_suggest(key, known)}")
-            found[key] = value
+            found[key] = _listed(name, value)
     return found
+
+
+def _listed(name: str, value: str) -> Any:
+    """A list is written as JSON: its words may hold any separator."""
+    if not value.startswith("["):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"environment: {name} begins as a JSON list and is none: {error}") from None
 
 
 def _suggest(key: str, known: set[str]) -> str:
