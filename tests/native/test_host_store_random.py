@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from types import ModuleType
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from .conftest import load
 from .host_stores import Walk, compare
 
 
@@ -58,7 +60,20 @@ def run(walk: Crashing, steps: int, look: int) -> None:
     compare(walk.store, walk.model)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_random_operations_and_crashes(core: ModuleType, seed: int, tmp_path: Path) -> None:
-    """Thousands of operations with crashes in between leave what the model has."""
-    run(Crashing(seed, [core.HostStore], tmp_path), 2_500, 10)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("seed", "hosts"), [(1, 12), (2, 2), (3, 40)])
+def test_random_operations_and_crashes(core: ModuleType, seed: int, hosts: int, tmp_path: Path) -> None:
+    """Thousands of operations (10^5 with NEPHILA_LONG=1) with crashes in between leave what the model has."""
+    steps, look = (100_000, 100) if os.environ.get("NEPHILA_LONG") else (2_500, 10)
+    run(Crashing(seed, [core.HostStore], tmp_path, hosts=hosts), steps, look)
+
+
+def test_implementations_take_turns(tmp_path: Path) -> None:
+    """After each crash either implementation goes on with the files of the other."""
+    both = [load("rust").HostStore, load("python").HostStore]
+    run(Crashing(11, both, tmp_path), 4_000, 25)
+
+
+def test_one_large_host(core: ModuleType, tmp_path: Path) -> None:
+    """A single queue over many runs, with long URLs in it, comes out in order from wherever it lies."""
+    run(Crashing(12, [core.HostStore], tmp_path, jobs=1, hosts=1), 1_500, 50)

@@ -46,6 +46,8 @@ impl Store {
         assert!(!queue.is_empty(), "an empty queue is kept");
         let mut live = 0;
         let mut runs = Vec::new();
+        let keys: Vec<u64> = self.slices_of(queue).map(|slice| self.slices[slice].key).collect();
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "slices are not in the order of their keys");
         for index in self.slices_of(queue) {
             let slice = &self.slices[index];
             let run = self.disk.run(slice.run);

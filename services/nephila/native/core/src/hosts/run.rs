@@ -17,7 +17,7 @@ pub const ENTRY: u64 = 16;
 pub const START: u64 = HEAD as u64 + 12;
 pub const END: u64 = 36;
 /// Bytes read where nothing near was read before.
-const JUMP: usize = 512;
+const JUMP: usize = 256;
 
 pub struct Run {
     pub number: u32,

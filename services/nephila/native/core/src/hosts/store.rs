@@ -1,8 +1,8 @@
 //! The table of hosts: states, queues per job, the workbench. What a queue has is partly in memory, partly in runs.
 //!
 //! Invariants (`check`): a queue hangs in its host's list by rising job and is not empty; `on_disk` is the sum of `live`
-//! over its slices; it has at most one slice per run; a slice begins with a living entry, whose sort key it knows. So
-//! the next URL of a queue is the least key of its heap and its slices, and no tail has to be read to know it.
+//! over its slices; it has at most one slice per run; a slice begins with a living entry, whose sort key it knows, and
+//! slices hang by rising key. So the next URL of a queue is known without reading a tail.
 
 use super::bench::Bench;
 use super::disk::Disk;
@@ -273,12 +273,9 @@ impl Store {
         self.jobs[job as usize] += urls;
     }
 
-    fn first_slice(&self, queue: &Queue) -> Option<u32> {
-        self.slices_of(queue).min_by_key(|slice| self.slices[*slice].key)
-    }
-
     fn next(&self, queue: &Queue) -> Option<(u64, Head)> {
-        let slice = self.first_slice(queue).map(|slice| (self.slices[slice].key, Head::Disk(slice)));
+        let first = (queue.slices != NONE).then_some(queue.slices);
+        let slice = first.map(|slice| (self.slices[slice].key, Head::Disk(slice)));
         let memory = queue.pending.first().map(|entry| (entry.key, Head::Memory));
         match (memory, slice) {
             (Some(memory), Some(slice)) => Some(if memory.0 < slice.0 { memory } else { slice }),
@@ -351,6 +348,10 @@ impl Store {
         run.bury(old.offset, offset);
         self.slices[slice] = Slice { offset, key, live: old.live - 1, ..old };
         self.queues[queue].on_disk -= 1;
+        if old.next != NONE && self.slices[old.next].key < key {
+            self.detach(queue, slice);
+            self.attach(queue, slice);
+        }
         Ok(())
     }
 
@@ -359,23 +360,42 @@ impl Store {
         let run = self.disk.run_mut(old.run);
         run.bytes_left -= old.end - old.offset;
         run.bury(old.offset, old.end);
+        self.detach(queue, slice);
+        self.slices.remove(slice);
+        self.queues[queue].on_disk -= old.live;
+    }
+
+    /// Into the list of its queue, by sort key.
+    fn attach(&mut self, queue: u32, slice: u32) {
+        let key = self.slices[slice].key;
+        let (mut before, mut at) = (NONE, self.queues[queue].slices);
+        while at != NONE && self.slices[at].key < key {
+            (before, at) = (at, self.slices[at].next);
+        }
+        self.slices[slice].next = at;
+        self.lead(queue, before, slice);
+    }
+
+    fn detach(&mut self, queue: u32, slice: u32) {
         let (mut before, mut at) = (NONE, self.queues[queue].slices);
         while at != slice {
             (before, at) = (at, self.slices[at].next);
         }
+        self.lead(queue, before, self.slices[slice].next);
+    }
+
+    fn lead(&mut self, queue: u32, before: u32, slice: u32) {
         match before {
-            NONE => self.queues[queue].slices = old.next,
-            _ => self.slices[before].next = old.next,
+            NONE => self.queues[queue].slices = slice,
+            _ => self.slices[before].next = slice,
         }
-        self.slices.remove(slice);
-        self.queues[queue].on_disk -= old.live;
     }
 
     pub fn add_slice(&mut self, queue: u32, slice: Slice) {
         self.disk.run_mut(slice.run).bytes_left += slice.end - slice.offset;
         self.queues[queue].on_disk += slice.live;
-        let next = self.queues[queue].slices;
-        self.queues[queue].slices = self.slices.add(Slice { next, ..slice });
+        let index = self.slices.add(slice);
+        self.attach(queue, index);
     }
 
     /// Take a URL out by its fingerprint. What is near a head costs a read or two, O(queue) at worst.
@@ -390,8 +410,7 @@ impl Store {
                 self.went(host, queue);
                 return Ok(Some(packed));
             }
-            let mut slices: Vec<u32> = self.slices_of(&self.queues[queue]).collect();
-            slices.sort_unstable_by_key(|slice| self.slices[*slice].key);
+            let slices: Vec<u32> = self.slices_of(&self.queues[queue]).collect();
             for slice in slices {
                 if let Some(packed) = self.take_from(queue, slice, url_key, to)? {
                     self.went(host, queue);
