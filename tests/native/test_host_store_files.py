@@ -363,3 +363,17 @@ def test_memory_after_a_checkpoint(tmp_path: Path) -> None:
         store.push(7, 0, 0, url(number, size=90))
     store.checkpoint()
     assert store.nbytes < before * 1.01 + 4096
+
+
+def test_what_was_popped_does_not_fill_the_disk(core: ModuleType, tmp_path: Path) -> None:
+    """A run of which little is left is written anew, without new URLs too."""
+    store = core.HostStore(str(tmp_path))
+    host = store.host("h")
+    for number in range(2000):
+        store.push(host, 0, 0, url(number))
+    store.checkpoint()
+    assert [store.pop(host, 0) for _ in range(1950)] == [url(number) for number in range(1950)]
+    manifest = store.checkpoint()
+    store.cleanup()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 10_000
+    assert drain(restored(core, tmp_path, manifest), 0, 0) == [url(number) for number in range(1950, 2000)]

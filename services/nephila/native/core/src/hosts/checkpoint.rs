@@ -12,7 +12,7 @@ use super::merge::{merge, Url};
 use super::run::{Run, Window, Writer};
 use super::store::{Blob, Host, Queue, Slice, Store, LONGEST};
 use super::table;
-use super::tiers;
+use super::tiers::{self, Size};
 
 /// A merge reads each run in pieces of this size.
 const CHUNK: usize = 4 * LONGEST;
@@ -31,7 +31,7 @@ impl Store {
     pub fn checkpoint(&mut self) -> Result<Vec<u8>> {
         let (directory, number) = self.disk.next()?;
         self.disk.close_empty();
-        let sizes = self.disk.runs().map(|(slot, run)| (slot, run.bytes_left)).collect();
+        let sizes = self.disk.runs().map(|(slot, run)| Size { slot, left: run.bytes_left, bytes: run.bytes });
         let chosen = tiers::choose(sizes, self.fresh_bytes);
         if self.fresh_bytes > 0 || !chosen.is_empty() {
             let path = files::path_of(&directory, number, "run");

@@ -22,7 +22,7 @@ pub struct Names {
     seed: RandomState,
 }
 
-fn name_at<'a>(bytes: &'a [u8], span: u64) -> &'a [u8] {
+fn name_at(bytes: &[u8], span: u64) -> &[u8] {
     let start = (span >> 16) as usize;
     &bytes[start..start + (span & 0xFFFF) as usize]
 }
@@ -31,6 +31,12 @@ impl Names {
     pub fn find(&self, name: &[u8]) -> Option<u32> {
         let same = |id: &u32| name_at(&self.bytes, self.spans[*id as usize]) == name;
         self.index.find(self.seed.hash_one(name), same).copied()
+    }
+
+    /// Room for so many more names, so that the index grows once.
+    pub fn reserve(&mut self, names: usize) {
+        let (bytes, spans, seed) = (&self.bytes, &self.spans, &self.seed);
+        self.index.reserve(names, |id| seed.hash_one(name_at(bytes, spans[*id as usize])));
     }
 
     /// A new id for a name that is not there: the last that was freed, else the next. O(1) amortised.

@@ -115,13 +115,18 @@ impl Store {
         if name.len() > names::LONGEST {
             return wrong("a host name has at most 65,535 bytes");
         }
-        let id = self.names.add(name.as_bytes());
+        Ok(self.add_host(name.as_bytes()))
+    }
+
+    /// A host whose name is not there and not too long.
+    pub fn add_host(&mut self, name: &[u8]) -> u32 {
+        let id = self.names.add(name);
         let fresh = Host { first: NONE, blob: Blob::None };
         match self.hosts.get_mut(id as usize) {
             Some(slot) => *slot = fresh,
             None => self.hosts.push(fresh),
         }
-        Ok(id)
+        id
     }
 
     pub fn forget(&mut self, host: u32) -> bool {

@@ -212,7 +212,10 @@ fn read(store: &mut Store, path: &Path, bytes: u64, checksum: u32) -> Result<()>
         slots.push((store.disk.add(run), size));
         source.ends.push(0);
     }
-    for _ in 0..source.varint(u64::from(u32::MAX))? {
+    let hosts = source.varint(u64::from(u32::MAX))?;
+    // No row is shorter than three bytes: what a number says is not believed further.
+    store.names.reserve(hosts.min(bytes / 3) as usize);
+    for _ in 0..hosts {
         read_host(&mut source, store, &slots)?;
     }
     if source.at == source.end {
@@ -264,7 +267,7 @@ fn read_host(source: &mut Source<'_>, store: &mut Store, slots: &[(u16, u64)]) -
     if store.names.find(name.as_bytes()).is_some() {
         return source.bad();
     }
-    let host = store.host(&name)?;
+    let host = store.add_host(name.as_bytes());
     let [flags] = source.array()?;
     if flags & SCHEDULED != 0 {
         let at = f64::from_le_bytes(source.array()?);

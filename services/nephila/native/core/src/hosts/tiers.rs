@@ -1,31 +1,42 @@
 //! Which runs a checkpoint writes again, together with what is new: size tiers, as in a log-structured merge tree.
 //!
 //! A tier is a factor of six in size. Six of a tier become one of the next, so a URL is written O(log6 n) times; more
-//! than `MOST` runs are never left. Sizes are what is still referred to: a run that is mostly consumed sinks and goes.
+//! than `MOST` runs are never left. Sizes are what is still referred to, and a run of which less than a quarter is left
+//! is written anew, so files hold at most four times what is queued.
 
 const WAYS: usize = 6;
 const SMALLEST: u64 = 4 << 20;
+const SPARSE: u64 = 4;
 /// Open runs after a checkpoint, the new one included.
-pub const MOST: usize = 10;
+const MOST: usize = 10;
+
+/// What a choice looks at.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub slot: u16,
+    pub left: u64,
+    pub bytes: u64,
+}
 
 fn tier(bytes: u64) -> u32 {
     (bytes / SMALLEST).checked_ilog(WAYS as u64).map_or(0, |tier| tier + 1)
 }
 
-/// The slots to merge with `fresh` new bytes, of runs (slot, bytes left).
-pub fn choose(mut runs: Vec<(u16, u64)>, fresh: u64) -> Vec<u16> {
-    runs.sort_unstable_by_key(|(slot, bytes)| (*bytes, *slot));
-    let (mut taken, mut bytes) = (0, fresh);
+/// The slots to merge with `fresh` new bytes.
+pub fn choose(runs: impl Iterator<Item = Size>, fresh: u64) -> Vec<u16> {
+    let (sparse, mut runs): (Vec<Size>, Vec<Size>) = runs.partition(|run| run.left * SPARSE < run.bytes);
+    runs.sort_unstable_by_key(|run| (run.left, run.slot));
+    let (mut taken, mut bytes) = (0, fresh + sparse.iter().map(|run| run.left).sum::<u64>());
     loop {
-        let like = runs[taken..].iter().take_while(|(_, size)| tier(*size) <= tier(bytes)).count();
+        let like = runs[taken..].iter().take_while(|run| tier(run.left) <= tier(bytes)).count();
         if like + 1 < WAYS {
             break;
         }
-        bytes += runs[taken..taken + like].iter().map(|(_, size)| size).sum::<u64>();
+        bytes += runs[taken..taken + like].iter().map(|run| run.left).sum::<u64>();
         taken += like;
     }
-    if fresh > 0 || taken > 0 {
+    if bytes > 0 {
         taken = taken.max((runs.len() + 1).saturating_sub(MOST));
     }
-    runs[..taken].iter().map(|(slot, _)| *slot).collect()
+    sparse.iter().chain(&runs[..taken]).map(|run| run.slot).collect()
 }
