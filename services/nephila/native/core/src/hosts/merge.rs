@@ -4,7 +4,8 @@ use super::disk::Disk;
 use super::fault::Result;
 use super::pending::Entry;
 use super::run::{Frame, Window};
-use super::store::{skip_dead, Slice};
+use super::slices::skip_dead;
+use super::store::Slice;
 
 pub enum Url<'a> {
     Memory(&'a Entry),

@@ -15,6 +15,7 @@ mod pending;
 mod py;
 mod run;
 mod slab;
+mod slices;
 mod store;
 mod table;
 mod tiers;

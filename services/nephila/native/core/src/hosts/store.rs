@@ -9,7 +9,7 @@ use super::disk::Disk;
 use super::fault::{wrong, Result};
 use super::names::{self, Names};
 use super::pending::Pending;
-use super::run::{Run, Window, ENTRY};
+use super::run::{Window, ENTRY};
 use super::slab::{Slab, NONE};
 
 pub const ORDERS: i64 = 1 << 24;
@@ -324,12 +324,6 @@ impl Store {
         data.into_vec()
     }
 
-    /// The first URL of a slice.
-    fn read(&mut self, slice: u32) -> Result<Vec<u8>> {
-        let Slice { run, offset, end, .. } = self.slices[slice];
-        Ok(self.window.frame(self.disk.run(run), offset, end)?.data().to_vec())
-    }
-
     /// One URL less in a queue's count; the queue goes with its last.
     fn went(&mut self, host: u32, queue: u32) {
         let (job, empty) = (self.queues[queue].job, self.queues[queue].is_empty());
@@ -337,70 +331,6 @@ impl Store {
         if empty {
             self.unlink(host, queue);
         }
-    }
-
-    /// Pass the first entry of a slice, and the tombstones behind it. On a fault nothing has changed.
-    fn advance(&mut self, queue: u32, slice: u32, length: u64) -> Result<()> {
-        let old = self.slices[slice];
-        if old.live == 1 {
-            self.remove_slice(queue, slice);
-            return Ok(());
-        }
-        let run = self.disk.run(old.run);
-        let (offset, key) = skip_dead(run, &mut self.window, old.offset + length, old.end)?;
-        let run = self.disk.run_mut(old.run);
-        run.bytes_left -= offset - old.offset;
-        run.bury(old.offset, offset);
-        self.slices[slice] = Slice { offset, key, live: old.live - 1, ..old };
-        self.queues[queue].on_disk -= 1;
-        if old.next != NONE && self.slices[old.next].key < key {
-            self.detach(queue, slice);
-            self.attach(queue, slice);
-        }
-        Ok(())
-    }
-
-    pub fn remove_slice(&mut self, queue: u32, slice: u32) {
-        let old = self.slices[slice];
-        let run = self.disk.run_mut(old.run);
-        run.bytes_left -= old.end - old.offset;
-        run.bury(old.offset, old.end);
-        self.detach(queue, slice);
-        self.slices.remove(slice);
-        self.queues[queue].on_disk -= old.live;
-    }
-
-    /// Into the list of its queue, by sort key.
-    fn attach(&mut self, queue: u32, slice: u32) {
-        let key = self.slices[slice].key;
-        let (mut before, mut at) = (NONE, self.queues[queue].slices);
-        while at != NONE && self.slices[at].key < key {
-            (before, at) = (at, self.slices[at].next);
-        }
-        self.slices[slice].next = at;
-        self.lead(queue, before, slice);
-    }
-
-    fn detach(&mut self, queue: u32, slice: u32) {
-        let (mut before, mut at) = (NONE, self.queues[queue].slices);
-        while at != slice {
-            (before, at) = (at, self.slices[at].next);
-        }
-        self.lead(queue, before, self.slices[slice].next);
-    }
-
-    fn lead(&mut self, queue: u32, before: u32, slice: u32) {
-        match before {
-            NONE => self.queues[queue].slices = slice,
-            _ => self.slices[before].next = slice,
-        }
-    }
-
-    pub fn add_slice(&mut self, queue: u32, slice: Slice) {
-        self.disk.run_mut(slice.run).bytes_left += slice.end - slice.offset;
-        self.queues[queue].on_disk += slice.live;
-        let index = self.slices.add(slice);
-        self.attach(queue, index);
     }
 
     /// Take a URL out by its fingerprint. What is near a head costs a read or two, O(queue) at worst.
@@ -424,31 +354,6 @@ impl Store {
             }
         }
         Ok(None)
-    }
-
-    fn take_from(&mut self, queue: u32, slice: u32, url_key: &[u8], most: usize) -> Result<Option<Vec<u8>>> {
-        let old = self.slices[slice];
-        let run = self.disk.run(old.run);
-        let (mut at, mut seen) = (old.offset, 0);
-        let mut packed = None;
-        while at < old.end && seen < most {
-            let frame = self.window.frame(run, at, old.end)?;
-            if frame.data().get(..KEY) == Some(url_key) && !run.dead.contains(&at) {
-                packed = Some(frame.data().to_vec());
-                break;
-            }
-            at += frame.whole.len() as u64;
-            seen += 1;
-        }
-        let Some(packed) = packed else { return Ok(None) };
-        if at == old.offset {
-            self.advance(queue, slice, ENTRY + packed.len() as u64)?;
-        } else {
-            self.disk.run_mut(old.run).dead.insert(at);
-            self.slices[slice].live -= 1;
-            self.queues[queue].on_disk -= 1;
-        }
-        Ok(Some(packed))
     }
 
     pub fn drop_queue(&mut self, host: u32, job: u16) -> usize {
@@ -486,16 +391,5 @@ impl Queue {
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-/// The first living entry at or behind an offset: where it is and its sort key.
-pub fn skip_dead(run: &Run, window: &mut Window, mut offset: u64, end: u64) -> Result<(u64, u64)> {
-    loop {
-        let (key, length) = window.key_at(run, offset, end)?;
-        if run.dead.is_empty() || !run.dead.contains(&offset) {
-            return Ok((offset, key));
-        }
-        offset += length;
     }
 }
