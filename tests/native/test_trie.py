@@ -1,8 +1,9 @@
-"""The seen set: what is new, what is known, and that it stays right under random operations."""
+"""The MD5 trie as a set: what is new, what is known, and that it stays right under random operations."""
 
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5
 from types import ModuleType
 
@@ -75,11 +76,73 @@ def test_random_operations(core: ModuleType, hostile: bool) -> None:
     assert seen.dump() == b"".join(sorted(model))
 
 
-def test_native_memory() -> None:
-    """The native set stays under 26 bytes a key while it grows."""
-    core = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here: no cargo at install")
+def test_any_bytes_like_buffer(core: ModuleType) -> None:
+    """A batch may be bytes, a bytearray or a memoryview."""
+    seen, keys = core.Trie(), key(1) + key(2) + key(3)
+    assert seen.add(bytearray(keys[:16])) == 1
+    assert seen.missing(memoryview(keys)) == [1, 2]
+    assert seen.discard_many(memoryview(keys)[:32]) == 1
+
+
+def test_sorted_and_unsorted_loads(core: ModuleType) -> None:
+    """A load says how many were new, whatever is there and in whatever order the records come."""
+    keys = [key(n) for n in range(3000)]
     seen = core.Trie()
+    assert seen.load(b"".join(sorted(keys[:1000]))) == 1000
+    assert seen.load(b"".join(sorted(keys[500:2000]))) == 1000
+    assert seen.load(b"".join(keys + keys)) == 1000
+    seen.check()
+    assert seen.dump() == b"".join(sorted(keys))
+
+
+def test_large_tries_stay_right(core: ModuleType) -> None:
+    """Beyond the size at which regions are halved, and back to nothing."""
+    rng = random.Random(3)
+    host = rng.randbytes(4)
+    keys = [rng.randbytes(16) for _ in range(300_000)] + [host + rng.randbytes(12) for _ in range(20_000)]
+    seen = core.Trie()
+    assert seen.add(b"".join(keys)) == len(keys)
+    seen.check()
+    assert seen.missing(b"".join(keys[::7])) == []
+    assert seen.discard_many(b"".join(keys[:250_000])) == 250_000
+    seen.check()
+    assert seen.dump() == b"".join(sorted(keys[250_000:]))
+    assert seen.discard_prefix(b"") == len(keys) - 250_000
+    assert (len(seen), seen.dump()) == (0, b"")
+
+
+def native() -> ModuleType:
+    """The Rust core, for promises of memory."""
+    return pytest.importorskip("nephila.native._core", reason="the Rust core is not built here: no cargo at install")
+
+
+def test_native_memory() -> None:
+    """The native trie stays under 22 bytes a key while it grows, and a job of 100 URLs under 4 KB."""
+    seen, small = native().Trie(), native().Trie()
     for start in range(0, 60_000, 500):
         seen.add(b"".join(key(n) for n in range(start, start + 500)))
         if start >= 2000:
-            assert seen.nbytes / len(seen) < 26
+            assert seen.nbytes / len(seen) < 22
+    small.add(b"".join(key(n) for n in range(100)))
+    assert small.nbytes < 4096
+
+
+def test_memory_comes_back() -> None:
+    """What is removed does not stay as hollow leaves or holes."""
+    seen = native().Trie()
+    keys = [key(n) for n in range(50_000)]
+    seen.add(b"".join(keys))
+    full = seen.nbytes
+    seen.discard_many(b"".join(keys[:49_000]))
+    assert seen.nbytes < full / 10
+    seen.discard_many(b"".join(keys))
+    assert seen.nbytes < 4096
+
+
+def test_threads_wait_for_each_other() -> None:
+    """Calls from several threads at once are answered one after the other."""
+    seen, rng = native().Trie(), random.Random(1)
+    parts = [b"".join(rng.randbytes(16) for _ in range(3000)) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(seen.add, parts * 3)) == 12_000
+    seen.check()

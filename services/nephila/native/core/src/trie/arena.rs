@@ -1,4 +1,4 @@
-//! The memory of a region of the trie: blocks in chunks of at most 32 KB, and which of them are free.
+//! The memory of a region of the trie: blocks in chunks of at most 128 KB, and which of them are free.
 //!
 //! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
 //! 31 bits and 0 says "nothing". Chunks have one size once a region is not small, so that what one region gives back
@@ -7,7 +7,7 @@
 /// Unit of offsets and sizes.
 pub const GRAIN: usize = 8;
 /// Grains of a chunk: bits of their number in a reference.
-const BITS: u32 = 12;
+const BITS: u32 = 14;
 const FIRST: usize = 256;
 const LARGEST: usize = (GRAIN << BITS) - 64;
 /// Readable bytes behind the last block: rests and tags are read in words that may reach beyond it.
@@ -52,7 +52,7 @@ impl Arena {
     fn add_chunk(&mut self, size: usize) {
         let first = if self.chunks.is_empty() { GRAIN } else { 0 };
         let mut chunk = Vec::new();
-        chunk.reserve_exact((first + size + SPARE).max(self.used.clamp(FIRST, LARGEST)));
+        chunk.reserve_exact((first + size + SPARE).max((self.used / 8).clamp(FIRST, LARGEST)));
         chunk.resize(first + SPARE, 0);
         self.chunks.push(chunk);
     }

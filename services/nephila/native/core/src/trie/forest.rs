@@ -1,7 +1,7 @@
 //! The trie in memory: a directory over the first 16 bits of the key, at most, whose slots lead to regions.
 //!
 //! Invariant: each region stands in all slots of its prefix and in no other; a slot may be empty; two regions share no
-//! key. A region that grows beyond 32,768 keys is halved until its prefix has 16 bits: a host never lies in two regions.
+//! key. A region that grows beyond 262,144 keys is halved until its prefix has 16 bits: a host never lies in two regions.
 //! Batches are answered in stages (directory slots, then leaves, then keys), so that what one key waits for is on its
 //! way while the others are looked at.
 
@@ -15,7 +15,7 @@ use super::shape::ensure;
 /// Bits of the directory, at most.
 pub const DEEPEST: u32 = 16;
 /// Keys of a region before it is halved.
-const LARGEST: usize = 65_536;
+const LARGEST: usize = 262_144;
 /// Keys looked up at a time.
 pub const STAGE: usize = 64;
 const NONE: u32 = u32::MAX;
