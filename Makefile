@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
-.PHONY: crawl install install-dev test check proto format bench bench-freshness clean help
+.PHONY: crawl install install-dev test test-long check proto format bench bench-freshness bench-seen clean help
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -33,6 +33,13 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 
 test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest
+
+test-long: $(DEV)  ## the state machines at 100,000 operations each
+	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py
+
+bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about half an hour, 10 GB)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

@@ -1,9 +1,9 @@
-"""CPU time of the page pass and of the seen set, beside what else could do the work.
+"""CPU time of the page pass, beside what else could do the work.
 
     python benchmarks/bench_page_pass.py DIRECTORY [--pages 200] [--rounds 9]
 
 DIRECTORY holds the bench web (every *.html below it). Microseconds of CPU per page: of each page the fastest of N
-rounds, then the mean over the pages. The seen set: nanoseconds per key in batches of 50, as a page brings them.
+rounds, then the mean over the pages. The seen test has a bench of its own: bench_seen.
 """
 
 from __future__ import annotations
@@ -95,45 +95,14 @@ def bench_pages(pages: list[bytes], rounds: int) -> None:
         print(f"  {name:26} {found:9.1f}  {found / first:6.1f} x  {size / found:7.0f} MB/s")
 
 
-def bench_seen(keys: int = 1_000_000, batch: int = 50) -> None:
-    """Insert, hit and miss per key, and bytes per key, for the native set and Python's."""
-    rng = random.Random(2)
-    batches = [rng.randbytes(16 * batch) for _ in range(keys // batch)]
-    others = [rng.randbytes(16 * batch) for _ in range(keys // batch // 4)]
-    print(f"seen set, {keys} keys in batches of {batch}; CPU ns per key")
-    for name, module in (("native trie", "nephila.native._core"), ("twin", "nephila.native._twin")):
-        try:
-            seen = importlib.import_module(module).Trie()
-        except ImportError:
-            print(f"  {name:26} not built")
-            continue
-        row = [
-            sum(timed(seen.add, batches)) / keys,
-            sum(timed(seen.missing, batches[:: max(1, len(batches) // len(others))])) / (len(others) * batch),
-            sum(timed(seen.missing, others)) / (len(others) * batch),
-        ]
-        print(
-            f"  {name:26} insert {row[0]:6.0f}  hit {row[1]:6.0f}  miss {row[2]:6.0f}  {seen.nbytes / keys:6.1f} B/key"
-        )
-
-
-def timed(call: Callable[[bytes], Any], batches: list[bytes]) -> list[int]:
-    """Nanoseconds of CPU of each call."""
-    start = time.process_time_ns()
-    for one in batches:
-        call(one)
-    return [time.process_time_ns() - start]
-
-
 def main() -> None:
-    """Read the arguments and print both tables."""
+    """Read the arguments and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--pages", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=9)
     arguments = parser.parse_args()
     bench_pages(pages_of(arguments.directory, arguments.pages), arguments.rounds)
-    bench_seen()
 
 
 if __name__ == "__main__":

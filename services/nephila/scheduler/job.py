@@ -1,4 +1,4 @@
-"""One job as the scheduler sees it: its scope, its seen set, its counts."""
+"""One job as the scheduler sees it: its scope, its seen URLs, its counts."""
 
 from __future__ import annotations
 

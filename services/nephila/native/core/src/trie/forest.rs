@@ -54,7 +54,6 @@ impl Forest {
     /// Is each of at most 64 keys in memory? One bit a key. About two waits for memory for all of them.
     pub fn probe(&self, keys: &[Key]) -> u64 {
         let (mut places, mut references) = ([NONE; STAGE], [0u32; STAGE]);
-        let mut read = 0u8;
         for (place, key) in places.iter_mut().zip(keys) {
             *place = self.slots[slot_index(*key, 0, self.bits)];
         }
@@ -63,20 +62,24 @@ impl Forest {
                 references[index] = region.enter(*key);
             }
         }
-        let mut deeper = true;
-        while deeper {
-            for index in 0..keys.len() {
+        // Those that are on their way, and what was read to bring them on.
+        let mut pending: [u8; STAGE] = std::array::from_fn(|index| index as u8);
+        let (mut count, mut read) = (keys.len(), 0);
+        while count > 0 {
+            let mut nodes = 0;
+            for at in 0..count {
+                let index = pending[at] as usize;
                 if references[index] != 0 {
                     read ^= self.regions[places[index] as usize].touch(references[index]);
                 }
+                pending[nodes] = index as u8;
+                nodes += usize::from(references[index] & NODE != 0);
             }
-            deeper = false;
-            for (index, key) in keys.iter().enumerate() {
-                if references[index] & NODE != 0 {
-                    references[index] = self.regions[places[index] as usize].descend(references[index], *key);
-                    deeper = true;
-                }
+            for index in pending[..nodes].iter().map(|index| *index as usize) {
+                let region = &self.regions[places[index] as usize];
+                references[index] = region.descend(references[index], keys[index]);
             }
+            count = nodes;
         }
         black_box(read);
         let mut found = 0;

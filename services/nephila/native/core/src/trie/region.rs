@@ -253,12 +253,14 @@ impl Region {
         between
     }
 
-    /// Let the slots of `parent` that lead to `child` say `after`.
+    /// Let the slots of `parent` that lead to `child` say `after`: they lie side by side.
     fn refer(&mut self, parent: Node, child: Node, after: u32) {
-        for index in 0..1 << parent.bits {
-            if parent.slot(&self.arena, index) == child.reference() {
-                parent.put(&mut self.arena, index, after);
-            }
+        let (middle, before) = (parent.index(child.prefix), child.reference());
+        let leads = |index: &usize| parent.slot(&self.arena, *index) == before;
+        let first = (0..middle).rev().take_while(leads).last().unwrap_or(middle);
+        let last = (middle..1 << parent.bits).take_while(leads).last().unwrap_or(middle);
+        for index in first..=last {
+            parent.put(&mut self.arena, index, after);
         }
     }
 

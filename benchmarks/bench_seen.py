@@ -1,0 +1,221 @@
+"""The seen test beside its rivals: ns of CPU per insert, hit and miss in batches of 50, bytes a key, false positives.
+
+Each runs in a process of its own, with the same keys: uniform, or hosts by Zipf's law (100,000 hosts, exponent 1.04:
+the largest has a tenth of all keys), each key of a batch from any host, which is harder than a page. Bytes a key are
+the growth of the process. Hits and misses are the least of three rounds where a round is short. Then what only the
+trie does: bulk load, dump, split, merge, checkpoint, restore. From the root: python -m benchmarks.bench_seen
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import multiprocessing
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks import report
+from benchmarks.seen_rivals import RIVALS, SMALL, Absent
+
+HOSTS = 100_000
+EXPONENT = 1.04
+CHUNK = 2000
+"""Batches made at a time, before the clock runs."""
+ASKED = 1_000_000
+"""Keys asked for, of each kind."""
+
+
+def uniform(keys: int, batch: int, seed: int) -> Iterator[bytes]:
+    """Batches of random keys."""
+    rng = random.Random(seed)
+    for _ in range(keys // batch):
+        yield rng.randbytes(16 * batch)
+
+
+def zipf(keys: int, batch: int, seed: int) -> Iterator[bytes]:
+    """Batches of keys whose first four bytes are those of hosts, few of which have most of the keys."""
+    rng, names = random.Random(seed), random.Random(1)
+    hosts = [names.randbytes(4) for _ in range(HOSTS)]
+    weights = list(itertools.accumulate((rank + 1) ** -EXPONENT for rank in range(HOSTS)))
+    for _ in range(keys // batch // 100):
+        chosen = rng.choices(hosts, cum_weights=weights, k=100 * batch)
+        for start in range(0, 100 * batch, batch):
+            rest = rng.randbytes(12 * batch)
+            yield b"".join(chosen[start + n] + rest[12 * n : 12 * n + 12] for n in range(batch))
+
+
+STREAMS: dict[str, Callable[[int, int, int], Iterator[bytes]]] = {"uniform": uniform, "zipf": zipf}
+
+
+def rss() -> int:
+    """Bytes of this process that are in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def least(rounds: int, rival: Any, batches: list[Any]) -> tuple[float, int]:
+    """CPU seconds of asking for all batches, the least of some rounds; and how many keys were said to be there."""
+    best, known = float("inf"), 0
+    for _ in range(rounds):
+        start, known = rival.cpu_s(), 0
+        for one in batches:
+            known += rival.ask(one)
+        best = min(best, rival.cpu_s() - start)
+    return best, known
+
+
+def contest(name: str, stream: str, keys: int, batch: int) -> dict[str, Any]:
+    """One row: everything that is measured of one rival."""
+    try:
+        rival = RIVALS[name](keys)
+    except Absent as absent:
+        return {"absent": str(absent)}
+    before, spent, sample, number = rss(), 0.0, [], 0
+    every = max(1, keys // ASKED)
+    source = STREAMS[stream](keys, batch, 3)
+    while buffers := list(itertools.islice(source, CHUNK)):
+        batches = [rival.prepare(buffer) for buffer in buffers]
+        start = rival.cpu_s()
+        for one in batches:
+            rival.insert(one)
+        spent += rival.cpu_s() - start
+        sample += [buffer for number, buffer in enumerate(buffers, number) if number % every == 0]
+        number += len(buffers)
+        del batches, buffers
+    inserted = number * batch
+    grown = rss() - before - sum(map(sys.getsizeof, sample))
+    memory = rival.memory(grown)
+    random.Random(4).shuffle(sample)
+    hits, known = least(rival.rounds, rival, [rival.prepare(buffer) for buffer in sample])
+    if known != len(sample) * batch:
+        raise SystemExit(f"{name}: {len(sample) * batch - known} keys were forgotten")
+    strangers = [rival.prepare(buffer) for buffer in STREAMS[stream](min(keys, ASKED), batch, 99)]
+    misses, false = least(rival.rounds, rival, strangers)
+    row = {
+        "keys": inserted,
+        "insert_ns": spent / inserted * 1e9,
+        "hit_ns": hits / (len(sample) * batch) * 1e9,
+        "miss_ns": misses / (len(strangers) * batch) * 1e9,
+        "bytes_per_key": memory / inserted,
+        "false_positives_pct": 100 * false / (len(strangers) * batch),
+        **rival.more(),
+    }
+    rival.close()
+    return row
+
+
+def bulk(stream: str, keys: int, batch: int) -> dict[str, Any]:
+    """What only the trie does: millions of keys a second, and milliseconds."""
+    trie_class = importlib_trie()
+    if trie_class is None:
+        return {"absent": "the native core is not built"}
+    folder, trie = tempfile.mkdtemp(prefix="bench-seen-"), trie_class()
+    for buffer in STREAMS[stream](keys, batch, 3):
+        trie.add(buffer)
+    dump, took = timed(trie.dump)
+    figures = {"dump_mkeys_s": keys / took / 1e6}
+    trie = trie_class()
+    figures["load_mkeys_s"] = keys / timed(lambda: trie.load(dump))[1] / 1e6
+    figures["load_bytes_per_key"] = trie.nbytes / keys
+    part, took = timed(lambda: trie.split(b"\x80"))
+    figures["split_ms"] = took * 1000
+    figures["merge_ms"] = timed(lambda: trie.merge(part))[1] * 1000
+    trie = trie_class(folder, "bench")
+    for buffer in STREAMS[stream](keys, batch, 3):
+        trie.add(buffer)
+    manifest, took = timed(trie.checkpoint)
+    figures["checkpoint_ms_of_what_was_not_written_yet"] = took * 1000
+    for buffer in STREAMS[stream](10_000, batch, 5):
+        trie.add(buffer)
+    manifest, took = timed(trie.checkpoint)
+    figures["checkpoint_ms_of_10000_keys"] = took * 1000
+    trie = trie_class(folder, "bench")
+    figures["restore_mkeys_s"] = keys / timed(lambda: trie.restore(manifest))[1] / 1e6
+    shutil.rmtree(folder)
+    return figures
+
+
+def importlib_trie() -> Any:
+    """The native class, if it is built."""
+    try:
+        from nephila.native import _core
+    except ImportError:
+        return None
+    return _core.Trie
+
+
+def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """A result and the wall seconds that it took."""
+    start = time.perf_counter()
+    return call(), time.perf_counter() - start
+
+
+def alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+    """Run in a process of its own, so that memory is its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+COLUMNS = ("insert_ns", "hit_ns", "miss_ns", "bytes_per_key", "false_positives_pct")
+
+
+def show(rows: dict[str, dict[str, Any]], keys: int) -> str:
+    """The table of one stream and size."""
+    lines: list[list[object]] = []
+    for name, row in rows.items():
+        if "absent" in row:
+            lines.append([f"{name}: {row['absent']}", *["-"] * (len(COLUMNS) + 1)])
+            continue
+        label = name if row["keys"] == keys else f"{name} (at {row['keys']:,} keys)"
+        disk = row.get("disk_bytes_per_key", row.get("disk_bytes", 0) / row["keys"])
+        lines.append([label, *(float(row[column]) for column in COLUMNS), float(disk)])
+    return report.table(["", "insert ns", "hit ns", "miss ns", "B a key", "false %", "disk B"], lines)
+
+
+def claim(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """The paper's two claims, in figures: about 30 times a plain hash table, and no slower than a Bloom filter."""
+    trie, lines = rows.get("trie", {"absent": ""}), []
+    if "absent" in trie:
+        return []
+    for name, row in rows.items():
+        if name.startswith(("Python", "hash", "Bloom")) and "absent" not in row:
+            ratios = (f"{what} {row[f'{what}_ns'] / trie[f'{what}_ns']:.2f}" for what in ("insert", "hit", "miss"))
+            lines.append(f"  {name}, time / trie's: {', '.join(ratios)}")
+    return lines
+
+
+def main() -> None:
+    """Read the arguments, run everybody, print the tables and save the raw result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", default="1000000,20000000", help="sizes, with commas between")
+    parser.add_argument(
+        "--small", type=int, default=5_000_000, help="keys of the rivals that need much memory, at most"
+    )
+    parser.add_argument("--batch", type=int, default=50)
+    parser.add_argument("--streams", default="uniform,zipf")
+    parser.add_argument("--rivals", default=",".join(RIVALS), help="names from the table, with commas between")
+    parser.add_argument("--no-save", action="store_true")
+    arguments = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    for keys, stream in itertools.product(map(int, arguments.keys.split(",")), arguments.streams.split(",")):
+        rows: dict[str, dict[str, Any]] = {}
+        for name in (name for name in RIVALS if name in arguments.rivals.split(",")):
+            size = min(keys, arguments.small) if name in SMALL else keys
+            rows[name] = alone(contest, name, stream, size, arguments.batch)
+        rates = alone(bulk, stream, keys, arguments.batch)
+        print(f"\n{keys:,} keys, {stream}, batches of {arguments.batch}; CPU ns per key\n{show(rows, keys)}")
+        print("\n".join(claim(rows)))
+        print("  trie: " + ", ".join(f"{name} {value:.3g}" for name, value in rates.items()), flush=True)
+        results.append({"keys": keys, "stream": stream, "batch": arguments.batch, "rows": rows, "bulk": rates})
+    if not arguments.no_save:
+        versions = report.versions("nephila", "rbloom", "redis", "rocksdict")
+        print(report.save("seen", {"versions": versions, "results": results}).name)
+
+
+if __name__ == "__main__":
+    main()

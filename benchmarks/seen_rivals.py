@@ -1,0 +1,297 @@
+"""The seen tests that bench_seen compares: the trie and its rivals behind one small face.
+
+A rival gets its keys as the objects it wants, made before the clock runs; the trie gets the buffer that the page pass
+gives. An absent package or server raises `Absent`, which the table says.
+"""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+class Absent(Exception):
+    """What is not installed here."""
+
+
+def need(module: str) -> Any:
+    """A package that may be absent."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise Absent(f"{module} is not installed") from None
+
+
+def records(buffer: bytes) -> list[bytes]:
+    """The 16-byte records of a buffer as objects."""
+    return [buffer[at : at + 16] for at in range(0, len(buffer), 16)]
+
+
+class Rival:
+    """A set in this process. `ask` returns how many of a batch it says it has."""
+
+    rounds = 3
+    """Times that hits and misses are measured; the least counts."""
+
+    def prepare(self, buffer: bytes) -> Any:
+        """A batch as this rival wants it; not timed."""
+        return records(buffer)
+
+    def insert(self, batch: Any) -> None:
+        """Add a batch."""
+        raise NotImplementedError
+
+    def ask(self, batch: Any) -> int:
+        """How many of a batch are said to be there."""
+        raise NotImplementedError
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far, of everything that works for it."""
+        return time.process_time()
+
+    def memory(self, rss_growth: int) -> int:
+        """Bytes of memory, given the growth of this process."""
+        return rss_growth
+
+    def more(self) -> dict[str, float]:
+        """Other figures."""
+        return {}
+
+    def close(self) -> None:
+        """Give back what lies outside this process."""
+
+
+class NativeTrie(Rival):
+    """The MD5 trie, all of it in memory."""
+
+    def __init__(self, keys: int) -> None:
+        try:
+            self.trie = importlib.import_module("nephila.native._core").Trie()
+        except ImportError:
+            raise Absent("the native core is not built") from None
+
+    def prepare(self, buffer: bytes) -> bytes:
+        """The buffer itself."""
+        return buffer
+
+    def insert(self, batch: bytes) -> None:
+        """One call a batch."""
+        self.trie.add(batch)
+
+    def ask(self, batch: bytes) -> int:
+        """One call a batch."""
+        return len(batch) // 16 - len(self.trie.missing(batch))
+
+    def more(self) -> dict[str, float]:
+        """What it says of itself."""
+        return {"nbytes_per_key": self.trie.nbytes / len(self.trie)}
+
+
+class BoundedTrie(NativeTrie):
+    """The trie with a budget of 5 bytes a key: most of it on disk."""
+
+    rounds = 1
+
+    def __init__(self, keys: int) -> None:
+        super().__init__(keys)
+        self.folder = tempfile.mkdtemp(prefix="bench-seen-")
+        self.trie = type(self.trie)(self.folder, "bench", 5 * keys)
+
+    def more(self) -> dict[str, float]:
+        """What lies on disk."""
+        size = sum(path.stat().st_size for path in Path(self.folder).iterdir())
+        return {**super().more(), "disk_bytes_per_key": size / len(self.trie)}
+
+    def close(self) -> None:
+        """Remove the files."""
+        shutil.rmtree(self.folder)
+
+
+class PythonSet(Rival):
+    """A Python set of 16-byte digests."""
+
+    def __init__(self, keys: int) -> None:
+        self.keys: set[Any] = set()
+
+    def insert(self, batch: list[Any]) -> None:
+        """One call a batch."""
+        self.keys.update(batch)
+
+    def ask(self, batch: list[Any]) -> int:
+        """One look a key."""
+        keys = self.keys
+        return sum([key in keys for key in batch])
+
+
+class HexSet(PythonSet):
+    """A Python set of MD5 as hex."""
+
+    def prepare(self, buffer: bytes) -> list[str]:
+        """32 hex digits a key."""
+        return [record.hex() for record in records(buffer)]
+
+
+class UrlSet(PythonSet):
+    """A Python set of URLs of about 70 characters: no MD5 at all."""
+
+    def prepare(self, buffer: bytes) -> list[str]:
+        """A URL a key."""
+        return [f"https://www.{r[:4].hex()}.example/section/{r[4:].hex()}.html" for r in records(buffer)]
+
+
+class PythonBuckets(UrlSet):
+    """A plain hash table as one writes it by hand: buckets of lists, twice as many as keys, of URLs."""
+
+    rounds = 1
+
+    def __init__(self, keys: int) -> None:
+        super().__init__(keys)
+        self.buckets: list[list[str] | None] = [None] * (2 * keys)
+
+    def insert(self, batch: list[str]) -> None:
+        """Look, then append."""
+        buckets, size = self.buckets, len(self.buckets)
+        for url in batch:
+            bucket = buckets[hash(url) % size]
+            if bucket is None:
+                buckets[hash(url) % size] = [url]
+            elif url not in bucket:
+                bucket.append(url)
+
+    def ask(self, batch: list[str]) -> int:
+        """One look a key."""
+        buckets, size = self.buckets, len(self.buckets)
+        return sum([url in (buckets[hash(url) % size] or ()) for url in batch])
+
+
+class Bloom(Rival):
+    """A Bloom filter in Rust (rbloom), 1 % false positives."""
+
+    rate = 0.01
+
+    def __init__(self, keys: int) -> None:
+        self.filter = need("rbloom").Bloom(keys, self.rate)
+
+    def insert(self, batch: list[bytes]) -> None:
+        """One call a batch."""
+        self.filter.update(batch)
+
+    def ask(self, batch: list[bytes]) -> int:
+        """One look a key."""
+        known = self.filter
+        return sum([key in known for key in batch])
+
+
+class SharpBloom(Bloom):
+    """The same with 0.01 %."""
+
+    rate = 0.0001
+
+
+class Redis(Rival):
+    """A set of digests in a Redis on loopback; CPU of both processes, memory of the server."""
+
+    rounds = 1
+
+    def __init__(self, keys: int) -> None:
+        program, client = shutil.which("redis-server"), need("redis")
+        if program is None:
+            raise Absent("redis-server is not installed")
+        self.folder = tempfile.mkdtemp(prefix="bench-seen-")
+        socket = f"{self.folder}/socket"
+        options = ["--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir", self.folder]
+        self.server = subprocess.Popen([program, *options], stdout=subprocess.DEVNULL)
+        self.client = client.Redis(unix_socket_path=socket)
+        for _ in range(100):
+            try:
+                self.client.ping()
+                break
+            except client.ConnectionError:
+                time.sleep(0.05)
+        self.empty = self.client.info("memory")["used_memory"]
+
+    def insert(self, batch: list[bytes]) -> None:
+        """One SADD a batch."""
+        self.client.sadd("seen", *batch)
+
+    def ask(self, batch: list[bytes]) -> int:
+        """One SMISMEMBER a batch."""
+        return sum(self.client.smismember("seen", batch))
+
+    def cpu_s(self) -> float:
+        """Client and server."""
+        used = self.client.info("cpu")
+        return time.process_time() + used["used_cpu_user"] + used["used_cpu_sys"]
+
+    def memory(self, rss_growth: int) -> int:
+        """Memory of the server."""
+        return int(self.client.info("memory")["used_memory"]) - self.empty
+
+    def close(self) -> None:
+        """End the server."""
+        self.server.terminate()
+        self.server.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class RocksDb(Rival):
+    """RocksDB (rocksdict) with a Bloom filter of 10 bits a key, no log; RSS and files."""
+
+    rounds = 1
+
+    def __init__(self, keys: int) -> None:
+        self.rocks = need("rocksdict")
+        self.folder = tempfile.mkdtemp(prefix="bench-seen-")
+        options = self.rocks.Options(raw_mode=True)
+        options.create_if_missing(True)
+        table = self.rocks.BlockBasedOptions()
+        table.set_bloom_filter(10, False)
+        options.set_block_based_table_factory(table)
+        self.db = self.rocks.Rdict(self.folder, options)
+        self.write_options = self.rocks.WriteOptions()
+        self.write_options.disable_wal = True
+
+    def insert(self, batch: list[bytes]) -> None:
+        """One write batch."""
+        writes = self.rocks.WriteBatch(raw_mode=True)
+        for key in batch:
+            writes.put(key, b"")
+        self.db.write(writes, self.write_options)
+
+    def ask(self, batch: list[bytes]) -> int:
+        """One multi-get a batch."""
+        return sum([value is not None for value in self.db.get(batch)])
+
+    def more(self) -> dict[str, float]:
+        """Its files."""
+        self.db.flush()
+        return {"disk_bytes": float(sum(path.stat().st_size for path in Path(self.folder).iterdir()))}
+
+    def close(self) -> None:
+        """Close and remove it."""
+        self.db.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+RIVALS: dict[str, Callable[[int], Rival]] = {
+    "trie": NativeTrie,
+    "trie with a budget": BoundedTrie,
+    "Python set of digests": PythonSet,
+    "Python set of hex": HexSet,
+    "Python set of URLs": UrlSet,
+    "hash table in Python": PythonBuckets,
+    "Bloom 1 %": Bloom,
+    "Bloom 0.01 %": SharpBloom,
+    "Redis set of digests": Redis,
+    "RocksDB": RocksDb,
+}
+"""By the name in the table. "hash table in Python" is buckets written by hand; the sets are CPython's own."""
+
+SMALL = frozenset({"Python set of hex", "Python set of URLs", "hash table in Python"})
+"""Those that take 150 bytes a key and more: they run at --small keys at most."""
