@@ -1,52 +1,42 @@
-"""Whether a text is a schedule in five fields of cron; when it is due is the scheduler's to say.
+"""Five fields of cron, UTC: when the next run of a schedule is. Pure.
 
-minute hour day-of-month month day-of-week, each `*`, a value, `a-b`, a list of those, with `/step` behind `*` or a
-range. Months and days of the week may be named (jan, mon); Sunday is 0 or 7.
+One instant is one run. What is asked for is always the first instant after a moment, so a schedule that slept through
+ten of them is due once.
 """
 
 from __future__ import annotations
 
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-FIELDS: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
-    ("minute", 0, 59, ()),
-    ("hour", 0, 23, ()),
-    ("day of the month", 1, 31, ()),
-    ("month", 1, 12, MONTHS),
-    ("day of the week", 0, 7, DAYS),
-)
-"""Name, least, most, and names of values from the least on."""
+from datetime import UTC, datetime
+
+from cronsim import CronSim, CronSimError
+
+from nephila.kernel.errors import UsageError
+
+MAX_CHARS = 200
+_FIELDS = 5
 
 
-def mistake(text: str) -> str:
-    """What is wrong with a schedule, or the empty string. O(length)."""
-    words = text.split()
-    if len(words) != len(FIELDS):
-        return f"it has {len(words)} fields, not five (minute, hour, day of the month, month, day of the week)"
-    for word, (name, least, most, names) in zip(words, FIELDS, strict=True):
-        for part in word.split(","):
-            if not _is_part(part, least, most, names):
-                return f"{part[:20]!r} is no {name} from {least} to {most}"
-    return ""
+class Schedule:
+    """A compiled expression."""
 
+    def __init__(self, expression: str, field: str) -> None:
+        """Raises `UsageError` that names `field` and what is wrong."""
+        self.expression = " ".join(expression.split())
+        self._from = self._next = 0.0
+        if len(expression) > MAX_CHARS or len(expression.split()) != _FIELDS:
+            raise UsageError(f"{field}: {expression[:50]!r} is not five fields of cron, as in '0 6 * * *'")
+        try:
+            self._following(0.0)
+        except (CronSimError, StopIteration) as error:
+            what = str(error).lower() or "no day ever matches"
+            raise UsageError(f"{field}: {expression!r} is no schedule: {what}") from None
 
-def _is_part(part: str, least: int, most: int, names: tuple[str, ...]) -> bool:
-    span, slash, step = part.partition("/")
-    if slash and not (_number(step) and 1 <= int(step) <= most and (span == "*" or "-" in span)):
-        return False
-    if span == "*":
-        return True
-    values = [_value(word, least, names) for word in span.split("-")]
-    if len(values) > 2 or any(value is None or not least <= value <= most for value in values):
-        return False
-    return values == sorted(values, key=lambda value: value or 0)
+    def after(self, instant: float) -> float:
+        """The first instant of the schedule later than this one, seconds since 1970. O(1) for most calls: all pages of
+        a job ask for the same one."""
+        if not self._from <= instant < self._next:
+            self._from, self._next = instant, self._following(instant)
+        return self._next
 
-
-def _value(word: str, least: int, names: tuple[str, ...]) -> int | None:
-    if word.lower() in names:
-        return names.index(word.lower()) + least
-    return int(word) if _number(word) else None
-
-
-def _number(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) <= 4
+    def _following(self, instant: float) -> float:
+        return next(CronSim(self.expression, datetime.fromtimestamp(instant, UTC))).timestamp()

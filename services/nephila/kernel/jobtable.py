@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nephila.kernel import cron
+from nephila.kernel.errors import UsageError
 from nephila.kernel.kinds import Choice, Count, Duration, Expression, Flag, Key, ListOf, Map, Number, Text, Url
 from nephila.kernel.messages import ScopeMode, Strategy
 from nephila.kernel.strictyaml import Node
@@ -45,10 +46,10 @@ class Schedule:
     def read(self, node: Node, path: str) -> str:
         """See `Kind.read`."""
         text = Text(200, says="a schedule like '0 6 * * *'").read(node, path)
-        wrong = cron.mistake(text)
-        if wrong:
-            raise node.error(f"{path}: {text!r} is no schedule like '0 6 * * *': {wrong}")
-        return " ".join(text.split())
+        try:
+            return cron.Schedule(text, path).expression
+        except UsageError as error:
+            raise node.error(str(error)) from None
 
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""

@@ -20,9 +20,9 @@ import math
 
 import msgspec
 
+from nephila.kernel.cron import Schedule
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.scheduler.cron import Schedule
 from nephila.scheduler.rates import DAY_S, Prior, rate_of
 
 PRICE = 0.4

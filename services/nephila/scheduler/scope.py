@@ -15,13 +15,6 @@ import re2
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Scope, ScopeMode
 
-MODES = {
-    "host": ScopeMode.UNSPECIFIED,
-    "domain": ScopeMode.DOMAIN,
-    "prefix": ScopeMode.PREFIX,
-    "any": ScopeMode.ANY,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
