@@ -41,8 +41,8 @@ def test_a_page_passes_on_what_it_was_given():
     importance.give(key("home"), keys("a", "b"), [0, 1])
     for n in range(20):
         importance.give(key(n), keys("a"), [])
-    assert importance.take(key("a"))
-    assert importance.take(key("b"))
+    importance.take(key("a"))
+    importance.take(key("b"))
     importance.give(key("a"), keys("of a"), [0])
     importance.give(key("b"), keys("of b"), [0])
     assert importance.priority(key("of a")) > importance.priority(key("of b")) + STEPS
@@ -70,18 +70,24 @@ def test_what_was_linked_before_it_was_admitted_keeps_its_cash():
     assert late > other + 3 * STEPS
 
 
-def test_of_all_copies_one_counts_between_two_queueings():
-    """The first to come out is fetched, the others are dropped; a retry makes exactly one count again."""
+def test_of_all_copies_the_latest_counts():
+    """A hundred gifts make a handful of copies; all but the last are stale, a retry under its number is not."""
     importance = Importance()
     importance.give(key("home"), keys("a"), [0])
-    copies = sum(len(importance.give(key(n), keys("a"), [])[1]) for n in range(100))
-    assert 3 <= copies <= 8
-    assert importance.take(key("a"))
-    assert not importance.take(key("a"))
-    importance.requeued(key("a"))
-    taken = [importance.take(key("a")) for _ in range(copies)]
-    assert taken == [True] + [False] * (copies - 1)
-    assert importance.take(key("a")), "no copy is left: the next entry is a queueing of its own"
+    copies = [0]
+    for n in range(100):
+        copies += [importance.copied(key("a")) for _ in importance.give(key(n), keys("a"), [])[1]]
+    assert 4 <= len(copies) <= 9
+    assert copies[-1] == importance.copy_of(key("a"))
+    assert [importance.is_stale(key("a"), copy) for copy in copies] == [True] * (len(copies) - 1) + [False]
+    importance.check()
+    importance.take(key("a"))
+    for _ in copies[1:]:
+        assert importance.stale
+        assert not importance.is_stale(key("a"), copies[-1])
+        importance.dropped(key("a"))
+    assert not importance.stale
+    assert not importance.is_stale(key("a"), copies[-1]), "a retry of it is still the one that counts"
     importance.check()
 
 
@@ -120,12 +126,15 @@ def test_state_survives_a_snapshot_and_damage_is_refused():
     for n in range(500):
         links = keys(*(rng.randrange(900) for _ in range(4)))
         importance.give(key(n), links, [])
-        importance.give(key(n), keys(f"new{n}", *(f"new{m}" for m in range(max(0, n - 3), n))), [0])
+        names = [f"new{n}", *(f"new{m}" for m in range(max(0, n - 3), n))]
+        for i, _ in importance.give(key(n), keys(*names), [0])[1]:
+            importance.copied(key(names[i]))
+    assert importance.stale
     copy.unpack(importance.pack())
     copy.check()
     assert copy.pack() == importance.pack()
     assert copy.give(key("x"), keys("y", "new499"), [0]) == importance.give(key("x"), keys("y", "new499"), [0])
-    for damaged in (importance.pack()[:-3], b"", b"\x94\x02\x00\x80\x80"):
+    for damaged in (importance.pack()[:-3], b"", b"\x94\x03\x00\x80\x80"):
         with pytest.raises(ValueError, match="state of importance"):
             copy.unpack(damaged)
 
@@ -141,21 +150,24 @@ def skewed_web(pages: int, rng: random.Random) -> dict[int, list[int]]:
 def crawl(links: dict[int, list[int]], start: int, limit: int, by_importance: bool) -> list[int]:
     """The first `limit` pages, by importance or by arrival."""
     importance, seen, fetched = Importance(), {start}, []
-    queue, arrival = [(0, 0, start)], itertools.count(1)
+    queue, arrival = [(0, 0, start, 0)], itertools.count(1)
     while queue and len(fetched) < limit:
-        page = heapq.heappop(queue)[2]
-        if by_importance and not importance.take(key(page)):
+        _, _, page, copy = heapq.heappop(queue)
+        if importance.is_stale(key(page), copy):
+            importance.dropped(key(page))
             continue
+        importance.take(key(page))
         fetched.append(page)
         targets = links[page]
         new = [i for i, target in enumerate(targets) if target not in seen]
         seen.update(targets)
-        pushes = [(i, 0) for i in new]
+        pushes = [(i, 0, 0) for i in new]
         if by_importance:
             priorities, rises = importance.give(key(page), keys(*targets), new)
-            pushes = [*zip(new, priorities, strict=True), *rises]
-        for i, priority in pushes:
-            heapq.heappush(queue, (256 - priority, next(arrival), targets[i]))
+            pushes = [(i, priority, 0) for i, priority in zip(new, priorities, strict=True)]
+            pushes += [(i, priority, importance.copied(key(targets[i]))) for i, priority in rises]
+        for i, priority, number in pushes:
+            heapq.heappush(queue, (256 - priority, next(arrival), targets[i], number))
     importance.check()
     return fetched
 

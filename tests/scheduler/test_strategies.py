@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Strategy
-from nephila.scheduler.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, named, row_of
+from nephila.scheduler.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
 
 URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]
 """(depth, priority) in the order of arrival."""
@@ -38,14 +36,8 @@ def test_orders_fit_their_field_and_leave_the_head_alone(name, depth, priority):
 def test_every_number_of_the_messages_has_a_row():
     """Each strategy of CrawlJob is in the table once; a number of a later version is taken as breadth-first."""
     assert sorted(row.number for row in STRATEGIES.values()) == sorted(Strategy)
-    assert all(row_of(row.number) is row is named(name) for name, row in STRATEGIES.items())
+    assert all(row_of(row.number) is row for row in STRATEGIES.values())
     assert row_of(99) is STRATEGIES["bfs"]
-
-
-def test_an_unknown_name_is_refused_with_the_choices():
-    """One line that names what there is."""
-    with pytest.raises(UsageError, match=r"^strategy 'best' is not known; choose one of bfs, dfs, best-first, opic$"):
-        named("best")
 
 
 def test_relevance_fades_over_pages_that_say_nothing():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, ScopeMode
 from nephila.kernel.robots import Robots
 from nephila.scheduler import again
-from nephila.scheduler.entry import SEED, host_of, pack
+from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.importance import Importance
@@ -16,11 +16,10 @@ from nephila.scheduler.job import Job
 from nephila.scheduler.robots import origin_of
 from nephila.scheduler.shapes import without_session
 from nephila.scheduler.sources import sitemap_seeds
+from nephila.scheduler.strategies import SEED_PRIORITY, inherited
 
 LISTED_SITEMAP = 6
 """Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
-MOVED_UP = 2000
-"""Longest queue in which a URL whose importance rose is looked for."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
 
@@ -33,7 +32,7 @@ def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: 
     job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
     anchor(frontier, job, host_key, path_query)
     if url_key not in job.seen:
-        admit(frontier, job, url_key, url, host_key, 0, flags=SEED)
+        admit(frontier, job, url_key, url, host_key, 0, flags=SEED, priority=SEED_PRIORITY)
     if job.ignore_robots:
         add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
     return ""
@@ -46,7 +45,7 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
         return
     for parts in sitemap_seeds(job.spec, origin, robots):
         if parts.fingerprint not in job.seen:
-            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED)
+            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
 
 
 def _is_seed_host(job: Job, host_key: str) -> bool:
@@ -83,10 +82,11 @@ def admit(
     number = frontier.store.host(host_key)
     strategy = job.strategy
     order = HEAD if head else strategy.order(depth, priority)
-    packed = pack(url_key, depth, url.encode(), hops=hops, flags=flags, priority=priority)
+    first = job.first_fetch_no
+    packed = pack(url_key, depth, url.encode(), first, hops=hops, flags=flags, priority=priority)
     frontier.store.push(number, job.number, order, packed, not head and strategy.newest_first)
     frontier.pending(frontier.partition(url_key)).queued.append(
-        QueuedUrl(job.uid, url_key, url, host_key, depth, hops, 1, 0, head, bool(flags & SEED), 0.0, priority)
+        QueuedUrl(job.uid, url_key, url, host_key, depth, hops, first, 0, head, bool(flags & SEED), 0.0, priority)
     )
     frontier.newly_queued(number, job, order)
 
@@ -127,6 +127,8 @@ class _Page:
         fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
         if job.importance is not None:
             priorities = self._importance(job.importance, new)
+        elif job.strategy.relevance:
+            priorities = self._relevance(new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
         keys = []
         admitted: list[str] = []
@@ -183,21 +185,37 @@ class _Page:
         links = self.links
         found, risen = importance.give(links.parent_key, links.fingerprints, new)
         for i, priority in risen:
-            self._move_up(i, priority)
+            self._move_up(importance, i, priority)
         priorities = bytearray(len(links.fingerprints) // 16)
         for i, priority in zip(new, found, strict=True):
             priorities[i] = priority
         return bytes(priorities)
 
-    def _move_up(self, i: int, priority: int) -> None:
+    def _move_up(self, importance: Importance, i: int, priority: int) -> None:
+        """One entry more, before those that the URL has. Not in the log: without it a restart loses an order."""
         links, job, store = self.links, self.job, self.frontier.store
+        url_key = bytes(links.fingerprints[16 * i : 16 * i + 16])
         spans = memoryview(links.host_spans).cast("I")
         number = store.find(links.urls[spans[2 * i] : spans[2 * i + 1]].decode())
-        if number < 0 or not 0 < store.length(number, job.number) <= MOVED_UP:
+        if number < 0 or url_key not in job.seen or not store.length(number, job.number):
             return
-        packed = store.take(number, job.number, links.fingerprints[16 * i : 16 * i + 16])
-        if packed is not None:
-            store.push(number, job.number, job.strategy.order(links.depth, priority), packed)
+        ends = memoryview(links.url_ends).cast("I")
+        raw = links.urls[ends[i - 1] if i else 0 : ends[i]]
+        flags = importance.copied(url_key) << COPY_SHIFT
+        order = job.strategy.order(links.depth, priority)
+        packed = pack(url_key, links.depth, raw, job.first_fetch_no, flags=flags, priority=priority)
+        store.push(number, job.number, order, packed)
+        self.frontier.newly_queued(number, job, order)
+
+    def _relevance(self, new: list[int]) -> bytes:
+        """Priorities of all links by relevance: their own, or what is left of their parent's."""
+        links, job = self.links, self.job
+        priorities = bytearray(links.priorities or len(links.fingerprints) // 16)
+        parent = self.frontier.partition(links.parent_key).outstanding.get((job.uid, links.parent_key))
+        if parent is not None:
+            for i in new:
+                priorities[i] = inherited(priorities[i], parent.entry.priority)
+        return bytes(priorities)
 
     def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
@@ -215,11 +233,11 @@ class _Page:
         order = job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        self.packed.append(pack(url_key, depth, raw, priority=priority))
+        self.packed.append(pack(url_key, depth, raw, job.first_fetch_no, priority=priority))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
         frontier.pending(frontier.partition(url_key)).queued.append(
-            QueuedUrl(job.uid, url_key, url, host_key, depth, 0, 1, 0, False, False, 0.0, priority)
+            QueuedUrl(job.uid, url_key, url, host_key, depth, 0, job.first_fetch_no, 0, False, False, 0.0, priority)
         )
         return True

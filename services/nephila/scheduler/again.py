@@ -7,10 +7,11 @@ ended. Both are in the log, by the URL's place in the queue and by its new state
 from __future__ import annotations
 
 from nephila.kernel.messages import Outlinks, QueuedUrl, Receipt, UrlState
-from nephila.scheduler.entry import SEED, pack
+from nephila.scheduler.entry import COPY_SHIFT, SEED, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Outstanding
 from nephila.scheduler.job import Job
+from nephila.scheduler.strategies import AVERAGE_PRIORITY, HEAD
 
 AT_ONCE = 1000
 """URLs of a job that become due in one turn; the next turn takes up the rest."""
@@ -36,12 +37,26 @@ def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
     reopen(frontier, job, state)
     number = frontier.store.host(state.host)
     strategy = job.strategy
-    order = strategy.order(state.depth, 0)
+    # Under a page budget it takes the place it had: nothing new of its host may stand before it and find no place.
+    head = bool(job.max_pages)
+    order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
-    packed = pack(state.url_key, state.depth, state.url.encode(), fetch_no, flags=SEED if state.seed else 0)
-    frontier.store.push(number, job.number, order, packed, strategy.newest_first)
+    job.last_fetch_no = max(job.last_fetch_no, fetch_no)
+    flags = job.copy_of(state.url_key) << COPY_SHIFT | (SEED if state.seed else 0)
+    packed = pack(state.url_key, state.depth, state.url.encode(), fetch_no, flags=flags, priority=AVERAGE_PRIORITY)
+    frontier.store.push(number, job.number, order, packed, strategy.newest_first and not head)
     frontier.pending(partition).queued.append(
-        QueuedUrl(job.uid, state.url_key, state.url, state.host, state.depth, fetch_no=fetch_no, seed=state.seed)
+        QueuedUrl(
+            job.uid,
+            state.url_key,
+            state.url,
+            state.host,
+            state.depth,
+            fetch_no=fetch_no,
+            head=head,
+            seed=state.seed,
+            priority=AVERAGE_PRIORITY,
+        )
     )
     frontier.newly_queued(number, job, order)
 
@@ -49,6 +64,7 @@ def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
 def reopen(frontier: Frontier, job: Job, state: UrlState) -> None:
     """A URL that had ended is open again."""
     job.ended[state.outcome] -= 1
+    job.keep_place(state.url_key)
     frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
 
 

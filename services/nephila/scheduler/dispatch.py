@@ -9,7 +9,7 @@ from nephila.kernel.messages import FetchRequest, LeasedUrl, Outcome
 from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.endings import Endings
-from nephila.scheduler.entry import SEED, Entry, unpack
+from nephila.scheduler.entry import COPY_SHIFT, SEED, Entry, unpack
 from nephila.scheduler.fairshare import FairShare
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Dispatch, Host, Outstanding
@@ -60,8 +60,11 @@ class Dispatcher:
         """When time alone will give something to do; None when nothing waits for time. Without room only a lease
         that ends does: an outcome or a receipt makes room, and either starts a turn of its own."""
         lease = self._first_lease()
-        useful = self.room and any(job.open for job in self.frontier.jobs.values())
-        fetch = self.next_fetch() if useful else None
+        fetch = None
+        if self.room:
+            # A job without a place for anything new may have pages to fetch again.
+            able = any(job.open for job in self.frontier.jobs.values())
+            fetch = self.next_fetch() if able else again.next_due(self.frontier)
         if lease is None or fetch is None:
             return fetch if lease is None else lease
         return min(lease, fetch)
@@ -217,6 +220,10 @@ class Dispatcher:
                 frontier.park(host.number, (job,))
                 break
             entry = unpack(packed)
+            if job.importance is not None and job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
+                store.pop(host.number, job.number)
+                job.importance.dropped(entry.url_key)
+                continue
             unwanted = self._unwanted(host, job, entry)
             if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
@@ -239,7 +246,7 @@ class Dispatcher:
             return "excluded"
         if (
             not job.traps.off
-            and entry.fetch_no == 1
+            and entry.fetch_no == job.first_fetch_no
             and not entry.flags & SEED
             and trap(host, job, entry, self.frontier)
         ):

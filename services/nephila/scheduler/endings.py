@@ -203,6 +203,9 @@ class Endings:
         host = waiting.host
         partition = frontier.settle(waiting)
         job.leased -= 1
+        job.last_fetch_no = max(job.last_fetch_no, entry.fetch_no)
+        if entry.fetch_no > job.first_fetch_no:
+            job.keep_place(entry.url_key)
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
         frontier.pending(partition).queued.append(
@@ -253,6 +256,7 @@ class Endings:
                 hops=hops,
                 flags=SEED if seed else 0,
                 head=True,
+                priority=entry.priority,
             )
 
     # ---- ends
@@ -332,7 +336,7 @@ class Endings:
         frontier.pending(partition).ended.append(
             EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
         )
-        if outcome is Outcome.STORED and entry.fetch_no == 1 and not job.traps.off:
+        if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
             self._yielded(job, waiting, receipt)
         if job.recrawl.active:
             again.fetched(frontier, job, waiting, receipt)

@@ -12,10 +12,12 @@ from nephila.kernel.messages import QueuedUrl
 _PACK = struct.Struct("<16sIIHBBB")
 _HEAD = _PACK.size
 SEED = 1
+COPY_SHIFT = 1
+"""Above it in flags: which of a URL's copies the entry is (see `importance`)."""
 
 
 class Entry(NamedTuple):
-    """A queued URL, unpacked. `attempts` counts tries already made of fetch `fetch_no`; `flags` has SEED."""
+    """A queued URL, unpacked. `attempts` counts tries already made of fetch `fetch_no`; `flags`: SEED and copy."""
 
     url_key: bytes
     depth: int
@@ -52,7 +54,7 @@ def unpack(packed: bytes) -> Entry:
     return Entry(*_PACK.unpack_from(packed), packed[_HEAD:].decode())  # type: ignore[call-arg]
 
 
-def pack_queued(queued: QueuedUrl) -> bytes:
+def pack_queued(queued: QueuedUrl, copy: int = 0) -> bytes:
     """The packed form of a logged URL."""
     return pack(
         queued.url_key,
@@ -61,7 +63,7 @@ def pack_queued(queued: QueuedUrl) -> bytes:
         queued.fetch_no,
         queued.attempts,
         queued.hops,
-        SEED if queued.seed else 0,
+        copy << COPY_SHIFT | (SEED if queued.seed else 0),
         queued.priority,
     )
 

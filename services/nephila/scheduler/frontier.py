@@ -70,6 +70,8 @@ class Frontier:
         self.jobs: dict[str, Job] = {}
         self.numbered: dict[int, Job] = {}
         self.next_job = 0
+        self.deleted: dict[str, int] = {}
+        """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
         self.in_fetch = 0
         """Requests without outcome."""
         self.outstanding = 0
@@ -135,8 +137,9 @@ class Frontier:
 
     def put_job(self, spec: CrawlJob) -> Job | None:
         """Take a job, a changed desired state of one, or its deletion; into the log, too."""
+        job = self.take_job(spec)
         self.pending(self.partitions[0]).jobs.append(spec)
-        return self.take_job(spec)
+        return job
 
     def take_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
         """Make the desired state of a job the actual one; None when the job is deleted."""
@@ -164,12 +167,14 @@ class Frontier:
             raise ValueError(f"a frontier holds {MAX_JOBS:,} jobs in its life; start another directory")
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
+        job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
         self.jobs[spec.uid] = self.numbered[number] = job
         return job
 
     def _drop(self, job: Job) -> None:
         """All that is known of a job goes; what is being fetched for it frees its host when it ends."""
         del self.jobs[job.uid], self.numbered[job.number]
+        self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
         renamed = {}
         for partition in self.partitions:

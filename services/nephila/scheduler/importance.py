@@ -2,10 +2,11 @@
 
 A fetched page gives its cash, and a little of its own that every page has, to its links in equal parts; what has been
 given to a URL that waits is its importance. `give` says where new links belong in the queue and which queued ones have
-risen so far (doubled) that they should be queued again with a better order: *a second entry*, the old one stays. `take`
-is asked for each entry that comes out of a queue; it says which of the copies counts. Invariants: exactly one copy of a
-URL counts between two `requeued`; only URLs given as new are ever said to rise; a table of `limit` URLs at most (and a
-quarter), what it forgets it forgets by priority sampling, so that sums stay right on average; no clock, no chance.
+risen so far (doubled) that they should be queued again with a better order: *a second entry*, the old one stays.
+Copies of a URL are numbered, and `is_stale` is asked for each entry that comes out of a queue. Invariants: of the
+entries of a URL that of the latest copy counts, also when it is queued again; only URLs given as new are ever said to
+rise; a table of `limit` URLs at most (and a quarter), what it forgets it forgets by priority sampling, so that sums
+stay right on average; no clock, no chance.
 
 Sources: Abiteboul, Preda and Cobena, Adaptive On-Line Page Importance Computation, 2003; Duffield, Lund and Thorup,
 Priority Sampling for Estimation of Arbitrary Subset Sums, 2007.
@@ -27,7 +28,9 @@ AVERAGE: Final = 128
 STEPS: Final = 16
 """Priority of a URL of average importance, and priorities per doubling: 0-255 is 1/256 to 256 times the average."""
 _MASK: Final = (1 << 64) - 1
-_VERSION: Final = 1
+MAX_COPY: Final = 127
+"""The number of a copy has seven bits in an entry."""
+_VERSION: Final = 2
 _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, dict[bytes, float], dict[bytes, int]])
 
 
@@ -44,7 +47,10 @@ class Importance:
         """Of those that wait; with `_count` the average."""
         self._count = 0
         self._copies: dict[bytes, int] = {}
-        """Entries in the queue beyond one: n while none of them has been taken, -n when n are left that are stale."""
+        """The number of the latest copy << 8 | entries of earlier ones that are still in the queue. Kept as long as
+        there are such, or the latest may rise once more: a number is not given twice."""
+        self.stale = 0
+        """Entries in the queue that do not count."""
         self._rounds = 0
 
     def __len__(self) -> int:
@@ -64,8 +70,8 @@ class Importance:
     def give(self, parent: bytes, links: bytes, new: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:
         """A page was fetched that leads to `links` (16 bytes each); those at `new` are admitted now.
 
-        Returns the priorities of the new ones, in the order of `new`, and (index, priority) of those that wait in a
-        queue and are to be pushed a second time.
+        Returns the priorities of the new ones, in the order of `new`, and (index, priority) of those that have risen:
+        if one of them is in a queue, push it once more under the number that `copied` gives.
         """
         keys = [links[at : at + 16] for at in range(0, len(links), 16)]
         had = self._pop(parent)
@@ -76,9 +82,9 @@ class Importance:
             self._admit(keys[i])
         risen = self._add(keys, DAMPING * (1.0 - DAMPING + had) / len(keys))
         admitted = set(fresh)
-        rises = [i for i in risen if i not in admitted and len(self._copies) < self._limit]
-        for i in rises:
-            self._copies[keys[i]] = self._copies.get(keys[i], 0) + 1
+        rises = [i for i in risen if i not in admitted and self.copy_of(keys[i]) < MAX_COPY]
+        if len(self._copies) >= self._limit:
+            rises = []
         answer = [self.priority(keys[i]) for i in fresh], [(i, self.priority(keys[i])) for i in rises]
         if len(self._cash) > self._limit + self._limit // 4:
             self._forget()
@@ -108,29 +114,38 @@ class Importance:
         self._sum += total
         return risen
 
-    def take(self, key: bytes) -> bool:
-        """An entry of this URL came out of a queue: False when it is a copy that counts no more; drop it then."""
-        copies = self._copies.get(key)
-        if copies is not None and copies < 0:
-            if copies == -1:
-                del self._copies[key]
-            else:
-                self._copies[key] = copies + 1
-            return False
-        if copies is not None:
-            self._copies[key] = -copies
+    def take(self, key: bytes) -> None:
+        """The entry of this URL that counts has come out of its queue: the URL does not wait any more."""
         waiting = self._cash.get(key, 0.0)
         if waiting > 0:
             self._sum -= waiting
             self._count -= 1
             self._cash[key] = -waiting
-        return True
+        if key in self._copies and not self._copies[key] & 255:
+            del self._copies[key]
 
-    def requeued(self, key: bytes) -> None:
-        """A URL that was taken goes into the queue again (a retry, a returned lease): one of its entries counts."""
-        copies = self._copies.get(key, 0)
-        if copies < 0:
-            self._copies[key] = -copies
+    def copy_of(self, key: bytes) -> int:
+        """Number of the copy of this URL that counts; 0 as long as there is one alone."""
+        return self._copies.get(key, 0) >> 8
+
+    def copied(self, key: bytes) -> int:
+        """The URL gets one entry more, and that counts from now on: its number."""
+        known = self._copies.get(key, 0)
+        self._copies[key] = ((known >> 8) + 1) << 8 | (known & 255) + 1
+        self.stale += 1
+        return (known >> 8) + 1
+
+    def is_stale(self, key: bytes, copy: int) -> bool:
+        """Whether an entry is one that counts no more."""
+        known = self._copies.get(key)
+        return known is not None and known >> 8 != copy
+
+    def dropped(self, key: bytes) -> None:
+        """A stale entry of this URL is out of its queue."""
+        self.stale -= 1
+        self._copies[key] -= 1
+        if not self._copies[key] & 255 and self._cash.get(key, 0.0) <= 0:
+            del self._copies[key]
 
     def _pop(self, key: bytes) -> float:
         cash = self._cash.pop(key, 0.0)
@@ -163,6 +178,7 @@ class Importance:
         if version != _VERSION:
             raise ValueError(f"state of importance has version {version}, not {_VERSION}")
         self._rounds, self._cash, self._copies = rounds, cash, copies
+        self.stale = sum(copy & 255 for copy in copies.values())
         waiting = [c for c in cash.values() if c > 0]
         self._sum, self._count = math.fsum(waiting), len(waiting)
 
@@ -172,7 +188,8 @@ class Importance:
         assert self._count == len(waiting), f"{self._count} counted, {len(waiting)} waiting"
         assert math.isclose(self._sum, math.fsum(waiting), rel_tol=1e-6, abs_tol=1e-6), "sum of what waits"
         assert len(self._cash) <= self._limit + self._limit // 4, f"{len(self._cash)} URLs"
-        assert all(self._copies.values()), "a URL with no copy is listed"
+        assert all(0 <= known & 255 <= known >> 8 for known in self._copies.values()), "copies of a URL"
+        assert self.stale == sum(known & 255 for known in self._copies.values()), f"{self.stale} stale entries"
 
 
 def _uniform(key: bytes, salt: int) -> float:

@@ -33,6 +33,8 @@ class Job:
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
         self.stalled: dict[int, None] = {}
         """Hosts on which the job has spent its budget; their URLs stay in the queue and are not waited for."""
+        self.first_fetch_no = self.last_fetch_no = 1
+        """Number of every URL's first fetch (a job of this name may have left rows before), and the highest given."""
         self.seed_anchors: set[str] = set()
         """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
         self.aside = 0
@@ -40,8 +42,8 @@ class Job:
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
         self.owed: set[bytes] = set()
-        """Handed out by a run that was killed: their rows may be in the table already, so the page budget keeps a place
-        for each until it is taken again."""
+        """Queued URLs for each of which the page budget keeps a place until it is taken: handed out by a run that was
+        killed, so that their rows may be in the table already; or fetched again."""
         self.ended: Counter[Outcome] = Counter()
         self.odd: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
@@ -89,12 +91,13 @@ class Job:
     @property
     def queued(self) -> int:
         """URLs that wait, those kept aside included."""
-        return self._store.job_length(self.number) + self.aside
+        stale = self.importance.stale if self.importance is not None else 0
+        return self._store.job_length(self.number) + self.aside - stale
 
     @property
     def waiting(self) -> int:
         """URLs that wait for something that will come: not those behind a spent budget. O(stalled hosts)."""
-        return self.queued - sum(self._store.length(host, self.number) for host in self.stalled)
+        return max(self.queued - sum(self._store.length(host, self.number) for host in self.stalled), 0)
 
     @property
     def open(self) -> bool:
@@ -109,6 +112,15 @@ class Job:
     @property
     def _budget_left(self) -> int:
         return self.max_pages - self.ended[Outcome.STORED] - self.leased
+
+    def keep_place(self, url_key: bytes) -> None:
+        """A URL that has its place in the page budget waits again."""
+        if self.max_pages:
+            self.owed.add(url_key)
+
+    def copy_of(self, url_key: bytes) -> int:
+        """Which copy of a URL an entry that is queued now belongs to."""
+        return self.importance.copy_of(url_key) if self.importance is not None else 0
 
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken: the last places of the budget are for those that are owed."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
+    DeletedJob,
     EndedCount,
     EndedUrl,
     FrontierCommit,
@@ -30,9 +31,10 @@ from nephila.scheduler.addresses import Addresses
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.entry import pack_queued, queued_of, repack, unpack
+from nephila.scheduler.entry import COPY_SHIFT, pack_queued, queued_of, repack, unpack
 from nephila.scheduler.frontier import Frontier, Partition
 from nephila.scheduler.hosts import take_state, yield_of
+from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
 from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.seen import new_seen
@@ -112,6 +114,7 @@ class _Replay:
             except ValueError as error:
                 raise UserError(f"{error}; restore it from a backup") from None
             frontier.next_job = state.next_job
+            frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:
             partition = frontier.partitions[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
@@ -123,6 +126,7 @@ class _Replay:
             agenda.put(url)
             if url.next_at == OUT:
                 agenda.take(url.url_key)
+                frontier.jobs[url.job].keep_place(url.url_key)
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
@@ -135,6 +139,10 @@ class _Replay:
         assert state.spec is not None
         job = self.frontier.take_job(state.spec, state.number)
         assert job is not None
+        job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
+        if state.importance:
+            job.importance = job.importance or Importance()
+            job.importance.unpack(state.importance)
         job.seen.restore(state.seen)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
@@ -206,8 +214,20 @@ class _Replay:
         number = self.frontier.store.find(host)
         if job is None or number < 0:
             return None
-        packed = self.frontier.store.take(number, job.number, key[1])
+        job.owed.discard(key[1])
+        packed = self._take_queued(job, number, key[1])
         return None if packed is None else (number, packed)
+
+    def _take_queued(self, job: Job, number: int, url_key: bytes) -> bytes | None:
+        while (packed := self.frontier.store.take(number, job.number, url_key)) is not None:
+            importance = job.importance
+            if importance is None:
+                break
+            if not importance.is_stale(url_key, unpack(packed).flags >> COPY_SHIFT):
+                importance.take(url_key)
+                break
+            importance.dropped(url_key)
+        return packed
 
     def _ended(self, partition: Partition, ended: EndedUrl) -> None:
         job = self.frontier.jobs.get(ended.job)
@@ -221,6 +241,7 @@ class _Replay:
         if job is None:
             return
         key = (queued.job, queued.url_key)
+        job.last_fetch_no = max(job.last_fetch_no, queued.fetch_no)
         if not job.seen.add(queued.url_key):
             self.found.on_way.pop(key, None)
             self.found.aside.pop(key, None)
@@ -235,15 +256,17 @@ class _Replay:
         strategy = job.strategy
         order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
         newest_first = strategy.newest_first and not queued.head
-        store.push(store.host(queued.host), job.number, order, pack_queued(queued), newest_first)
+        packed = pack_queued(queued, job.copy_of(queued.url_key))
+        store.push(store.host(queued.host), job.number, order, packed, newest_first)
 
     def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
         key = (queued.job, queued.url_key)
         number = self.frontier.store.host(queued.host)
+        packed = pack_queued(queued, self.frontier.jobs[queued.job].copy_of(queued.url_key))
         if on_way:
-            self.found.on_way[key] = (number, pack_queued(queued))
+            self.found.on_way[key] = (number, packed)
         else:
-            self.found.aside[key] = (number, pack_queued(queued), queued.not_before)
+            self.found.aside[key] = (number, packed, queued.not_before)
 
     def _leased(self, leased: LeasedUrl) -> None:
         if not leased.job:
@@ -322,12 +345,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
             PartitionPosition(p.number, p.epoch, p.sequence, [EndedCount(uid, o, n) for (uid, o), n in p.ended.items()])
             for p in frontier.partitions
         ],
-        [
-            JobState(
-                job.spec, job.number, job.seen.checkpoint(), sorted(job.scope.anchors), list(job.quarantines.values())
-            )
-            for job in frontier.jobs.values()
-        ],
+        [_job_state(job) for job in frontier.jobs.values()],
         frontier.next_job,
         frontier.store.checkpoint(),
         [
@@ -336,11 +354,25 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         ],
         [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for uid, w in on_way],
         taken_at=frontier.utc_now,
+        deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
     )
     for job in frontier.jobs.values():
         states = _states(job)
         while urls := list(itertools.islice(states, STATES_PER_FRAME)):
             yield FrontierSnapshot(urls=urls)
+
+
+def _job_state(job: Job) -> JobState:
+    return JobState(
+        job.spec,
+        job.number,
+        job.seen.checkpoint(),
+        sorted(job.scope.anchors),
+        list(job.quarantines.values()),
+        job.first_fetch_no,
+        job.last_fetch_no,
+        job.importance.pack() if job.importance is not None else b"",
+    )
 
 
 def _states(job: Job) -> Iterator[UrlState]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
 MAX_ORDER: Final = (1 << 24) - 1
 MAX_PRIORITY: Final = 255
+AVERAGE_PRIORITY: Final = 128
+"""Of a page that is fetched again: neither before all that is new nor behind all of it."""
 SEED_PRIORITY: Final = MAX_PRIORITY
 """What the user named goes first."""
 DECAY: Final = 0.5
@@ -58,14 +59,6 @@ _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 def row_of(number: int) -> Row:
     """The row of a job's strategy; breadth-first for a number of a later version. O(1)."""
     return _BY_NUMBER.get(number, STRATEGIES["bfs"])
-
-
-def named(name: str) -> Row:
-    """The row of a name as users write it; UsageError names the choices."""
-    row = STRATEGIES.get(name)
-    if row is None:
-        raise UsageError(f"strategy {name!r} is not known; choose one of {', '.join(STRATEGIES)}")
-    return row
 
 
 def inherited(priority: int, parent_priority: int) -> int:

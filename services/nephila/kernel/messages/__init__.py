@@ -1,7 +1,7 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
+from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.seed import Seed
@@ -10,6 +10,7 @@ __all__ = [
     "Anchor",
     "CrawlJob",
     "DeadLetter",
+    "DeletedJob",
     "EndedCount",
     "EndedUrl",
     "FetchKind",

@@ -186,6 +186,7 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     urls: list[UrlState] = msgspec.field(default_factory=list)
     # Instant of the snapshot, seconds since 1970 UTC.
     taken_at: float = 0.0
+    deleted: list[DeletedJob] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
@@ -207,6 +208,19 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     seen: bytes = b""
     anchors: list[str] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+    # Number of every URL's first fetch, and the highest given so far.
+    first_fetch_no: int = 0
+    last_fetch_no: int = 0
+    # Cash of its URLs, where the strategy has it; the scheduler's own format.
+    importance: bytes = b""
+
+
+class DeletedJob(msgspec.Struct, array_like=True, gc=False):
+    """A job that was deleted and left rows behind."""
+
+    uid: str = ""
+    # The highest number that a fetch of it had.
+    last_fetch_no: int = 0
 
 
 class HostRecord(msgspec.Struct, array_like=True, gc=False):

@@ -1,0 +1,131 @@
+"""What decides which URL of a job is next survives restarts: importance, inherited relevance, places in the budget."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.messages import CrawlJob, Recrawl, Scope, Strategy
+from nephila.scheduler.audit import check
+from nephila.scheduler.frontier import MAX_JOBS
+
+from tests.scheduler.world import Answer, World, site
+
+
+def later(world: World, directory, **config) -> World:
+    """The same directory after a restart."""
+    return World(directory, world.web, ManualClock(world.clock.now(), world.clock.monotonic()), **config)
+
+
+def pass_time(world: World, seconds: float) -> None:
+    """Let all happen that is due within this time, though nothing may be queued for a while."""
+    end = world.clock.monotonic() + seconds
+    while (due := world.clock.next_due) is not None and due <= end:
+        world.clock.advance(max(0.0, due - world.clock.monotonic()))
+    world.clock.advance(max(0.0, end - world.clock.monotonic()))
+
+
+def popular_web(pages: int, rng: random.Random) -> dict[str, list[str]]:
+    """Every page links to ten at random and to one of five stars."""
+    return {f"/{n}": [f"/{rng.randrange(pages)}" for _ in range(10)] + [f"/{pages - 1 - n % 5}"] for n in range(pages)}
+
+
+@pytest.mark.parametrize("segment_bytes", [0, 1 << 26], ids=["a snapshot each turn", "the log alone"])
+async def test_importance_moves_urls_up_and_each_is_fetched_once_over_restarts(tmp_path, segment_bytes):
+    """The stars are found early; killed and restarted again and again, every page is fetched and none twice."""
+    web = site(popular_web(300, random.Random(5)))
+    world = await World(tmp_path, web, segment_bytes=segment_bytes).start()
+    world.crawl("http://a.test/0", strategy=int(Strategy.OPIC))
+    urls: list[str] = []
+    stale = 0
+    while not world.done:
+        world.run(40.0)
+        stale = max(stale, world.scheduler.frontier.jobs["t"].importance.stale)
+        check(world.scheduler.dispatcher)
+        urls += [f.url for f in world.fetched]
+        world.kill()
+        await world.scheduler.close()
+        world = await later(world, tmp_path, segment_bytes=segment_bytes).start()
+        check(world.scheduler.dispatcher)
+    assert stale, "nothing was ever moved up"
+    stars = {f"http://a.test/{n}" for n in range(295, 300)}
+    assert stars <= set(urls[:60])
+    assert len(set(urls)) == 300
+    assert len(urls) - 300 <= len(urls) // 20, "more than what was in flight at a kill was fetched again"
+    await world.scheduler.close()
+
+
+async def test_importance_of_a_changed_strategy_leaves_no_url_behind(tmp_path):
+    """From opic to breadth-first in the middle: copies that were moved up are still one URL."""
+    world = await World(tmp_path, site(popular_web(120, random.Random(1)))).start()
+    world.crawl("http://a.test/0", strategy=int(Strategy.OPIC))
+    world.run(30.0)
+    assert world.scheduler.frontier.jobs["t"].importance.stale
+    world.crawl()
+    check(world.scheduler.dispatcher)
+    world.run()
+    assert world.done
+    assert len(world.fetched) == len({f.url for f in world.fetched}) == 120
+    await world.scheduler.close()
+
+
+async def test_best_first_inherits_what_led_to_a_page(tmp_path):
+    """Below a seed a chain without a word goes on before a later page of little relevance."""
+    world = await World(tmp_path, site({"/": ["/a"], "/a": ["/b"], "/b": ["/c"], "/c": []})).start()
+    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    priorities = []
+    while not world.done:
+        for partition in world.scheduler.frontier.partitions:
+            priorities += [w.entry.priority for w in partition.outstanding.values() if w.job]
+        world.clock.advance(0.1)
+    assert list(dict.fromkeys(priorities)) == [255, 127, 63, 31]
+    await world.scheduler.close()
+
+
+async def test_what_is_fetched_again_keeps_its_place_in_the_page_budget(tmp_path):
+    """Three pages of a site with thirty, every hour, over a restart: always the same three."""
+    pages = {f"/{i}": [f"/{j}" for j in range(30)] for i in range(30)}
+    world = await World(tmp_path, site(pages)).start()
+    scope = Scope(max_depth=-1, max_pages=3)
+    world.crawl("http://a.test/0", scope=scope, recrawl=Recrawl(every_s=3600.0))
+    pass_time(world, 2.5 * 3600.0)
+    await world.scheduler.close()
+    first = [f.url for f in world.fetched]
+    assert len(first) == 9
+    world = await later(world, tmp_path).start()
+    pass_time(world, 2.5 * 3600.0)
+    check(world.scheduler.dispatcher)
+    assert set(first) == {f.url for f in world.fetched}
+    assert len(set(first)) == 3
+    assert len(world.fetched) >= 6
+    await world.scheduler.close()
+
+
+async def test_a_job_of_a_deleted_ones_name_counts_its_fetches_on(tmp_path):
+    """Rows of the deleted one are left in the tables: those of the new one have higher numbers and win, also after a
+    restart in between."""
+    world = await World(tmp_path, site({"/": ["/a"], "/a": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=3600.0))
+    pass_time(world, 2.5 * 3600)
+    highest = max(f.fetch_no for f in world.fetched)
+    assert highest == 3
+    world.crawl(deleted=True)
+    await world.scheduler.close()
+    world = await later(world, tmp_path).start()
+    world.crawl("http://a.test/")
+    world.run()
+    assert {f.fetch_no for f in world.fetched} == {highest + 1}
+    assert len(world.fetched) == 2
+    await world.scheduler.close()
+
+
+async def test_a_job_too_many_is_refused_and_not_logged(tmp_path):
+    """The log does not hold what could not be replayed."""
+    world = await World(tmp_path, lambda request: Answer()).start()
+    frontier = world.scheduler.frontier
+    frontier.next_job = MAX_JOBS + 1
+    with pytest.raises(ValueError, match="start another directory"):
+        frontier.put_job(CrawlJob("x", "x", 1))
+    assert not any(commit.jobs for commit in frontier.commits())
+    await world.scheduler.close()
