@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
-.PHONY: crawl install install-dev test test-long check proto format bench bench-freshness bench-seen clean help
+.PHONY: crawl install install-dev test test-long check proto format bench bench-freshness bench-seen judge clean help
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -40,6 +40,9 @@ test-long: $(DEV)  ## the state machines at 100,000 operations each
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about half an hour, 10 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
 	@PYTHONPATH=. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
+
+judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

@@ -77,11 +77,11 @@ def add_names(names: list[str]) -> None:
         file.writelines(f"127.0.0.1 {name}\n" for name in names)
 
 
-def listening(port: int) -> bool:
+def listening(port: int, address: str = "127.0.0.1") -> bool:
     """Whether something answers on loopback."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 class Serving:

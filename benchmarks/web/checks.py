@@ -214,12 +214,15 @@ def nothing_foreign(case: Case) -> Finding:
 def traps_bounded(case: Case) -> Finding:
     """A web without end costs no more requests than the manifest allows."""
     found = Finding(len(case.manifest["open"]))
+    counts = []
     for prefix in case.manifest["open"]:
         targets = {r.path for r in case.by_host[prefix["host"]] if r.path.startswith(prefix["prefix"])}
+        counts.append(f"{prefix['kind'].removeprefix('trap: ')} {len(targets)} of {prefix['max_requests']}")
         if len(targets) > prefix["max_requests"]:
             found.violations.append(
                 f"{prefix['host']}{prefix['prefix']}: {len(targets)} URLs, at most {prefix['max_requests']}"
             )
+    found.note = ", ".join(counts)
     return found
 
 

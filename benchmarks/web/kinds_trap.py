@@ -1,10 +1,12 @@
-"""Traps: URLs without end that look new. A crawl is bounded by its depth; a crawler that sees through a trap earlier
-may say dropped(trap).
+"""Traps: URLs without end that look new. A crawl is bounded by its depth, and where that is deep by the cap it puts on
+what brings nothing new; a crawler that sees through a trap earlier may say dropped(trap).
 """
 
 from benchmarks.web.site import Action, Host, Open
 from benchmarks.web.town import Town
 
+CAP_FETCHES = 100
+"""The default cap of a trap in a job; twice as many are borne, since some are on their way when it closes."""
 _TRAP = ("stored", "dropped(trap)", "none")
 
 
@@ -23,9 +25,9 @@ def build(town: Town) -> None:
 
 
 def _bound(fan_out: int, depth: int) -> int:
-    """Pages of a tree whose root stands at depth 2 and whose leaves at *depth*."""
+    """Pages of a tree whose root stands at depth 2 and whose leaves at *depth*, at most twice the cap."""
     levels = max(0, depth - 1)
-    return sum(fan_out**level for level in range(levels))
+    return min(sum(fan_out**level for level in range(levels)), 2 * CAP_FETCHES)
 
 
 def _open(town: Town, host: Host, prefix: str, start: str, kind: str, action: Action, bound: int) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import socket
 import sqlite3
-import subprocess
 import threading
 
 import pytest
 
-from tests.e2e.web import NEPHILA, page, run, run_json, serve
+from tests.e2e.program import job
+from tests.e2e.web import page, run, run_json, serve
 
 PAGES = 120
-QUICK = {"NEPHILA_SCHEDULER__ADDRESS_GAP_S": "0", "NEPHILA_DOWNLOADER__ADDRESS_GAP_S": "0"}
-"""All hosts here are one server; what one address may bear has tests of its own."""
 
 
 def answer(request):
@@ -26,77 +23,6 @@ def answer(request):
         return None
     number = int(request.path[1:] or 0)
     return page(*[f"/{n}" for n in (2 * number + 1, 2 * number + 2) if n < PAGES]) if number < PAGES else None
-
-
-def job(name, **spec):
-    """One document, as YAML's part that JSON is."""
-    spec = {"seeds": [f"http://{name}.test/0"], "politeness": {"delay": "0"}, **spec}
-    document = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": name}, "spec": spec}
-    return "---\n" + json.dumps(document) + "\n"
-
-
-class Program:
-    """`nephila up --out o`, and questions to it."""
-
-    def __init__(self, web, cwd, *words):
-        self.cwd = cwd
-        self.web = web
-        self.words = words
-        self.start()
-
-    def start(self):
-        options = ("--out", "o", "--allow-private", "--host-map", self.web.host_map, *self.words)
-        self.process = subprocess.Popen(
-            [*NEPHILA, "up", *options],
-            cwd=self.cwd,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **QUICK},
-        )
-        self.ready = self.process.stdout.readline()
-
-    def end(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=30)
-        return self.process.returncode, out, err
-
-    def jobs(self, *words, code=0):
-        done = run("jobs", *words, "--out", "o", cwd=self.cwd)
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
-
-    def apply(self, text, code=0):
-        (self.cwd / "jobs.yaml").write_text(text)
-        return self.jobs("apply", "-f", "jobs.yaml", code=code)
-
-    def list(self):
-        return {one["name"]: one for one in json.loads(self.jobs("list", "--json").stdout)}
-
-    def until(self, reached):
-        """Ask again until the list of jobs is as wanted; returns it."""
-        for _ in range(100):
-            found = self.list()
-            if reached(found):
-                return found
-        raise AssertionError(f"never came: {found}")
-
-
-@pytest.fixture
-def up(tmp_path):
-    """A factory of programs that are all ended after the test."""
-    programs = []
-
-    def start(web, *words):
-        programs.append(Program(web, tmp_path, *words))
-        return programs[-1]
-
-    yield start
-    for program in programs:
-        if program.process.poll() is None:
-            program.process.kill()
-        program.process.communicate()
 
 
 def rows(tmp_path, query="select job, count(*) from pages group by job"):
