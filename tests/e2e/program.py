@@ -59,8 +59,9 @@ class Program:
         return {one["name"]: one for one in json.loads(self.jobs("list", "--json").stdout)}
 
     def until(self, reached):
-        """Ask again until the list of jobs is as wanted; returns it."""
-        for _ in range(100):
+        """Ask again until the list of jobs is as wanted; returns it. Each question is a program of its own, so that
+        asking takes the time that waiting would."""
+        for _ in range(200):
             found = self.list()
             if reached(found):
                 return found
