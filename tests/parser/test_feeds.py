@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nephila.parser.feeds import read_feed, read_json_feed
-from nephila.parser.listing import Entry, Listing
+from nephila.parser.listing import Entry, Listing, whole
 
 NOW = 1_790_000_000.0
 MAY_2 = 1_714_608_000.0
@@ -18,7 +18,7 @@ BASE = "http://a.test/feed/"
 
 def read(text: str | bytes, max_entries: int = 100) -> Listing:
     """The entries of one body."""
-    return read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW)
+    return whole(read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW))
 
 
 def item(inner: str) -> Listing:
@@ -140,7 +140,7 @@ def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     ).encode()
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    found = read_feed(pieces, "utf-8", BASE, 10, NOW)
+    found = whole(read_feed(pieces, "utf-8", BASE, 10, NOW))
     assert (found.title, found.entries) == ("é", [Entry("http://a/?b&c", MAY_2, "a b  & d", BASE)])
 
 

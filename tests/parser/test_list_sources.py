@@ -14,7 +14,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.listing import Entry, Listing, outlinks, resolved
+from nephila.parser.listing import Entry, Listing, outlinks, resolved, whole
 from nephila.parser.sources import MAX_MEMBERS, Form, form_of, read
 from parser_room import Room
 
@@ -75,7 +75,7 @@ def test_form(content_type: str, url: str, body: bytes, form: Form | None) -> No
 
 def urls(body: bytes, form: Form = Form.SITEMAP, charset: str = "", **limits: Any) -> tuple[list[str], str]:
     """URLs of a body, and what was wrong with it."""
-    found = read(form, body, "http://a.test/s", charset, ParserConfig(**limits), NOW)
+    found = whole(read(form, body, "http://a.test/s", charset, ParserConfig(**limits), NOW))
     return [entry.url for entry in found.entries], found.problem
 
 
@@ -161,7 +161,7 @@ def test_relative_and_foreign_links() -> None:
         Entry("/é" * 2000),
         Entry("z", 0.0, "", "http://u:p@c.test:81/d/"),
     ]
-    rows = resolved(page.url, entries)
+    rows = whole(resolved(page.url, entries))
     (links,) = outlinks(page, Listing("rss", entries=entries), rows)
     expected = ["http://a.test/x/y", "http://b.test/%C3%A9?utm_source=x", "http://u:p@c.test:81/d/z"]
     assert unpacked(links) == expected
@@ -183,12 +183,12 @@ def unpacked(links: m.Outlinks) -> list[str]:
 
 
 async def test_a_sitemap_becomes_messages_of_a_bounded_size_before_its_record() -> None:
-    """Ten thousand links at once at most, on the depth of the sitemap itself; then a row without text."""
+    """Two thousand links at once at most, on the depth of the sitemap itself; then a row without text."""
     room = await Room().start()
     body = sitemap(25_000)
-    *links, record = room.send(gzip.compress(body), url="http://a.test/sitemap.xml.gz", depth=3, content_type="x/y")
+    *links, record = room.whole(gzip.compress(body), url="http://a.test/sitemap.xml.gz", depth=3, content_type="x/y")
     assert isinstance(record, m.Record)
-    assert [unpacked(one)[0] for one in links] == [f"http://a.test/{n}" for n in (0, 10_000, 20_000)]
+    assert [unpacked(one)[0] for one in links] == [f"http://a.test/{n}" for n in range(0, 25_000, 2_000)]
     assert sum(len(unpacked(one)) for one in links) == 25_000
     assert {(one.depth, one.source, one.lastmods) for one in links} == {(3, m.LinkSource.SITEMAP, b"")}
     assert (record.outcome, record.text, record.content_type) == (m.Outcome.STORED, b"", "x/y")

@@ -109,6 +109,15 @@ class ManualClock:
                     raise RuntimeError(f"{limit} calls in one instant: a timer re-arms itself without waiting")
         return made
 
+    def run_one(self) -> bool:
+        """Make the one call that is due next; False when none is due now."""
+        while self._heap and self._heap[0][0] <= self._monotonic:
+            timer = heapq.heappop(self._heap)[2]
+            if timer.callback is not None:
+                timer.callback()
+                return True
+        return False
+
     def advance(self, seconds: float) -> None:
         """Move both scales on, making due calls at their own instants."""
         end = self._monotonic + seconds

@@ -19,8 +19,8 @@ import msgspec
 
 from nephila.native import UrlError, parse_any
 from nephila.parser.dates import utc_of
-from nephila.parser.listing import MAX_URL_CHARS, Entry, Listing
-from nephila.parser.markup import MAX_TOKENS, TOO_MANY, attributes, plain, tokens
+from nephila.parser.listing import MAX_URL_CHARS, Entry, Listing, Slices
+from nephila.parser.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, plain, tokens
 
 MAX_DEPTH: Final = 64
 """Feeds have five levels, and as many as they like of XHTML inside a summary."""
@@ -37,8 +37,8 @@ _FORMS: Final = {b"rss": "rss", b"feed": "atom", b"rdf": "rdf"}
 _TAG: Final = re.compile(r"<[^<>]*+>")
 
 
-def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Listing:
-    """What an XML feed found at `base` lists. `now` is UTC seconds. O(bytes)."""
+def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Slices[Listing]:
+    """What an XML feed found at `base` lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
     reader = _Reader(codec, base, max_entries, now)
     stream = tokens(pieces)
     for slash, name, raw, text in islice(stream, MAX_TOKENS):
@@ -46,6 +46,8 @@ def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, 
             reader.text(text)
         elif slash:
             reader.end(name.rpartition(b":")[2])
+        elif name == PAUSE:
+            yield
         elif not reader.start(name.rpartition(b":")[2], raw, text):
             break
     if not reader.listing.problem and next(stream, None) is not None:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from nephila.kernel import messages as m
 from nephila.native import UrlError, parse_url
 from nephila.parser.text import cut_utf8
 
-LINKS_PER_MESSAGE: Final = 10_000
+T = TypeVar("T")
+Slices = Generator[None, None, T]
+"""Work that stops between slices of some milliseconds, so that nothing else has to wait for the whole."""
+
+LINKS_PER_MESSAGE: Final = 2_000
+ENTRIES_PER_SLICE: Final = 2_000
 MAX_URL_CHARS: Final = 8192
 """As of a page's link: what servers take."""
 MAX_ANCHOR_BYTES: Final = 200
@@ -68,13 +74,25 @@ class Row(NamedTuple):
     lastmod: float
 
 
-def resolved(own: str, entries: list[Entry]) -> list[Row]:
+def whole(slices: Slices[T]) -> T:
+    """What the work comes to, done without a stop."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+
+def resolved(own: str, entries: list[Entry]) -> Slices[list[Row]]:
     """The links of a list found at `own`, each fingerprint once; what is no http(s) URL is left out.
 
-    O(entries); 50,000 URLs cost the Rust core about 60 ms.
+    O(entries); 50,000 URLs cost the Rust core about 60 ms, in slices of ENTRIES_PER_SLICE.
     """
     rows: dict[bytes, Row] = {}
-    for url, lastmod, title, base in entries:
+    for number, (url, lastmod, title, base) in enumerate(entries):
+        if number % ENTRIES_PER_SLICE == ENTRIES_PER_SLICE - 1:
+            yield
         if len(url) > MAX_URL_CHARS:
             continue
         try:
@@ -103,13 +121,16 @@ def rows_hash(rows: list[Row]) -> bytes:
     return sha.digest()[:8]
 
 
-def outlinks(page: m.Page, listing: Listing, rows: list[Row], per_message: int = LINKS_PER_MESSAGE) -> list[m.Outlinks]:
-    """The links as messages of at most `per_message`. O(bytes).
+def outlinks(
+    page: m.Page, listing: Listing, rows: list[Row], per_message: int = LINKS_PER_MESSAGE
+) -> Iterator[m.Outlinks]:
+    """The links as messages of at most `per_message`, each made when it is asked for. O(bytes).
 
     Their depth is the list's own: a list given as a seed stands for what it lists, and --max-depth 0 fetches just that.
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
-    return [_pack(page, rows[at : at + per_message], listing.source, flag) for at in range(0, len(rows), per_message)]
+    for at in range(0, len(rows), per_message):
+        yield _pack(page, rows[at : at + per_message], listing.source, flag)
 
 
 def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Outlinks:

@@ -28,6 +28,10 @@ Token = tuple[bytes, bytes, bytes, bytes]
 """("/" of an end tag or "", name with prefix, attributes as written, text up to the next "<"). Text that stands behind
 no tag of its own - a CDATA section, escaped, or what follows one - comes without a name."""
 
+PAUSE: Final = b"\0"
+"""Name of the token between two pieces: a reader lets others have their turn there."""
+_PAUSE: Final[Token] = (b"", PAUSE, b"", b"")
+
 # No alternative reaches beyond the next "<" but the sections, and those run to the end where their own end is missing
 # (the group there is b"" then). That and the possessive quantifiers keep the whole linear.
 _TOKEN: Final = re.compile(
@@ -49,10 +53,13 @@ _REFERENCE: Final = re.compile(r"&(?:#(?:[xX]([0-9A-Fa-f]{1,8})|([0-9]{1,8}))|([
 
 
 def tokens(pieces: Iterable[bytes]) -> Iterator[Token]:
-    """The tags of a document, each with the text behind it; what is no markup at all is left out. O(bytes)."""
+    """The tags of a document, each with the text behind it; what is no markup at all is left out. PAUSE stands between
+    the pieces. O(bytes)."""
     buffer = b""
     inside: re.Pattern[bytes] | None = None  # the end of the section that the buffer begins in
-    for piece, last in _marked(pieces):
+    for number, (piece, last) in enumerate(_marked(pieces)):
+        if number:
+            yield _PAUSE
         buffer = buffer + piece if buffer else piece
         while buffer:
             if inside is not None:

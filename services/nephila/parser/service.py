@@ -1,15 +1,17 @@
 """IN: pages, jobs. OUT: outlinks, then records.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages (sitemaps and feeds: their
-reading in place of the page pass, and as many messages of links as they need). Invariants: the outlinks of a
-page are published before its record, so that a crawl never looks finished while links are on their way; a page that
-cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept between pages but the jobs.
+reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
+loop). Invariants: the outlinks of a page are published before its record, so that a crawl never looks finished while
+links are on their way; a page that cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is
+kept between pages but the jobs and the lists under way.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from nephila.kernel import messages as m
@@ -26,8 +28,11 @@ from nephila.parser.listing import outlinks, resolved, rows_hash
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
+from nephila.parser.slices import Slicing
 from nephila.parser.sources import Form, form_of, read
 from nephila.parser.text import plain_text, text_hash
+
+log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
 MAX_LANG_CHARS: Final = 35
@@ -53,6 +58,7 @@ class Parser:
         self._page_pass = page_pass
         self._sniff = sniff
         self._jobs: dict[str, m.CrawlJob] = {}
+        self._slicing = Slicing(clock)
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
@@ -62,10 +68,14 @@ class Parser:
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
     async def drain(self, grace_s: float) -> None:
-        """Nothing to wait for: a page is parsed and published within the call that delivers it."""
+        """A page is parsed and published within the call that delivers it; lists under way are done while there is
+        time, else their pages stay unacked."""
+        if grace_s > 0:
+            self._slicing.finish()
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Leave what is under way."""
+        self._slicing.drop()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
@@ -79,7 +89,12 @@ class Parser:
         page: m.Page = delivery.message
         job = self._jobs.get(page.job, _DEFAULT_JOB)
         try:
-            links, record = self._parse(page, job)
+            body = page.body if type(page.body) is bytes else bytes(page.body)
+            form = None if page.not_modified else form_of(page.content_type, page.url, body)
+            if form is not None:
+                self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
+                return
+            links, record = self._parse(page, job, body)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -105,18 +120,14 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(self, page: m.Page, job: m.CrawlJob) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Sequence[m.Outlinks], m.Record]:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
             return (), record
-        body = page.body if type(page.body) is bytes else bytes(page.body)
         record.size_bytes = len(body)
         record.sha256 = hashlib.sha256(body).digest()
-        form = form_of(page.content_type, page.url, body)
-        if form is not None:
-            return self._list(page, job, record, body, form)
         kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
         if kind is Kind.HTML:
             return self._html(page, job, record, body, sniffed)
@@ -129,13 +140,36 @@ class Parser:
         record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
         return (), record
 
+    def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
+        """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
+        publish, partition = self._bus.publish, delivery.partition
+        receipts: list[Receipt] = []
+        try:
+            record = _record(page)
+            for links in self._list(page, job, record, body, form):
+                if links is None or receipts:
+                    yield
+                if links is not None:
+                    receipts.append(publish(OUTLINKS, partition, links))
+            self.pages += 1
+        except Exception as error:
+            # In a turn of its own there is no bus to hand it to.
+            log.exception("parser: a list could not be read")
+            receipts += self._on_dead(page, error)
+        else:
+            receipts.append(publish(RECORDS, partition, record))
+        delivery.message = None
+        delivery.ack_after(receipts)
+
     def _list(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: Form
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
-        """A sitemap or feed: a row without text, and its links in messages of a size the scheduler takes at once."""
+    ) -> Iterator[m.Outlinks | None]:
+        """A row without text, and the links in messages that the scheduler takes at once; None between slices."""
         config = self.config
-        listing = read(form, body, page.url, page.charset, config, self._clock.now())
-        rows = resolved(page.url, listing.entries)
+        record.size_bytes = len(body)
+        record.sha256 = hashlib.sha256(body).digest()
+        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
+        rows = yield from resolved(page.url, listing.entries)
         record.text_hash = rows_hash(rows)
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
@@ -143,9 +177,8 @@ class Parser:
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))
-        if page.robots_tag and self._says_nofollow(job, "", page.robots_tag):
-            return (), record
-        return outlinks(page, listing, rows), record
+        if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
+            yield from outlinks(page, listing, rows)
 
     def _html(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str

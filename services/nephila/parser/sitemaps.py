@@ -11,13 +11,13 @@ entries are held.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
 from nephila.parser.dates import utc_of
-from nephila.parser.listing import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing
-from nephila.parser.markup import MAX_TOKENS, TOO_MANY, attributes, plain, tokens
+from nephila.parser.listing import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, Slices
+from nephila.parser.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, plain, tokens
 
 MAX_FIELD_BYTES: Final = 16_384
 """Of a URL as written: references and escapes make it longer than what it stands for."""
@@ -26,13 +26,13 @@ _FORMS: Final = {b"urlset": SITEMAP, b"sitemapindex": SITEMAP_INDEX}
 _MAX_NAMES: Final = 1_000
 
 # What an element is to us.
-_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _LINK, _TEXT, _OTHER = range(1, 8)
+_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _LINK, _TEXT, _OTHER, _REST = range(1, 9)
 _OWN: Final = {b"loc": _LOC, b"lastmod": _LASTMOD, b"url": _RECORD, b"sitemap": _RECORD}
 _FOREIGN: Final = {b"publication_date": _NEWS_DATE, b"link": _LINK}
 
 
-def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Listing:
-    """What an XML sitemap lists. `now` is UTC seconds. O(bytes)."""
+def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Slices[Listing]:
+    """What an XML sitemap lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
     records = _Records(codec, max_urls, now)
     names = _Names()
     known = names.known
@@ -43,6 +43,8 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
         what = known.get(name) or names.learn(name)
         if what == _OTHER:
             field = 0
+        elif what == _REST:
+            yield
         elif what == _TEXT:
             # A field goes on behind a CDATA section or comment.
             if field and len(value) < MAX_FIELD_BYTES:
@@ -79,7 +81,7 @@ class _Names:
     """Names of elements, as far as they were met, and what each is; the prefix of the root decides."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, int] = {b"": _TEXT}
+        self.known: dict[bytes, int] = {b"": _TEXT, PAUSE: _REST}
         self.form = SITEMAP
         self._prefix: bytes | None = None
 
@@ -138,10 +140,13 @@ class _Records:
         return listing
 
 
-def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Listing:
-    """One URL a line; lines that begin otherwise are no URLs. O(bytes)."""
+def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Slices[Listing]:
+    """One URL a line; lines that begin otherwise are no URLs. In slices of a piece. O(bytes)."""
     listing = Listing(TEXT_SITEMAP)
     for line in islice(_lines(pieces), MAX_TOKENS):
+        if line is None:
+            yield
+            continue
         url = line.decode(codec, "replace").lstrip("\ufeff").strip()
         if not url.lower().startswith(("http://", "https://")):
             continue
@@ -152,10 +157,12 @@ def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Lis
     return listing
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Lines of at most MAX_FIELD_BYTES, a longer one in no useful form."""
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes | None]:
+    """Lines of at most MAX_FIELD_BYTES, a longer one in no useful form; None between two pieces."""
     rest = b""
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
+        if number:
+            yield None
         *whole, rest = (rest + piece).splitlines() or (b"",)
         # The last line may go on in the next piece.
         yield from (line for line in whole if len(line) <= MAX_FIELD_BYTES)
