@@ -1,8 +1,8 @@
 """What may be asked of a program that runs (`nephila up`): one JSON object in, one out. docs/jobs.md lists it.
 
 Invariants: a request that cannot be understood or done is answered with one error line and changes nothing; the answer
-to a change comes when the change is in the frontier's log. The jobs there are the only truth: nothing is kept here but
-what a connection has under way. Sockets are not known here.
+to a change comes when the change is in the frontier's log, and the log is synced. The jobs there are the only truth:
+nothing is kept here but what a connection has under way. Sockets are not known here.
 """
 
 from __future__ import annotations
@@ -158,6 +158,7 @@ class Control:
                 return await self._seed(name, [Seed(name, url, "file") for url in urls])
             case Seeded(name=name):
                 await _taken(self._seeded(name, session))
+                await self._scheduler.durable()
                 return {"name": name}
             case List():
                 return {"jobs": self.facts()}
@@ -175,6 +176,7 @@ class Control:
                 self._known(name)
                 if not jobview.release(self._scheduler, name, host, place):
                     raise UserError(f"{host}{place} is not in quarantine; see nephila jobs quarantines {name}")
+                await self._scheduler.durable()
                 return {"name": name, "verdict": "released"}
             case Explain(url=url, job=job):
                 return await self._explain(url, job)
@@ -199,6 +201,7 @@ class Control:
         answer = await self._seed(wanted.uid, seeds, receipts)
         if not more:
             await _taken(self._seeded(wanted.uid, session))
+        await self._scheduler.durable()
         return {**answer, "verdict": verdict, "generation": self._known(wanted.uid).generation}
 
     def _put(self, known: CrawlJob | None, wanted: CrawlJob, session: Session, *, in_pieces: bool) -> list[Receipt]:
@@ -245,6 +248,7 @@ class Control:
     async def _change(self, wanted: CrawlJob, verdict: str) -> dict[str, Any]:
         wanted.generation += 1
         await _taken([self._bus.publish(JOBS, 0, wanted)])
+        await self._scheduler.durable()
         self._changed()
         return {"name": wanted.uid, "verdict": verdict, "generation": wanted.generation}
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nephila.control import Control, Request
 from nephila.kernel.jobspec import load
 from nephila.kernel.jobtable import SPEC
+from nephila.kernel.messages import Quarantine
 
 from tests.scheduler.world import World, site
 
@@ -236,6 +237,51 @@ async def test_status_sums_up(desk):
     status = await desk.ask("status")
     assert (status["jobs"], status["formats"]) == (1, ["sqlite", "jsonl"])
     assert (status["queued"], status["in_flight"]) == (1, 1)  # robots.txt comes first
+
+
+async def test_a_change_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
+    """Everything in the log at the time of the answer had been synced, whatever was asked and whoever synced before."""
+    log, synced = desk.world.scheduler.log, []
+    del desk.world.scheduler._start_sync
+    monkeypatch.setattr(log, "sync", lambda: synced.append(log.size))
+    paused = document(paused=True)
+    for op, values in (
+        ("jobs.apply", {"job": paused}),
+        ("jobs.resume", {"name": "news"}),
+        ("jobs.pause", {"name": "news"}),
+        ("jobs.delete", {"name": "news"}),
+    ):
+        before = log.size
+        assert (await desk.ask(op, **values))["ok"], op
+        assert synced[-1] == log.size > before, op
+
+
+async def test_a_release_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
+    """It goes past the bus: the answer waits for the turn that writes it all the same."""
+    await desk.ask("jobs.apply", job=document(paused=True))
+    scheduler, synced = desk.world.scheduler, []
+    del scheduler._start_sync
+    monkeypatch.setattr(scheduler.log, "sync", lambda: synced.append(scheduler.log.size))
+    host = scheduler.frontier.hosts.named("a.test")
+    closed = Quarantine(job="news", host="a.test", place="/x/")
+    monkeypatch.setitem(host.yields, "news", SimpleNamespace(release=lambda place: closed, dump=lambda: b""))
+    before = scheduler.log.size
+    assert (await desk.ask("traps.release", name="news", host="a.test", place="/x/"))["verdict"] == "released"
+    assert synced[-1] == scheduler.log.size > before
+
+
+async def test_a_disk_that_refuses_is_no_answer_that_all_is_well(desk, monkeypatch):
+    """Who asked is told to ask again."""
+
+    def full():
+        raise OSError(28, "No space left on device")
+
+    ended = []
+    desk.world.scheduler.on_fatal = ended.append
+    del desk.world.scheduler._start_sync
+    monkeypatch.setattr(desk.world.scheduler.log, "sync", full)
+    assert await desk.refusal("jobs.apply", job=document()) == "the program ended before this was written; do it again"
+    assert "disk full" in str(ended[0])
 
 
 async def test_quarantines_are_listed_and_released_by_name(desk):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 
+import msgspec
 import pytest
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import HostBudget, Scope, ScopeMode
+from nephila.kernel.topics import JOBS
 from nephila.scheduler.audit import check
 
 from tests.scheduler.world import Answer, World, site
@@ -210,4 +212,19 @@ async def test_a_host_in_another_jobs_way_is_answered_once(tmp_path):
     world.run()
     assert len(asked) == 1
     assert sum(record.reason == "robots" for record in world.rows.values()) == 2
+    await world.scheduler.close()
+
+
+async def test_a_job_that_is_told_again_as_it_is_costs_no_commit(tmp_path):
+    """A program that starts tells all services the jobs it found in the log: the log need not hear of them."""
+    world = await World(tmp_path, site(HOST)).start()
+    world.crawl("http://a.test/0", job="one")
+    world.run()
+    size, spec = world.scheduler.log.size, world.scheduler.frontier.jobs["one"].spec
+    world.bus.publish(JOBS, 0, msgspec.structs.replace(spec))
+    world.clock.run_due()
+    assert world.scheduler.log.size == size
+    world.bus.publish(JOBS, 0, msgspec.structs.replace(spec, weight=2))
+    world.clock.run_due()
+    assert world.scheduler.log.size > size
     await world.scheduler.close()

@@ -20,6 +20,7 @@ import msgspec
 
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
+from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError, parse_url
@@ -60,6 +61,8 @@ class Scheduler:
         self._out = Dispatch()
         self._acks: list[Delivery] = []
         self._turn_due = False
+        self._turned = asyncio.Event()
+        self._turned.set()
         self._timer: tuple[float, Timer] | None = None
         self._sync: asyncio.Task[None] | None = None
         self._unsynced = False
@@ -112,7 +115,10 @@ class Scheduler:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: CrawlJob = delivery.message
-        self.frontier.put_job(job)
+        known = self.frontier.jobs.get(job.uid)
+        # A program that starts tells all services the jobs that it has from here.
+        if known is None or known.spec != job:
+            self.frontier.put_job(job)
         self._taken(delivery)
 
     def _on_seed(self, delivery: Delivery) -> None:
@@ -153,6 +159,7 @@ class Scheduler:
 
     def _later(self) -> None:
         self._turn_due = True
+        self._turned.clear()
         self.clock.call_soon(self._turn)
 
     # ---- out
@@ -166,6 +173,7 @@ class Scheduler:
     def _turn(self) -> None:
         """Dispatch, commit, then publish and ack."""
         self._turn_due = False
+        self._turned.set()
         if self._dead:
             return
         now = self._now()
@@ -226,10 +234,14 @@ class Scheduler:
             self.clock.call_at(self.clock.monotonic() + self.config.fsync_interval_s, self._start_sync)
 
     def _start_sync(self) -> None:
-        """fsync the log off the loop, at most once per interval."""
-        if not self._dead:
-            self._unsynced = False
-            self._sync = asyncio.ensure_future(self._sync_now())
+        """fsync the log off the loop: once per interval at most, and when somebody waits for it."""
+        if self._dead or self._sync is not None:
+            return
+        if not self._unsynced:
+            self._sync_due = False
+            return
+        self._unsynced = False
+        self._sync = asyncio.ensure_future(self._sync_now())
 
     async def _sync_now(self) -> None:
         try:
@@ -242,6 +254,18 @@ class Scheduler:
         # What was committed meanwhile may be the last for a long time: no turn has to come.
         if not self._dead:
             self._sync_later()
+
+    async def durable(self) -> None:
+        """Return once all that was taken so far survives a power cut. Raises `UserError` when it cannot be written."""
+        await self._turned.wait()
+        # Twice: one that runs by now may have begun too early. What comes meanwhile is not waited for.
+        for _ in range(2):
+            if self._unsynced:
+                self._start_sync()
+            if self._sync is not None:
+                await asyncio.wait([self._sync])
+        if self._dead:
+            raise UserError("the program ended before this was written; do it again")
 
     def _fatal(self, error: BaseException) -> None:
         self._dead = True
