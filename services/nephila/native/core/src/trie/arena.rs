@@ -94,6 +94,25 @@ impl Arena {
         &self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
     }
 
+    /// A block to read and another to write.
+    pub fn pair(&mut self, from: u32, to: u32) -> (&[u8], &mut [u8]) {
+        let place = |reference: u32| ((reference >> BITS) as usize, (reference as usize & ((1 << BITS) - 1)) * GRAIN);
+        let ((source, first), (target, second)) = (place(from), place(to));
+        if source < target {
+            let (before, behind) = self.chunks.split_at_mut(target);
+            (&before[source][first..], &mut behind[0][second..])
+        } else if source > target {
+            let (before, behind) = self.chunks.split_at_mut(source);
+            (&behind[0][first..], &mut before[target][second..])
+        } else if first < second {
+            let (before, behind) = self.chunks[source].split_at_mut(second);
+            (&before[first..], behind)
+        } else {
+            let (before, behind) = self.chunks[source].split_at_mut(first);
+            (behind, &mut before[second..])
+        }
+    }
+
     #[inline(always)]
     pub fn block_mut(&mut self, reference: u32) -> &mut [u8] {
         &mut self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]

@@ -12,8 +12,6 @@ pub type Key = u128;
 
 /// Keys in a leaf; one more splits it.
 pub const MOST: usize = 64;
-/// Bytes of the largest leaf.
-pub const LARGEST: usize = HEAD + 16 * MOST + 4;
 /// A leaf grows by this many keys.
 const STEP: usize = 8;
 const HEAD: usize = 4;
@@ -66,27 +64,38 @@ impl Leaf {
         HEAD + self.room + index * (15 - self.skip)
     }
 
-    /// Index of the key, if it is here.
+    /// Index of the first key at `from` or behind that has the tag of `key`; `count` or more where none has.
     #[inline(always)]
-    pub fn find(&self, block: &[u8], key: Key) -> Option<usize> {
+    pub fn alike(&self, block: &[u8], key: Key, from: usize) -> usize {
         let tag = ONES * u64::from(key as u8);
-        let mut from = 0;
-        while from < self.count {
-            let word = u64_at(block, HEAD + from) ^ tag;
-            // The high bit of each byte that is zero; bytes above the first one may be said to be without being it.
-            let mut hits = word.wrapping_sub(ONES) & !word & HIGHS;
-            while hits != 0 {
-                let index = from + (hits.trailing_zeros() / 8) as usize;
-                if index >= self.count {
-                    return None;
-                }
-                let other = (u128_at(block, self.rest_at(index)) ^ key >> 8) << (8 * (1 + self.skip));
-                if other == 0 && block[HEAD + index] == key as u8 {
-                    return Some(index);
-                }
-                hits &= hits - 1;
+        let (mut start, mut mask) = (from & !7, HIGHS << (8 * (from & 7)));
+        while start < self.count {
+            let word = u64_at(block, HEAD + start) ^ tag;
+            // The high bit of each byte that is zero, and of no other.
+            let hits = !((word & !HIGHS) + !HIGHS | word) & mask;
+            if hits != 0 {
+                return start + (hits.trailing_zeros() / 8) as usize;
             }
-            from += 8;
+            (start, mask) = (start + 8, HIGHS);
+        }
+        self.count
+    }
+
+    /// A byte of the rest at `index`.
+    #[inline(always)]
+    pub fn touch(&self, block: &[u8], index: usize) -> u8 {
+        block[self.rest_at(index)]
+    }
+
+    /// Index of the key, if it is here at `from` or behind.
+    #[inline(always)]
+    pub fn find(&self, block: &[u8], key: Key, from: usize) -> Option<usize> {
+        let mut index = self.alike(block, key, from);
+        while index < self.count {
+            if (u128_at(block, self.rest_at(index)) ^ key >> 8) << (8 * (1 + self.skip)) == 0 {
+                return Some(index);
+            }
+            index = self.alike(block, key, index + 1);
         }
         None
     }
@@ -110,7 +119,14 @@ impl Leaf {
     /// Add a key that is not here; there must be room.
     pub fn push(&mut self, block: &mut [u8], key: Key) {
         block[HEAD + self.count] = key as u8;
-        put(block, self.rest_at(self.count), &(key >> 8).to_le_bytes()[..15 - self.skip]);
+        let (at, stride) = (self.rest_at(self.count), 15 - self.skip);
+        if stride >= 8 {
+            // Two words that overlap: no call for a length that only this leaf knows.
+            put(block, at, &((key >> 8) as u64).to_le_bytes());
+            put(block, at + stride - 8, &((key >> (8 * (stride - 7))) as u64).to_le_bytes());
+        } else {
+            put(block, at, &(key >> 8).to_le_bytes()[..stride]);
+        }
         self.count += 1;
         block[0] = self.count as u8;
     }

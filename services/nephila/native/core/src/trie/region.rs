@@ -86,14 +86,23 @@ impl Region {
     #[inline(always)]
     pub fn touch(&self, reference: u32) -> u8 {
         let block = self.arena.block(reference & !NODE);
-        block[0] ^ block.get(32).copied().unwrap_or(0)
+        block[0] ^ block.get(64).copied().unwrap_or(0)
     }
 
-    /// Is the key in the leaf that `reference` leads to?
+    /// Index of the first key of a leaf that has the tag of `key`, and a byte of its rest, so that it is on its way.
     #[inline(always)]
-    pub fn in_leaf(&self, reference: u32, key: Key) -> bool {
+    pub fn sight(&self, reference: u32, key: Key) -> (usize, u8) {
         let block = self.arena.block(reference);
-        Leaf::read(block).find(block, key).is_some()
+        let leaf = Leaf::read(block);
+        let index = leaf.alike(block, key, 0);
+        (index, if index < leaf.count { leaf.touch(block, index) } else { 0 })
+    }
+
+    /// Is the key in the leaf that `reference` leads to, at `from` or behind?
+    #[inline(always)]
+    pub fn in_leaf(&self, reference: u32, key: Key, from: usize) -> bool {
+        let block = self.arena.block(reference);
+        Leaf::read(block).find(block, key, from).is_some()
     }
 
     pub fn contains(&self, key: Key) -> bool {
@@ -101,7 +110,7 @@ impl Region {
         while reference & NODE != 0 {
             reference = self.descend(reference, key);
         }
-        reference != 0 && self.in_leaf(reference, key)
+        reference != 0 && self.in_leaf(reference, key, 0)
     }
 
     /// Add a key of this region; was it new? O(1) on average.
@@ -120,7 +129,7 @@ impl Region {
             }
             let block = self.arena.block_mut(reference);
             let mut leaf = Leaf::read(block);
-            if leaf.find(block, key).is_some() {
+            if leaf.find(block, key, 0).is_some() {
                 return false;
             }
             if leaf.count < leaf.room {
@@ -154,14 +163,12 @@ impl Region {
 
     /// Move a full leaf to a larger block and add a key to it.
     fn grow(&mut self, parent: Node, old: u32, key: Key) {
-        let mut held = [0; leaf::LARGEST];
         let leaf = Leaf::read(self.arena.block(old));
-        held[..leaf.size()].copy_from_slice(&self.arena.block(old)[..leaf.size()]);
-        self.arena.release(old, leaf.size());
         let room = leaf::room_for(leaf.count + 1);
         let at = self.arena.allocate(leaf.with_room(room).size());
-        let block = self.arena.block_mut(at);
-        leaf.copy(&held, room, block).push(block, key);
+        let (held, block) = self.arena.pair(old, at);
+        leaf.copy(held, room, block).push(block, key);
+        self.arena.release(old, leaf.size());
         parent.put_all(&mut self.arena, key, leaf.depth, at);
     }
 
@@ -277,7 +284,7 @@ impl Region {
         }
         let block = self.arena.block_mut(reference);
         let mut leaf = Leaf::read(block);
-        let Some(index) = leaf.find(block, key) else { return false };
+        let Some(index) = leaf.find(block, key, 0) else { return false };
         leaf.remove(block, index);
         if leaf.count == 0 {
             parent.put_all(&mut self.arena, key, leaf.depth, 0);
