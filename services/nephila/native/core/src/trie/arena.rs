@@ -22,6 +22,8 @@ pub struct Arena {
     free: Vec<u32>,
     used: usize,
     live: usize,
+    /// Bytes that it was made for.
+    expected: usize,
 }
 
 pub fn round(size: usize) -> usize {
@@ -29,6 +31,11 @@ pub fn round(size: usize) -> usize {
 }
 
 impl Arena {
+    /// An arena for about so many bytes: its first chunks are as large as they will be.
+    pub fn expecting(bytes: usize) -> Self {
+        Arena { expected: bytes, ..Arena::default() }
+    }
+
     /// Reference of a block of at least `size` bytes, of any content. O(1).
     pub fn allocate(&mut self, size: usize) -> u32 {
         let grains = size.div_ceil(GRAIN);
@@ -52,7 +59,7 @@ impl Arena {
     fn add_chunk(&mut self, size: usize) {
         let first = if self.chunks.is_empty() { GRAIN } else { 0 };
         let mut chunk = Vec::new();
-        chunk.reserve_exact((first + size + SPARE).max((self.used / 8).clamp(FIRST, LARGEST)));
+        chunk.reserve_exact((first + size + SPARE).max((self.used.max(self.expected) / 8).clamp(FIRST, LARGEST)));
         chunk.resize(first + SPARE, 0);
         self.chunks.push(chunk);
     }

@@ -178,7 +178,13 @@ impl Forest {
         let region = &self.regions[number];
         if region.count > LARGEST && region.depth < DEEPEST && region.cold.is_none() {
             let old = self.uproot(number);
-            self.build(old.depth, old.prefix, &old.keys());
+            let Some(halves) = old.halves() else {
+                return self.build(old.depth, old.prefix, &old.keys());
+            };
+            for half in halves.into_iter().filter(|half| half.count > 0) {
+                self.adopt(half);
+                self.relieve(self.regions.len() - 1);
+            }
         }
     }
 

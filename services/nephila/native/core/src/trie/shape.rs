@@ -58,7 +58,7 @@ impl Region {
 
     /// Other keys in place of those in memory, sorted and distinct. O(n).
     pub fn refill(&mut self, keys: &[Key]) {
-        let mut arena = Arena::default();
+        let mut arena = Arena::expecting(15 * keys.len());
         let root = build_node(&mut arena, self.depth, self.prefix, keys);
         self.plant(arena, root);
         self.count = keys.len();
@@ -85,35 +85,64 @@ impl Region {
 
     /// Copy what lives to an arena without holes. O(bytes).
     pub fn compact(&mut self) {
-        let mut arena = Arena::default();
-        let root = self.copy_node(self.root(), &mut arena);
-        self.plant(arena, root);
+        let (mut arena, root) = (Arena::expecting(self.arena.live()), self.root());
+        let next = Node::new(&mut arena, root.depth, root.bits, root.prefix);
+        self.copy_slots(root, 0, next, &mut arena);
+        self.plant(arena, next);
     }
 
-    fn copy_node(&self, node: Node, target: &mut Arena) -> Node {
-        let next = Node::new(target, node.depth, node.bits, node.prefix);
-        next.add_entries(target, node.entries(&self.arena) as i32);
-        let (mut before, mut copied) = (0, 0);
-        for index in 0..1 << node.bits {
-            let reference = node.slot(&self.arena, index);
+    /// The two regions one bit deeper, copied as they are; None where something stands in both or a directory would be
+    /// too empty. O(bytes).
+    pub fn halves(&self) -> Option<[Region; 2]> {
+        let root = self.root();
+        let middle = 1usize << root.bits.checked_sub(1)?;
+        let (below, above) = (root.slot(&self.arena, middle - 1), root.slot(&self.arena, middle));
+        if below != 0 && below == above {
+            return None;
+        }
+        Some([self.half(0)?, self.half(middle)?])
+    }
+
+    /// The region of the root's slots from `first` on.
+    fn half(&self, first: usize) -> Option<Region> {
+        let (mut arena, root) = (Arena::expecting(self.arena.live() / 2), self.root());
+        let next = Node::new(&mut arena, root.depth + 1, root.bits - 1, root.path(first));
+        let count = self.copy_slots(root, first, next, &mut arena);
+        let full = node::dense(next.bits, next.entries(&arena));
+        let mut region = Region::new(next.depth, next.prefix);
+        region.plant(arena, next);
+        region.count = count;
+        full.then_some(region)
+    }
+
+    /// Copy what stands in the slots of `node` from `first` on to all of `next`; returns how many keys.
+    fn copy_slots(&self, node: Node, first: usize, next: Node, target: &mut Arena) -> usize {
+        let (mut before, mut copied, mut count) = (0, 0, 0);
+        for index in 0..1 << next.bits {
+            let reference = node.slot(&self.arena, first + index);
             if reference != before {
                 before = reference;
-                copied = self.copy_below(reference, target);
+                copied = self.copy_below(reference, target, &mut count);
+                next.add_entries(target, i32::from(reference != 0));
             }
             next.put(target, index, copied);
         }
-        next
+        count
     }
 
-    fn copy_below(&self, reference: u32, target: &mut Arena) -> u32 {
+    fn copy_below(&self, reference: u32, target: &mut Arena, count: &mut usize) -> u32 {
         if reference == 0 {
             return 0;
         }
         if reference & NODE != 0 {
-            return self.copy_node(Node::at(&self.arena, reference), target).reference();
+            let node = Node::at(&self.arena, reference);
+            let next = Node::new(target, node.depth, node.bits, node.prefix);
+            *count += self.copy_slots(node, 0, next, target);
+            return next.reference();
         }
         let block = self.arena.block(reference);
         let leaf = Leaf::read(block);
+        *count += leaf.count;
         let room = leaf::room_for(leaf.count);
         let at = target.allocate(leaf.with_room(room).size());
         leaf.copy(block, room, target.block_mut(at));
