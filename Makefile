@@ -7,7 +7,11 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
+<<<<<<< HEAD
 .PHONY: crawl install install-dev test test-long check proto format bench bench-freshness bench-seen judge clean help
+=======
+.PHONY: crawl install install-dev test test-long check proto format bench-freshness bench-hosts bench-seen clean help
+>>>>>>> a346218 (bench-seen: what hosts cost beside uniform keys, slow rivals at fewer keys; make bench-hosts, an absent rival is a row)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -37,9 +41,13 @@ test: $(DEV)  ## all tests
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py
 
-bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about half an hour, 10 GB)
+bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
-	@PYTHONPATH=. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_seen $(ARGS)
+
+bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and RocksDB (about a quarter of an hour, 2 GB)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_hosts --rivals 1000000 $(ARGS)
 
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)

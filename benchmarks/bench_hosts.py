@@ -78,7 +78,10 @@ def packed(number: int, rank: int) -> bytes:
 def rival(name: str, urls: int, directory: str) -> dict[str, Any]:
     """Shape zipf into a rival, then a URL from each of as many hosts at random as there are."""
     rng, push, save, pop = random.Random(5), Clock(), Clock(), Clock()
-    before, store, number, peak = measure.rss_mb(getpid()), RIVALS[name](directory), 0, 0.0
+    try:
+        before, store, number, peak = measure.rss_mb(getpid()), RIVALS[name](directory), 0, 0.0
+    except ImportError as error:
+        return {"absent": f"{error.name} is not installed"}
     for page in ranks("zipf", urls, rng):
         orders = [rng.randrange(8) for _ in page]
         batch = [packed(number + n, rank) for n, rank in enumerate(page)]
@@ -195,6 +198,11 @@ COLUMNS = {
 }  # fmt: skip
 
 
+def label(name: str, run: dict[str, Any]) -> str:
+    """What a row is called; a rival that is not here says so."""
+    return f"{name}: {run['absent']}" if "absent" in run else name
+
+
 def main(argv: list[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="benchmarks.bench_hosts", description="The host store at three sizes.")
@@ -212,7 +220,7 @@ def main(argv: list[str] | None = None) -> int:
     shapes = args.shapes.split(",")
     runs = {f"{shape} {urls}": child(shape, urls, args.directory) for shape in shapes for urls in sizes}
     runs |= {f"{name} {urls}": child(name, urls, args.directory) for name in RIVALS for urls in args.rivals}
-    rows = [(name, *(run.get(key, "") for key in COLUMNS.values())) for name, run in runs.items()]
+    rows = [(label(name, run), *(run.get(key, "") for key in COLUMNS.values())) for name, run in runs.items()]
     print(report.table(("shape and URLs", *COLUMNS), rows))
     path = report.save("hosts", {"implementation": IMPLEMENTATION, "runs": runs})
     print(f"raw: benchmarks/results/{path.name}")

@@ -189,12 +189,32 @@ def claim(rows: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
+def own(rows: dict[str, dict[str, Any]], rates: dict[str, Any]) -> str:
+    """The figures that only the trie has, in a line."""
+    if "absent" in rates:
+        return str(rates["absent"])
+    counted = {name: row for name, row in rows.get("trie", {}).items() if name == "nbytes_per_key"}
+    return ", ".join(f"{name} {value:.3g}" for name, value in {**counted, **rates}.items())
+
+
+def clustered(results: list[dict[str, Any]]) -> list[str]:
+    """What hosts by Zipf's law cost the trie beside uniform keys of the same number."""
+    tries = {(one["keys"], one["stream"]): one["rows"].get("trie", {"absent": ""}) for one in results}
+    lines = []
+    for (keys, stream), row in tries.items():
+        base = tries.get((keys, "uniform"))
+        if stream != "uniform" and base and "absent" not in {**base, **row}:
+            ratios = (f"{what} {row[f'{what}_ns'] / base[f'{what}_ns']:.2f}" for what in ("insert", "hit", "miss"))
+            lines.append(f"trie, {keys:,} keys, {stream} / uniform: {', '.join(ratios)}")
+    return lines
+
+
 def main() -> None:
     """Read the arguments, run everybody, print the tables and save the raw result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", default="1000000,20000000", help="sizes, with commas between")
     parser.add_argument(
-        "--small", type=int, default=5_000_000, help="keys of the rivals that need much memory, at most"
+        "--small", type=int, default=2_000_000, help="keys of the rivals that need much memory or time, at most"
     )
     parser.add_argument("--batch", type=int, default=50)
     parser.add_argument("--streams", default="uniform,zipf")
@@ -210,8 +230,9 @@ def main() -> None:
         rates = alone(bulk, stream, keys, arguments.batch)
         print(f"\n{keys:,} keys, {stream}, batches of {arguments.batch}; CPU ns per key\n{show(rows, keys)}")
         print("\n".join(claim(rows)))
-        print("  trie: " + ", ".join(f"{name} {value:.3g}" for name, value in rates.items()), flush=True)
+        print(f"  trie: {own(rows, rates)}", flush=True)
         results.append({"keys": keys, "stream": stream, "batch": arguments.batch, "rows": rows, "bulk": rates})
+    print("\n".join(clustered(results)))
     if not arguments.no_save:
         versions = report.versions("nephila", "rbloom", "redis", "rocksdict")
         print(report.save("seen", {"versions": versions, "results": results}).name)

@@ -293,5 +293,7 @@ RIVALS: dict[str, Callable[[int], Rival]] = {
 }
 """By the name in the table. "hash table in Python" is buckets written by hand; the sets are CPython's own."""
 
-SMALL = frozenset({"Python set of hex", "Python set of URLs", "hash table in Python"})
-"""Those that take 150 bytes a key and more: they run at --small keys at most."""
+SMALL = frozenset(
+    {"Python set of hex", "Python set of URLs", "hash table in Python", "Redis set of digests", "RocksDB"}
+)
+"""Those that take much memory or many microseconds a key: they run at --small keys at most."""
