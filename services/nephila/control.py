@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Union
 
@@ -25,6 +25,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError, parse_url
 from nephila.rates import Rates
+from nephila.scheduler.explain import Explanation
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
@@ -288,15 +289,29 @@ class Control:
             href = parse_url(url).href
         except UrlError as error:
             raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
-        uids = jobview.choose(jobview.specs(self._scheduler), name)
+        directory, disk = self._directory, asyncio.get_running_loop().run_in_executor
+        uids = await disk(None, jobview.named, directory, jobview.specs(self._scheduler), name, href)
         if not uids:
             raise UserError("there is no job yet; see nephila jobs apply")
+        told = await self._best(uids, href)
+        if told.kind in ("seen", "behind"):
+            # It may have ended, and got its row, between the look into the database and that into the frontier.
+            told = await self._best([told.job], href)
+        fetches = await disk(None, jobview.fetches, directory, told.job, href)
+        return {"explanation": self._told(told.job, href, told.row, fetches)}
+
+    async def _best(self, uids: list[str], href: str) -> Explanation:
+        uids = jobview.candidates(self._scheduler.frontier.jobs, uids, href)
         rows = await asyncio.get_running_loop().run_in_executor(None, self._rows, uids, href)
+        return jobview.best([self._told(uid, href, rows[uid]) for uid in uids])
+
+    def _told(
+        self, uid: str, href: str, row: Mapping[str, Any] | None, fetches: Sequence[Mapping[str, Any]] = ()
+    ) -> Explanation:
+        if jobview.spec(self._scheduler, uid) is None:
+            raise UserError(f"job {uid!r} was deleted just now")
         now = self._clock.monotonic()
-        # A job may have been deleted while the disk was read.
-        uids = [uid for uid in uids if jobview.spec(self._scheduler, uid) is not None]
-        told = [jobview.explain(self._scheduler, uid, href, now, rows[uid]) for uid in uids]
-        return {"explanation": jobview.best(told)}
+        return jobview.explain(self._scheduler, uid, href, now, self._directory, row, fetches)
 
     def _rows(self, uids: list[str], href: str) -> dict[str, dict[str, Any] | None]:
         return {uid: jobview.row(self._directory, uid, href) for uid in uids}

@@ -6,7 +6,7 @@ deleted are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.native import parse_url
 from nephila.scheduler.explain import Explanation
 from nephila.scheduler.explain import explain as explain_url
+from nephila.scheduler.facts import Home
 from nephila.scheduler.job import Job
 from nephila.scheduler.service import Scheduler
 from nephila.storage import reader
@@ -133,15 +134,54 @@ def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
 
 # ---- explain
 
+CANDIDATES = 20
+"""Jobs that are asked about a URL when none is named."""
+FETCHES = 5
+"""Of a URL's history, the newest are told."""
 
-def explain(scheduler: Scheduler, uid: str, url: str, now: float, row: Mapping[str, Any] | None) -> Explanation:
-    """What became of a URL in a job of this program, which runs."""
-    url_key = parse_url(url).fingerprint
-    partition = scheduler.frontier.partition(url_key)
-    under_way = partition.outstanding.get((uid, url_key))
-    attempts = {(uid, url_key): under_way.attempt} if under_way is not None else {}
-    job = scheduler.frontier.jobs[uid]
-    return explain_url(scheduler.dispatcher, job, url, now, attempts=attempts, row=row, running=True)
+
+def explain(
+    scheduler: Scheduler,
+    uid: str,
+    url: str,
+    now: float,
+    directory: Path,
+    row: Mapping[str, Any] | None,
+    fetches: Sequence[Mapping[str, Any]] = (),
+) -> Explanation:
+    """What became of a URL in a job of this program, which is `nephila up` and runs."""
+    job, home = scheduler.frontier.jobs[uid], Home(str(directory), many=True)
+    return explain_url(scheduler.dispatcher, job, url, now, row=row, fetches=fetches, running=True, home=home)
+
+
+def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
+    """The jobs that may have something to say of a URL: those that have seen it, else one that would take it, else the
+    first. A program with thousands of jobs must not stand still for one question."""
+    parts = parse_url(url)
+    known = [jobs[uid] for uid in uids if uid in jobs]
+    seen = [job.uid for job in known if parts.fingerprint in job.seen]
+    if seen:
+        return seen[:CANDIDATES]
+    willing = (job.uid for job in known if job.scope.decide(parts.href, parts.host_key).admitted)
+    return [next(willing, known[0].uid)] if known else []
+
+
+def named(directory: Path, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
+    """Like `choose`; of a job that was deleted, what is left of it in the database is in the error. Reads the disk."""
+    if name and name not in known and (directory / "nephila.db").exists() and reader.has_job(directory, name):
+        last = row(directory, name, url)
+        ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
+        says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
+        raise UserError(f"job {name!r} was deleted, and all it knew but its rows; {says}")
+    return choose(known, name)
+
+
+def fetches(directory: Path, uid: str, url: str) -> list[dict[str, Any]]:
+    """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
+    if not (directory / "nephila.db").exists():
+        return []
+    found = reader.history(directory, uid, parse_url(url).fingerprint)[-FETCHES:]
+    return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
 
 
 def row(directory: Path, uid: str, url: str) -> dict[str, Any] | None:
@@ -163,4 +203,6 @@ def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
 
 def best(told: list[Explanation]) -> Explanation:
     """Of several jobs the one that knows the URL best has the word."""
-    return min(told, key=lambda one: (one.row is None, one.queued is None, not one.seen))
+    waits = (one.queued is None and one.lease is None for one in told)
+    ranks = ((one.row is None, away, not one.seen) for one, away in zip(told, waits, strict=True))
+    return min(zip(ranks, range(len(told)), told, strict=True))[2]

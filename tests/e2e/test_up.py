@@ -139,7 +139,7 @@ def test_explain_asks_the_program(tmp_path, up):
         assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["state"] == "stored"
         assert "Not crawled: host a.test is not a seed host." in run(*words, "--job", "b", cwd=tmp_path).stdout
         told = run("explain", "http://b.test/0", "--out", "o", cwd=tmp_path).stdout
-        assert told.splitlines()[-1] == "Waiting: the job is paused."
+        assert told.splitlines()[0] == "Waiting: the job is paused; nephila jobs resume b --out o."
         assert run(*words, "--job", "c", cwd=tmp_path).stderr == "nephila: there is no job 'c'; there are a, b\n"
         program.end()
         assert json.loads(run(*words, "--json", cwd=tmp_path).stdout)["job"] == "a"

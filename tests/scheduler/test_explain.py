@@ -10,6 +10,7 @@ from nephila.kernel.messages import CrawlJob, FetchKind, Politeness, Scope
 from nephila.kernel.topics import JOBS
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.explain import Explanation, explain
+from nephila.scheduler.facts import Home, LeaseFact
 from nephila.scheduler.restore import restore
 from nephila.scheduler.store import CommitLog
 
@@ -26,14 +27,12 @@ async def begun(tmp_path, web, *seeds: str, scope: Scope | None = None, seconds:
     return world
 
 
-def told(world: World, url: str, *, running: bool = True, row: dict | None = None) -> Explanation:
+def told(world: World, url: str, *, running: bool = True, row: dict | None = None, **more) -> Explanation:
     """The explanation now."""
     scheduler = world.scheduler
+    job = scheduler.frontier.jobs[more.pop("job", JOB)]
     now = world.clock.monotonic()
-    attempts = {key: waiting.attempt for p in scheduler.frontier.partitions for key, waiting in p.outstanding.items()}
-    return explain(
-        scheduler.dispatcher, scheduler.frontier.jobs[JOB], url, now, attempts=attempts, running=running, row=row
-    )
+    return explain(scheduler.dispatcher, job, url, now, running=running, row=row, home=Home("o", True), **more)
 
 
 async def restarted(tmp_path, world: World) -> tuple[World, dict]:
@@ -79,7 +78,9 @@ async def test_a_url_that_waits_names_what_it_waits_for(tmp_path):
     """Its try under way; the pace of its host; then its place in the queue."""
     links = [f"/{n}" for n in range(1, 5)]
     world = await begun(tmp_path, site({"/": links}), "http://a.test/", delay_s=10.0)
-    assert told(world, "http://a.test/").sentence == "Waiting: try 1 of it is under way."
+    assert told(world, "http://a.test/").sentence == (
+        f"Waiting: try 1 of it is under way, handed out at {utc(world, 0)}, taken back at {utc(world, 660)}."
+    )
     world.clock.advance(1.0)
     second = told(world, "http://a.test/2")
     assert second.queued is not None
@@ -88,7 +89,7 @@ async def test_a_url_that_waits_names_what_it_waits_for(tmp_path):
     assert (second.host.delay_s, second.host.queued, second.host.address) == (10.0, 4, world.address_of("a.test"))
     assert second.sentence == f"Waiting: a.test is fetched from every 10 s, next at {utc(world, second.host.wait_s)}."
     stopped = told(world, "http://a.test/2", running=False)
-    assert stopped.sentence.endswith("; the crawl is not running, --resume continues it.")
+    assert stopped.sentence.endswith("; nothing runs, go on with: nephila up --out o.")
 
 
 async def test_the_place_in_the_queue_counts_once_the_host_is_free(tmp_path):
@@ -108,7 +109,7 @@ async def test_a_try_that_was_under_way_when_the_crawl_ended(tmp_path):
     again, attempts = await restarted(tmp_path, world)
     job = again.scheduler.frontier.jobs[JOB]
     found = explain(again.scheduler.dispatcher, job, "http://a.test/", again.clock.monotonic(), attempts=attempts)
-    assert found.under_way == 1
+    assert (found.kind, found.lease) == ("interrupted", LeaseFact(1, 1))
     assert "was under way when the crawl ended, so it is fetched again" in found.sentence
 
 
@@ -164,7 +165,7 @@ async def test_the_deciding_line_of_robots_txt_is_named(tmp_path):
     assert found.robots is not None
     assert (found.robots.policy, found.robots.line, found.robots.rule) == ("rules", 2, "Disallow: /private")
     assert found.sentence == "Not crawled: robots.txt forbids it (line 2: Disallow: /private)."
-    assert "it would still be denied: robots.txt forbids it (line 2" in told(world, "http://a.test/private/y").sentence
+    assert "it would be denied: robots.txt forbids it (line 2" in told(world, "http://a.test/private/y").sentence
     assert told(world, "http://a.test/open").robots == found.robots.__class__(
         "http://a.test", "rules", True, 0, "", 200, "", found.robots.fetched_at, False
     )
@@ -187,7 +188,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
     """The page budget is spent; a scope given later leaves the URL out."""
     web = site({"/": ["/1", "/2"]})
     world = await begun(tmp_path, web, "http://a.test/", scope=Scope(max_depth=-1, max_pages=1), seconds=10)
-    assert "--max-pages 1 is reached; a larger one takes it up" in told(world, "http://a.test/2").sentence
+    assert "scope.maxPages 1 is reached; a larger one takes it up" in told(world, "http://a.test/2").sentence
     paused = CrawlJob(JOB, JOB, 2, [], Scope(max_depth=-1), Politeness(1.0, 1, True), paused=True)
     world.bus.publish(JOBS, 0, paused)
     world.clock.run_due()
@@ -207,7 +208,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
         ),
         (
             {"outcome": "failed", "reason": "http_404", "status": 404, "fetched_at": "2027-01-15T08:00:00Z"},
-            "Not crawled: failed (http_404, status 404) at 2027-01-15T08:00:00Z.",
+            "Not crawled: failed (http_404) at 2027-01-15T08:00:00Z: the server answered 404 (not found).",
         ),
         (
             {"outcome": "dropped", "reason": "redirect", "status": 301, "final_url": "http://a.test/2"},
@@ -222,7 +223,7 @@ async def test_limits_and_changed_scopes_are_reasons_too(tmp_path):
             {"outcome": "denied", "reason": "address"},
             "Not crawled: its host has only addresses that are not public; --allow-private opens them.",
         ),
-        (None, "Not crawled: it has ended, but nephila.db, where its row was, has none of it."),
+        (None, "Not crawled: it was seen and has ended, but nephila.db, where its row belongs, has none."),
     ],
 )
 async def test_a_url_that_has_ended_is_told_from_its_row(tmp_path, row, sentence):

@@ -1,76 +1,52 @@
-"""What the frontier knows of one URL, and why it is where it is: `nephila explain`. Pure; changes nothing.
+"""What became of one URL, and why it is where it is: `nephila explain`, and what a console asks. Pure; changes nothing.
 
-Works on a frontier restored from its log, of a crawl that runs, has stopped or has finished. A URL the frontier has
-never seen is judged anew: would it be admitted? Every explanation ends in one sentence for people, which begins with
-"Stored at", "Not crawled", "Waiting" or "Never found".
+Works on the frontier of a program that runs, or on one restored from its log, of a crawl that runs, has stopped or has
+finished. A URL the frontier has never seen is judged anew: would it be admitted? Every explanation has one `kind` and
+one sentence for people, which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first
+thing in the URL's way. docs/explain.md lists the kinds and what to do about each.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from nephila.kernel.messages import UrlState
 from nephila.native import parse_url
-from nephila.scheduler.admission import HEAD
+from nephila.scheduler import facts
 from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.entry import Entry, unpack
-from nephila.scheduler.host import Host, OriginRobots
+from nephila.scheduler.entry import Entry
+from nephila.scheduler.facts import (
+    BudgetFact,
+    Home,
+    HostFact,
+    LeaseFact,
+    QueuedFact,
+    RecrawlFact,
+    RobotsFact,
+    ScopeFact,
+    TrapFact,
+)
 from nephila.scheduler.job import Job
-from nephila.scheduler.robots import origin_of
+from nephila.scheduler.reasons import words
 
-LOOKED_AT = 100_000
-"""URLs of a host's queue that are searched for the one in question."""
+OWNER = "this program"
+"""Who owns a partition where one program has all of them."""
 
 State = Literal["stored", "not_crawled", "waiting", "never_found"]
-
-
-class ScopeFact(msgspec.Struct):
-    """Whether the URL belongs to the job as a link at depth 0, and the rule that says so."""
-
-    admitted: bool
-    rule: str
-
-
-class RobotsFact(msgspec.Struct):
-    """robots.txt of the URL's origin as stored. `line` is 0 when no line decides."""
-
-    origin: str
-    policy: str
-    allowed: bool
-    line: int
-    rule: str
-    status: int
-    reason: str
-    fetched_at: float
-    expired: bool
-
-
-class QueuedFact(msgspec.Struct):
-    """Where the URL waits; `position` counts from 1 among the `of` URLs of its host and job."""
-
-    position: int
-    of: int
-    head: bool
-    depth: int
-    fetch_no: int
-    attempts: int
-    not_before: float
-    """Seconds since 1970 UTC; 0 when it waits for its turn, not for an instant of its own."""
-
-
-class HostFact(msgspec.Struct):
-    """Pace of the host. Instants are seconds since 1970 UTC."""
-
-    queued: int
-    delay_s: float
-    backoff_s: float
-    wait_s: float
-    """Seconds until the host may be fetched from."""
-    not_before: float
-    address: str
+Kind = Literal[
+    "stored", "watched", "gone", "copy_kept",
+    "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
+    "seen",
+    "leased", "fetched", "ending", "interrupted",
+    "paused", "budget_job", "budget_host", "queue_full",
+    "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
+    "out_of_scope", "copy", "unknown",
+]  # fmt: skip
+"""The verdict in one word. A kind is never given up: programs may ask for it."""
 
 
 class Explanation(msgspec.Struct):
@@ -81,16 +57,23 @@ class Explanation(msgspec.Struct):
     host_key: str
     url_key: str
     partition: int
+    owner: str
     job: str
     seen: bool
     scope: ScopeFact
     robots: RobotsFact | None
     robots_ignored: bool
     queued: QueuedFact | None
-    under_way: int
-    """Number of the try that was handed out and has not ended; 0 when none."""
+    lease: LeaseFact | None
     host: HostFact | None
+    budget: BudgetFact
+    trap: TrapFact | None
+    recrawl: RecrawlFact | None
     row: dict[str, Any] | None
+    """Of the table `pages`, without text."""
+    fetches: list[dict[str, Any]]
+    """The last rows of the table `fetches`, the newest last."""
+    kind: Kind = "unknown"
     state: State = "waiting"
     sentence: str = ""
 
@@ -103,48 +86,50 @@ def explain(
     *,
     attempts: Mapping[tuple[str, bytes], int] | None = None,
     row: Mapping[str, Any] | None = None,
+    fetches: Sequence[Mapping[str, Any]] = (),
     running: bool = False,
+    home: Home = Home(),  # noqa: B008 - a tuple
 ) -> Explanation:
-    """Facts and sentence for a URL of a job; `UrlError` when it is no http(s) URL. O(queue of its host).
+    """Facts and verdict for a URL of a job; `UrlError` when it is no http(s) URL. O(queue of its host, bounded).
 
-    `attempts` is what `restore` found handed out, `row` the URL's row in the table `pages`, `now` monotonic seconds.
+    `attempts` is what `restore` found handed out, `row` and `fetches` what the tables `pages` and `fetches` say of the
+    URL, `now` monotonic seconds; `home` makes commands in sentences whole.
     """
     parts = parse_url(url)
     frontier = dispatcher.frontier
     key = parts.fingerprint
-    partition = frontier.partition(key)
     host = frontier.hosts.known(parts.host_key)
-    placed = _queued(dispatcher, host, job, key)
+    watched: UrlState | None = job.agenda.get(key)
+    lease = facts.lease(dispatcher, job, key, now)
+    placed = facts.queued(dispatcher, host, job, key, watched, row is not None) if lease is None else None
     entry, queued = placed if placed else (None, None)
-    verdict = job.scope.decide(parts.href, parts.host_key)
-    result = Explanation(
+    if lease is None and (tried := (attempts or {}).get((job.uid, key), 0)):
+        lease = LeaseFact(tried, entry.fetch_no if entry else 0)
+    scope = job.scope.decide(parts.href, parts.host_key)
+    known = Explanation(
         url=parts.href,
         canonical=parts.canonical,
         host_key=parts.host_key,
         url_key=key.hex(),
-        partition=partition.number,
+        partition=frontier.partition(key).number,
+        owner=OWNER,
         job=job.uid,
         seen=key in job.seen,
-        scope=ScopeFact(verdict.admitted, verdict.rule),
-        robots=_robots(dispatcher, host, parts.href, parts.host_key, now),
+        scope=ScopeFact(scope.admitted, scope.rule),
+        robots=facts.robots(dispatcher, host, parts.href, parts.host_key, now),
         robots_ignored=job.ignore_robots,
         queued=queued,
-        under_way=(attempts or {}).get((job.uid, key), 0),
-        host=_host(dispatcher, host, job, now),
+        lease=lease,
+        host=facts.host_fact(dispatcher, host, job, now),
+        budget=facts.budget(dispatcher, host, job),
+        trap=facts.trap(dispatcher, host, job, parts.href, entry, home),
+        recrawl=facts.recrawl(job, watched, key),
         row=dict(row) if row is not None else None,
+        fetches=[dict(one) for one in fetches],
     )
-    if row is not None:
-        result.state, text = _ended(result, row)
-    elif entry is not None and queued is not None:
-        result.state, text = _waiting(result, job, entry, queued, running)
-    elif result.under_way:
-        text = f"try {result.under_way} of it is under way"
-    elif result.seen:
-        result.state, text = "not_crawled", "it has ended, but nephila.db, where its row was, has none of it"
-    else:
-        result.state, text = _unseen(result, job)
-    result.sentence = _OPENINGS[result.state] + text.rstrip(".") + "."
-    return result
+    known.kind, known.state, text = _Verdict(known, job, entry, running, home).judge()
+    known.sentence = _OPENINGS[known.state] + text.rstrip(".") + "."
+    return known
 
 
 _OPENINGS: dict[State, str] = {
@@ -153,145 +138,233 @@ _OPENINGS: dict[State, str] = {
     "waiting": "Waiting: ",
     "never_found": "Never found: ",
 }
+Verdict = tuple[Kind, State, str]
+Way = tuple[Kind, str]
 
 
-# ---- facts
+class _Verdict:
+    """From the facts to the first thing in the URL's way, in the order in which the dispatcher meets them."""
 
+    def __init__(self, known: Explanation, job: Job, entry: Entry | None, running: bool, home: Home) -> None:
+        self.known = known
+        self.job = job
+        self.entry = entry
+        self.running = running
+        self.home = home
 
-def _queued(dispatcher: Dispatcher, host: Host | None, job: Job, key: bytes) -> tuple[Entry, QueuedFact] | None:
-    """The URL among those kept aside until an instant, or in the queue of its host."""
-    if host is None:
+    def judge(self) -> Verdict:
+        """Kind, state and the sentence without its opening."""
+        known = self.known
+        if known.row is not None:
+            return self._ended(known.row)
+        if known.queued is not None or known.lease is not None:
+            return self._waiting()
+        if known.seen:
+            return "seen", "not_crawled", "it was seen and has ended, but nephila.db, where its row belongs, has none"
+        return self._unseen()
+
+    # ---- it has its row
+
+    def _ended(self, row: Mapping[str, Any]) -> Verdict:
+        kind, state, text = self._of_row(row, str(row.get("outcome", "")), str(row.get("reason", "")))
+        recrawl, fetch_no = self.known.recrawl, int(row.get("fetch_no", 1))
+        if self._newest > fetch_no:
+            kind = "watched" if kind == "stored" else kind
+            return kind, state, f"{text}; fetch {self._newest} of it: {self._waiting()[2]}"
+        if recrawl is None:
+            return kind, state, text
+        if recrawl.gone:
+            times = f"{recrawl.missing} times in a row it was not there (404 or 410)"
+            return "gone", state, f"{text}; {times}, so it counts as gone and is not asked for again"
+        if recrawl.next_at:
+            text = f"{text}; watched for changes, fetched again at {utc(recrawl.next_at)}"
+            return ("watched" if kind == "stored" else kind), state, text
+        return kind, state, text
+
+    @property
+    def _newest(self) -> int:
+        """Number of the fetch that is queued or under way, 0 when none is."""
+        queued, lease = self.known.queued, self.known.lease
+        return max(queued.fetch_no if queued else 0, lease.fetch_no if lease else 0)
+
+    def _of_row(self, row: Mapping[str, Any], outcome: str, reason: str) -> Verdict:
+        at = row.get("fetched_at", "")
+        if outcome == "stored":
+            size = f"{row.get('bytes', 0):,} bytes"
+            return "stored", "stored", f"{at}: status {row.get('status', 0)}, {size}, in the table pages"
+        kind, text = self._refusal(row, outcome, reason)
+        if row.get("sha256"):
+            copy = next((f["fetched_at"] for f in reversed(self.known.fetches) if f.get("outcome") == "stored"), "")
+            of = copy or row.get("changed_at") or "an earlier fetch"
+            return "copy_kept", "stored", f"{of}, and that copy is kept; the last fetch brought none: {text}"
+        return kind, "not_crawled", text
+
+    def _refusal(self, row: Mapping[str, Any], outcome: str, reason: str) -> Way:
+        robots = self.known.robots
+        said = words(outcome, reason)
+        if (outcome, reason) == ("denied", "robots"):
+            return "robots", _forbidden(robots) if robots is not None and not robots.allowed else said
+        if (outcome, reason) == ("dropped", "redirect"):
+            return "redirect", f"it redirects to {row.get('final_url', '')}, which has an explanation of its own"
+        if (outcome, reason) == ("dropped", "content_type"):
+            return "content_type", f"its content type {row.get('content_type', '')} is not wanted"
+        if (outcome, reason) == ("dropped", "excluded") and not self.known.scope.admitted:
+            return "excluded", f"the scope no longer admits it ({self.known.scope.rule})"
+        if (outcome, reason) == ("dropped", "trap"):
+            return self._trap_of_row(said)
+        if reason in ("address", "excluded"):
+            return ("address" if reason == "address" else "excluded"), said
+        return "failed", f"{outcome} ({reason}){self._tries()} at {row.get('fetched_at', '')}: {said}"
+
+    def _tries(self) -> str:
+        tries = int(self.known.fetches[-1].get("attempt", 0)) if self.known.fetches else 0
+        return f" at try {tries}" if tries else ""
+
+    def _trap_of_row(self, said: str) -> Way:
+        trap = self.known.trap
+        if trap is not None and (trap.place or trap.shape):
+            return self._trapped(trap)
+        return "trap", said
+
+    def _trapped(self, trap: TrapFact) -> Way:
+        if trap.place and (not trap.released or not trap.shape):
+            where = f"{trap.place} of {self.known.host_key}"
+            if trap.released:
+                return "trap_quarantine", f"{where} was closed as a trap ({trap.reason}); it was released since"
+            release = f"; for URLs to come it is opened with: {trap.release}" if trap.release else ""
+            return "trap_quarantine", f"{where} is closed as a trap: {trap.reason}{release}"
+        return "trap_shape", f"it has the shape of a trap: {trap.shape}"
+
+    # ---- it is queued or on its way
+
+    def _waiting(self) -> Verdict:
+        known, entry, lease = self.known, self.entry, self.known.lease
+        if lease is not None and self.running:
+            kind, text = self._under_way(lease)
+            return kind, "waiting", text
+        left = self.job.left_scope(entry._replace(url=known.url), known.host_key) if entry is not None else ""
+        if left:
+            return "excluded", "not_crawled", f"the scope no longer admits it ({left})"
+        trap = known.trap
+        if trap is not None and (self._is_closed(trap) or (trap.shape and not trap.let_through)):
+            kind, text = self._trapped(trap)
+            return kind, "not_crawled", f"{text}; it is dropped when it comes up"
+        if self._is_forbidden():
+            assert known.robots is not None
+            return "robots", "not_crawled", _forbidden(known.robots)
+        kind, text = self._way(lease, known.queued)
+        return kind, "waiting", text if self.running else f"{text}; nothing runs, go on with: {self.home.goes_on}"
+
+    @staticmethod
+    def _is_closed(trap: TrapFact) -> bool:
+        return bool(trap.place) and not trap.released
+
+    def _is_forbidden(self) -> bool:
+        robots = self.known.robots
+        return robots is not None and not robots.allowed and not robots.expired and not self.job.ignore_robots
+
+    @staticmethod
+    def _under_way(lease: LeaseFact) -> Way:
+        if lease.state == "fetched":
+            return "fetched", "it has been fetched, its page is on the way to the parser and to storage"
+        if lease.state == "ending":
+            return "ending", "it has ended without a page, its row is on the way to storage"
+        times = f", handed out at {utc(lease.since)}, taken back at {utc(lease.until)}" if lease.until else ""
+        return "leased", f"try {lease.attempt} of it is under way{times}"
+
+    def _way(self, lease: LeaseFact | None, queued: QueuedFact | None) -> Way:
+        if lease is not None:
+            return (
+                "interrupted",
+                f"try {lease.attempt} of it was under way when the crawl ended, so it is fetched again",
+            )
+        assert queued is not None
+        return self._stop() or self._time(queued) or self._turn(queued)
+
+    def _stop(self) -> Way | None:
+        """What somebody has to change."""
+        job, budget = self.job, self.known.budget
+        if budget.spent == "job" and job.budget_spent:
+            limit = "scope.maxPages" if self.home.many else "--max-pages"
+            return "budget_job", f"{limit} {job.max_pages} is reached; a larger one takes it up"
+        if job.spec.paused:
+            return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
+        if budget.spent == "job":
+            return (
+                "budget_job",
+                f"the last of {job.max_pages:,} pages are on their way; if one fails, it may take its place",
+            )
+        if budget.spent == "host":
+            return "budget_host", f"{budget.reason} for {self.known.host_key}; a larger one takes it up"
         return None
-    store = dispatcher.frontier.store
-    of = store.length(host.number, job.number)
-    for when, number, uid, packed in dispatcher.delayed():
-        if number == host.number and uid == job.uid and packed.startswith(key):
-            entry = unpack(packed)
-            not_before = when + dispatcher.frontier.utc_offset
-            return entry, QueuedFact(1, of + 1, True, entry.depth, entry.fetch_no, entry.attempts, not_before)
-    for position, (order, packed) in enumerate(store.items(host.number, job.number, LOOKED_AT), 1):
-        if packed.startswith(key):
-            entry = unpack(packed)
-            fact = QueuedFact(position, of, order == HEAD, entry.depth, entry.fetch_no, entry.attempts, 0.0)
-            return entry, fact
-    return None
 
-
-def _robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:
-    origin = origin_of(url, host_key)
-    known: OriginRobots | None = host.robots.get(origin) if host is not None else None
-    if known is None:
-        return None
-    agent = dispatcher.frontier.config.agent
-    line, rule = 0, ""
-    if known.rules is not None:
-        allowed, line, rule = known.rules.decide(agent, parse_url(url).path_query)
-    else:
-        allowed = known.allows(agent, url)
-    text = known.text
-    return RobotsFact(
-        origin, known.policy, allowed, line, rule, text.status, text.reason, text.fetched_at, known.expires <= now
-    )
-
-
-def _host(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -> HostFact | None:
-    if host is None:
-        return None
-    wait_s = max(host.pace.not_before - now, 0.0)
-    return HostFact(
-        queued=dispatcher.frontier.store.queued(host.number),
-        delay_s=dispatcher.frontier.delay_s(host, job),
-        backoff_s=host.pace.backoff_s,
-        wait_s=wait_s,
-        not_before=host.pace.not_before + dispatcher.frontier.utc_offset if wait_s else 0.0,
-        address=host.address,
-    )
-
-
-# ---- sentences
-
-
-def _ended(known: Explanation, row: Mapping[str, Any]) -> tuple[State, str]:
-    """The URL has its row: what that says."""
-    outcome, reason = row.get("outcome", ""), row.get("reason", "")
-    if outcome == "stored":
-        size = f"{row.get('bytes', 0):,} bytes"
-        return "stored", f"{row.get('fetched_at', '')}: status {row.get('status', 0)}, {size}, in the table pages"
-    return "not_crawled", _refusal(known, row, str(outcome), str(reason))
-
-
-def _refusal(known: Explanation, row: Mapping[str, Any], outcome: str, reason: str) -> str:
-    if outcome == "denied" and reason == "robots":
-        robots = known.robots
-        return _forbidden(robots) if robots is not None and not robots.allowed else "robots.txt forbade it"
-    if outcome == "denied" and reason == "address":
-        return "its host has only addresses that are not public; --allow-private opens them"
-    if outcome == "dropped" and reason == "redirect":
-        return f"it redirects to {row.get('final_url', '')}, which has an explanation of its own"
-    if outcome == "dropped" and reason == "content_type":
-        return f"its content type {row.get('content_type', '')} is not wanted"
-    if outcome == "dropped" and reason == "excluded":
-        return f"the scope no longer admits it ({known.scope.rule})"
-    status = f", status {row['status']}" if row.get("status") else ""
-    return f"{outcome} ({reason}{status}) at {row.get('fetched_at', '')}"
-
-
-def _waiting(known: Explanation, job: Job, entry: Entry, queued: QueuedFact, running: bool) -> tuple[State, str]:
-    """The URL is queued or handed out: the first thing in its way."""
-    left = job.left_scope(entry, known.host_key)
-    if left:
-        return "not_crawled", f"the scope no longer admits it ({left})"
-    robots = known.robots
-    if robots is not None and not robots.allowed and not robots.expired and not job.ignore_robots:
-        return "not_crawled", _forbidden(robots)
-    if known.under_way and running:
-        return "waiting", f"try {known.under_way} of it is under way"
-    text = _way(known, job, queued)
-    return "waiting", text if running else f"{text}; the crawl is not running, --resume continues it"
-
-
-def _way(known: Explanation, job: Job, queued: QueuedFact) -> str:
-    if known.under_way:
-        return f"try {known.under_way} of it was under way when the crawl ended, so it is fetched again"
-    if job.budget_spent:
-        return f"--max-pages {job.max_pages} is reached; a larger one takes it up"
-    if job.spec.paused:
-        return "the job is paused"
-    if queued.not_before:
-        return f"try {queued.attempts + 1} of it is due at {utc(queued.not_before)}"
-    host = known.host
-    if host is not None and host.wait_s > 0:
+    def _time(self, queued: QueuedFact) -> Way | None:
+        """What passes."""
+        host, key = self.known.host, self.known.host_key
+        if queued.not_before:
+            return "retry", f"try {queued.attempts + 1} of it is due at {utc(queued.not_before)}"
+        if host is None or not host.wait_s:
+            return None
         until = utc(host.not_before)
-        if host.backoff_s > 0 or host.wait_s > host.delay_s + 1:
-            return f"{known.host_key} gets a pause until {until}, because it refused or timed out"
-        return f"{known.host_key} is fetched from every {host.delay_s:g} s, next at {until}"
-    if queued.position > 1:
-        ahead = queued.position - 1
-        return f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key} go{'es' if ahead == 1 else ''} before it"
-    if not job.ignore_robots and (known.robots is None or known.robots.expired):
-        return f"robots.txt of {known.host_key} is asked first"
-    return f"it is the next of {known.host_key}"
+        if host.pause == "refused":
+            return "backing_off", f"{key} gets a pause until {until}, because it refused or timed out"
+        if host.pause == "robots":
+            return "robots_retry", f"robots.txt of {key} could not be fetched and is asked for again at {until}"
+        if host.pause == "longer":
+            why = f"longer than its delay of {host.delay_s:g} s: it asked for that, or the delay was longer then"
+            return "pause", f"{key} rests until {until}, {why}"
+        return "delay", f"{key} is fetched from every {host.delay_s:g} s, next at {until}"
+
+    def _turn(self, queued: QueuedFact) -> Way:
+        """Who goes before it."""
+        known, host = self.known, self.known.host
+        if host is not None and host.line:
+            line = f"{known.host_key} is number {host.line:,} of {host.line_of:,} hosts in its line"
+            return "address_line", f"its server address {host.address} is busy; {line}"
+        if not queued.position:
+            first = f"it is one of {queued.of:,} URLs of {known.host_key}"
+            return "behind", f"{first}, behind the first {facts.LOOKED_AT:,}"
+        if queued.position > 1:
+            ahead = queued.position - 1
+            them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key}"
+            return "behind", f"{them} go{'es' if ahead == 1 else ''} before it"
+        if not self.job.ignore_robots and (known.robots is None or known.robots.expired):
+            return "robots_first", f"robots.txt of {known.host_key} is asked first"
+        if host is not None and host.in_flight:
+            return "next", f"it is the next of {known.host_key}, which answers another request just now"
+        return "next", f"it is the next of {known.host_key}"
+
+    # ---- nothing of the crawl has met it
+
+    def _unseen(self) -> Verdict:
+        """What would become of it."""
+        known, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
+        if not known.scope.admitted:
+            return "out_of_scope", "not_crawled", known.scope.rule
+        if trap is not None and trap.copy_of:
+            return "copy", "not_crawled", f"but for a session id it is {trap.copy_of}, which is known under other ids"
+        depth = f" within depth {job.scope.max_depth}" if job.scope.max_depth >= 0 else ""
+        text = f"no page fetched so far links to it{depth}; if one did, it would "
+        if budget.spent == "host":
+            return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {known.host_key}"
+        if budget.spent == "queued":
+            limit = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
+            return "queue_full", "never_found", f"{text}be left out: {limit}"
+        if trap is not None and (self._is_closed(trap) or trap.shape):
+            kind, why = self._trapped(trap)
+            return kind, "never_found", f"{text}be dropped: {why}"
+        if known.robots is not None and not known.robots.allowed and not job.ignore_robots:
+            return "robots", "never_found", f"{text}be denied: {_forbidden(known.robots)}"
+        return "unknown", "never_found", f"{text}be crawled ({known.scope.rule})"
 
 
 def _forbidden(robots: RobotsFact) -> str:
     if robots.policy == "rules":
         return f"robots.txt forbids it (line {robots.line}: {robots.rule})"
     if robots.policy == "failed":
-        return f"its host cannot be reached ({robots.reason})"
+        return f"its host cannot be reached ({robots.reason}): {words('failed', robots.reason)}"
     what = f"answered {robots.status}" if robots.status else f"could not be fetched ({robots.reason})"
     return f"robots.txt of {robots.origin} {what}, which forbids everything for now"
-
-
-def _unseen(known: Explanation, job: Job) -> tuple[State, str]:
-    """Nothing of the crawl has met the URL: what would become of it."""
-    if not known.scope.admitted:
-        return "not_crawled", known.scope.rule
-    depth = f" within depth {job.scope.max_depth}" if job.scope.max_depth >= 0 else ""
-    text = f"no page fetched so far links to it{depth}; "
-    robots = known.robots
-    if robots is not None and not robots.allowed and not job.ignore_robots:
-        return "never_found", f"{text}if one did, it would still be denied: {_forbidden(robots)}"
-    return "never_found", f"{text}if one did, it would be crawled ({known.scope.rule})"
 
 
 def utc(seconds: float) -> str:

@@ -156,6 +156,14 @@ class Yield:
             return ""
         return f"session id: {bare[:200]} is known under others"
 
+    def is_copy(self, url: str) -> str:
+        """The URL without its session id, when `twin` would refuse a link to it; remembers nothing."""
+        bare = without_session(url) if self._twins is not None else ""
+        if not bare or self._twins is None:
+            return ""
+        key = _hash(bare)
+        return bare if key in self._twins and key ^ 1 in self._twins else ""
+
     # ---- what happens
 
     def linked(self, parent: str, new: Iterable[str]) -> None:

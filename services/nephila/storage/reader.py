@@ -82,6 +82,12 @@ def count(directory: Path, outcome: str | None = None, job: str | None = None) -
         return int(rows)
 
 
+def has_job(directory: Path, job: str) -> bool:
+    """Whether there is a row of a job, which may have been deleted since. O(log rows)."""
+    with _reading(directory) as connection:
+        return connection.execute("SELECT 1 FROM pages WHERE job = ? LIMIT 1", [job]).fetchone() is not None
+
+
 def row(directory: Path, job: str | None, url_key: bytes) -> dict[str, Any] | None:
     """The row of a URL with all columns, of one job or of the one fetched last; None when it has none."""
     where = "job = ? AND url_key = ?" if job is not None else "url_key = ?"

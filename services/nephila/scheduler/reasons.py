@@ -1,0 +1,66 @@
+"""Why a URL ended as it did, in words for people: every reason that a row of `pages` or `fetches` can have.
+
+Invariant: whatever scheduler, downloader, parser and storage write as a reason stands here or is a status, http_404; a
+test reads their sources. A row of a later version is told by its own words. Pure.
+"""
+
+from __future__ import annotations
+
+import http
+import re
+from typing import Final
+
+WORDS: Final[dict[tuple[str, str], str]] = {
+    ("stored", ""): "a copy came",
+    ("stored", "not_modified"): "the server says that the copy is still the page (304)",
+    ("denied", "robots"): "robots.txt forbade it",
+    ("denied", "address"): "its host has only addresses that are not public; --allow-private opens them",
+    ("failed", "dns"): "the name of its host could not be resolved",
+    ("failed", "connect"): "its server could not be connected to",
+    ("failed", "tls"): "no safe connection to its server could be made (TLS: certificate or handshake)",
+    ("failed", "timeout"): "its server took too long",
+    ("failed", "disconnected"): "its server broke the connection off before the answer was whole",
+    ("failed", "protocol"): "its server answered something that is not HTTP",
+    ("failed", "encoding"): "the compressed answer could not be decoded",
+    ("failed", "too_large"): "the answer is larger than a page may be",
+    ("failed", "bad_redirect"): "it redirects to something that is not a URL",
+    ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
+    ("failed", "bad_url"): "no request can be made of it",
+    ("failed", "lease_expired"): "fetches of it were handed out and never came back",
+    ("failed", "dead_letter"): "the page came, but could not be parsed or stored",
+    ("dropped", "redirect"): "it redirects",
+    ("dropped", "content_type"): "its content type is not wanted",
+    ("dropped", "excluded"): "the scope did not admit it any more when it came up",
+    ("dropped", "trap"): "it was taken for part of a trap when it came up",
+}
+"""(outcome, reason) → what happened, as the end of "Not crawled: …"."""
+
+NO_END: Final[dict[str, str]] = {
+    "busy": "its server address had no room: given back, no try is counted",
+    "stale": "a kept connection broke before any answer: given back, no try is counted",
+    "expired": "it was not started in time: given back, no try is counted",
+}
+"""Reasons after which a URL goes back into its queue; no row has them."""
+
+_STATUS: Final = re.compile(r"http_(\d{3})")
+
+
+def words(outcome: str, reason: str) -> str:
+    """What happened. Of a pair that is not known, the pair itself: "failed (reason)"."""
+    status = _STATUS.fullmatch(reason)
+    if status is not None:
+        return f"the server answered {status[1]}{_phrase(int(status[1]))}"
+    known = WORDS.get((outcome, reason))
+    return known if known is not None else f"{outcome} ({reason})" if reason else outcome
+
+
+def is_known(reason: str) -> bool:
+    """Whether a reason has words here, whatever the outcome."""
+    return bool(_STATUS.fullmatch(reason)) or reason in NO_END or any(reason == known for _, known in WORDS)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f" ({http.HTTPStatus(status).phrase.lower()})"
+    except ValueError:
+        return ""
