@@ -26,6 +26,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "bad_redirect"): "it redirects to something that is not a URL",
     ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
     ("failed", "bad_url"): "no request can be made of it",
+    ("failed", "internal"): "the downloader itself failed over it; its log says how",
     ("failed", "lease_expired"): "fetches of it were handed out and never came back",
     ("failed", "dead_letter"): "the page came, but could not be parsed or stored",
     ("dropped", "redirect"): "it redirects",
