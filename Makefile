@@ -7,11 +7,8 @@ STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
-<<<<<<< HEAD
-.PHONY: crawl install install-dev test test-long check proto format bench bench-freshness bench-seen judge clean help
-=======
-.PHONY: crawl install install-dev test test-long check proto format bench-freshness bench-hosts bench-seen clean help
->>>>>>> a346218 (bench-seen: what hosts cost beside uniform keys, slow rivals at fewer keys; make bench-hosts, an absent rival is a row)
+BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
+.PHONY: crawl install install-dev test test-long check proto schema format judge clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'

@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+from nephila.cli.explained import WIDTH
 from nephila.directory import Directory, Run
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import Outcome, Record
@@ -63,6 +64,25 @@ def test_a_url_never_seen_is_judged(nephila, out):
     """By the scope of the stored job."""
     assert "Never found: " in nephila("explain", "http://a.test/9", "--out", str(out)).out
     assert "Not crawled: host b.test is not a seed host." in nephila("explain", "b.test", "--out", str(out)).out
+
+
+def test_what_a_server_has_said_is_harmless_and_wrapped(nephila, out):
+    """A content type, an address to go to and a reason of another version, full of control characters."""
+    evil = "\x1b]0;x\x07\u202e\x9b31m\r\n" + "word " * 60
+    for number, (outcome, fields) in enumerate(
+        [
+            (Outcome.DROPPED, {"reason": "content_type", "content_type": f"image/{evil}"}),
+            (Outcome.DROPPED, {"reason": "redirect", "final_url": f"http://b.test/{evil}"}),
+            (Outcome.FAILED, {"reason": f"new{evil}"}),
+            (Outcome.STORED, {"title": evil}),
+        ]
+    ):
+        url = f"http://a.test/evil{number}"
+        store(out, [Record(JOB, parse_url(url).fingerprint, url, 1, 1, outcome, fetched_at=1.8e9, **fields)])
+        text = nephila("explain", url, "--out", str(out)).out
+        assert "word word word" in text
+        assert not {"\x1b", "\x9b", "\x07", "\r", "\u202e"} & set(text)
+        assert max(map(len, text.splitlines()[2:])) <= WIDTH
 
 
 def test_asking_changes_nothing(nephila, out):

@@ -11,11 +11,14 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nephila import jobview
 from nephila.control import Control, Request
 from nephila.kernel.jobspec import load
 from nephila.kernel.jobtable import SPEC
-from nephila.kernel.messages import Quarantine
+from nephila.kernel.messages import Outcome, Quarantine, Record
+from nephila.native import parse_url
 
+from tests.cli.crawled import store
 from tests.scheduler.world import World, site
 
 PAGES = {f"/{n}": [f"/{2 * n + 1}", f"/{2 * n + 2}"] for n in range(40)}
@@ -33,6 +36,7 @@ class Desk:
     def __init__(self, world, directory):
         self.world = world
         assembly = SimpleNamespace(bus=world.bus, clock=world.clock, scheduler=world.scheduler)
+        self.directory = directory
         self.control = Control(assembly, directory, ("sqlite", "jsonl"))
         world.scheduler.on_turn = self.control.note
         self.session = {}
@@ -229,6 +233,36 @@ async def test_explain_asks_the_jobs_that_there_are(desk):
     assert (told["job"], told["seen"]) == ("far", False)
     assert "there is no job 'x'; there are far, near" in await desk.refusal("explain", url="http://a.test/1", job="x")
     assert "is not a URL" in await desk.refusal("explain", url="ftp://a.test/1")
+
+
+async def test_explain_answers_for_a_program_with_very_many_jobs(desk, monkeypatch):
+    """Those that have seen the URL are asked, some of them; then one that would take it; then any."""
+    for name in ("a", "b", "c"):
+        await desk.ask("jobs.apply", job=document(name, seeds=[f"http://{name}.test/0"], paused=True))
+    jobs = desk.world.scheduler.frontier.jobs
+    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b"]
+    assert jobview.candidates(jobs, jobs, "http://c.test/never") == ["c"]
+    assert jobview.candidates(jobs, jobs, "http://d.test/") == ["a"]
+    assert jobview.candidates({}, ["a"], "http://d.test/") == []
+    for name in ("d", "e", "f"):
+        await desk.ask("jobs.apply", job=document(name, seeds=["http://b.test/0"], paused=True))
+    monkeypatch.setattr(jobview, "CANDIDATES", 2)
+    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
+
+
+async def test_explain_tells_a_deleted_job_from_one_that_never_was(desk):
+    """By its rows, which stay."""
+    await desk.ask("jobs.apply", job=document())
+    key = parse_url("http://a.test/0").fingerprint
+    store(desk.directory, [Record("old", key, "http://a.test/0", 1, 1, Outcome.FAILED, "timeout", fetched_at=1.8e9)])
+    told = await desk.refusal("explain", url="http://a.test/0", job="old")
+    assert told == (
+        "job 'old' was deleted, and all it knew but its rows; "
+        "its row of this URL says failed(timeout) at 2027-01-15T08:00:00.000Z"
+    )
+    told = await desk.refusal("explain", url="http://a.test/1", job="old")
+    assert told.endswith("; it has no row of this URL")
+    assert "there is no job 'x'; there are news" in await desk.refusal("explain", url="http://a.test/0", job="x")
 
 
 async def test_status_sums_up(desk):
