@@ -294,7 +294,7 @@ class Control:
         if not uids:
             raise UserError("there is no job yet; see nephila jobs apply")
         told = await self._best(uids, href)
-        if told.kind in ("seen", "behind"):
+        if told.row is None and (told.kind == "seen" or (told.queued is not None and not told.queued.position)):
             # It may have ended, and got its row, between the look into the database and that into the frontier.
             told = await self._best([told.job], href)
         fetches = await disk(None, jobview.fetches, directory, told.job, href)

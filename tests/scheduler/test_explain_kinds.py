@@ -237,6 +237,16 @@ async def trap_shape(tmp_path: Path) -> Case:
     return ended(world, "http://a.test" + ODD[4])
 
 
+@case("trap_shape", "if one did, it would be dropped: it has the shape of a trap")
+async def trap_shape_unseen(tmp_path: Path) -> Case:
+    return Case(await begun(tmp_path, site({"/": ODD}), seconds=60), "http://a.test/y" + "/so/on" * 4)
+
+
+@case("unknown", "it would be crawled (host a.test is a seed host)")
+async def odd_but_let_through(tmp_path: Path) -> Case:
+    return Case(await begun(tmp_path, site({"/": []}), seconds=5), "http://a.test/y" + "/so/on" * 4)
+
+
 @case("trap_shape", "path repeats the segments so/on 4 times; it is dropped when it comes up")
 async def trap_shape_queued(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": ODD}), seconds=3.5), "http://a.test" + ODD[4])

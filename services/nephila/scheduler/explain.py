@@ -228,6 +228,7 @@ class _Verdict:
 
     def _trapped(self, trap: TrapFact) -> Way:
         if trap.place and (not trap.released or not trap.shape):
+            # A shape says nothing that can be changed: the quarantine that can be lifted has the word.
             where = f"{trap.place} of {self.known.host_key}"
             if trap.released:
                 return "trap_quarantine", f"{where} was closed as a trap ({trap.reason}); it was released since"
@@ -246,7 +247,7 @@ class _Verdict:
         if left:
             return "excluded", "not_crawled", f"the scope no longer admits it ({left})"
         trap = known.trap
-        if trap is not None and (self._is_closed(trap) or (trap.shape and not trap.let_through)):
+        if trap is not None and self._is_shut(trap):
             kind, text = self._trapped(trap)
             return kind, "not_crawled", f"{text}; it is dropped when it comes up"
         if self._is_forbidden():
@@ -256,8 +257,9 @@ class _Verdict:
         return kind, "waiting", text if self.running else f"{text}; nothing runs, go on with: {self.home.goes_on}"
 
     @staticmethod
-    def _is_closed(trap: TrapFact) -> bool:
-        return bool(trap.place) and not trap.released
+    def _is_shut(trap: TrapFact) -> bool:
+        """Whether the dispatcher would drop it."""
+        return bool((trap.place and not trap.released) or (trap.shape and not trap.let_through))
 
     def _is_forbidden(self) -> bool:
         robots = self.known.robots
@@ -350,7 +352,7 @@ class _Verdict:
         if budget.spent == "queued":
             limit = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
             return "queue_full", "never_found", f"{text}be left out: {limit}"
-        if trap is not None and (self._is_closed(trap) or trap.shape):
+        if trap is not None and self._is_shut(trap):
             kind, why = self._trapped(trap)
             return kind, "never_found", f"{text}be dropped: {why}"
         if known.robots is not None and not known.robots.allowed and not job.ignore_robots:

@@ -24,7 +24,7 @@ from nephila.scheduler.robots import origin_of
 from nephila.scheduler.shapes import shape
 
 LOOKED_AT = 20_000
-"""URLs of a host's queue that are searched for the one in question: 20 ms in which a running program stands still."""
+"""URLs of a host's queue that are searched for the one in question: 10 ms in which a running program stands still."""
 SAME_INSTANT_S = 0.01
 LONGER_S = 1.0
 """A pause that is so much longer than the delay is not the delay."""
