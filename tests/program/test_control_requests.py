@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
@@ -17,6 +18,7 @@ from nephila.kernel.jobspec import load
 from nephila.kernel.jobtable import SPEC
 from nephila.kernel.messages import Outcome, Quarantine, Record
 from nephila.native import parse_url
+from nephila.scheduler.hosts import yield_of
 
 from tests.cli.crawled import store
 from tests.scheduler.world import World, site
@@ -248,6 +250,24 @@ async def test_explain_answers_for_a_program_with_very_many_jobs(desk, monkeypat
         await desk.ask("jobs.apply", job=document(name, seeds=["http://b.test/0"], paused=True))
     monkeypatch.setattr(jobview, "CANDIDATES", 2)
     assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
+
+
+async def test_the_release_command_that_explain_shows_works(desk):
+    """Host and place are those of the quarantine; afterwards the URL is no part of a trap."""
+    await desk.ask("jobs.apply", job=document(seeds=["http://a.test/cal/0"], paused=True))
+    frontier = desk.world.scheduler.frontier
+    job, host = frontier.jobs["news"], frontier.hosts.named("a.test")
+    closed = Quarantine("news", "a.test", "/cal/*?day", "nothing new in its last 100 fetches of 100", 1.8e9, 100)
+    yield_of(host, job).restore(closed)
+    frontier.note_quarantine(job, host, closed)
+    url = "http://a.test/cal/7?day=3"
+    told = (await desk.ask("explain", url=url))["explanation"]
+    assert told["kind"] == "trap_quarantine"
+    words = shlex.split(told["trap"]["release"])
+    assert words == ["nephila", "jobs", "release", "news", "a.test", "/cal/*?day", "--out", str(desk.directory)]
+    assert (await desk.ask("traps.release", name=words[3], host=words[4], place=words[5]))["verdict"] == "released"
+    told = (await desk.ask("explain", url=url))["explanation"]
+    assert (told["kind"], told["trap"]["released"]) == ("unknown", True)
 
 
 async def test_explain_tells_a_deleted_job_from_one_that_never_was(desk):
