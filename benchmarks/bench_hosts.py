@@ -15,9 +15,8 @@ import random
 import subprocess
 import sys
 import tempfile
-import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from os import getpid
 from typing import Any
@@ -25,6 +24,7 @@ from typing import Any
 from nephila.native import IMPLEMENTATION, HostStore
 
 from benchmarks import measure, report
+from benchmarks.measure import Clock
 from benchmarks.rivals_hosts import RIVALS
 
 PAGE = 50
@@ -34,24 +34,6 @@ JOB = 3
 POPS = 1_000_000
 SKEW = 1.06
 """Exponent at which the first of 10^6 hosts has a tenth of the URLs."""
-
-
-class Clock:
-    """Adds up CPU and wall time of the calls it is given."""
-
-    def __init__(self) -> None:
-        self.cpu_s = self.wall_s = self.longest_s = 0.0
-        self.calls = 0
-
-    def __call__(self, call: Callable[[], Any]) -> Any:
-        cpu, wall = time.process_time(), time.perf_counter()
-        result = call()
-        took = time.perf_counter() - wall
-        self.cpu_s += time.process_time() - cpu
-        self.wall_s += took
-        self.longest_s = max(self.longest_s, took)
-        self.calls += 1
-        return result
 
 
 def ranks(shape: str, urls: int, rng: random.Random) -> Iterator[list[int]]:

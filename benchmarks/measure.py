@@ -7,7 +7,7 @@ process of the tree.
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,24 @@ class Cost:
     def as_json(self) -> dict[str, Any]:
         """For the raw results."""
         return {name: round(value, 4) for name, value in asdict(self).items()}
+
+
+class Clock:
+    """Adds up CPU and wall time of the calls it is given."""
+
+    def __init__(self) -> None:
+        self.cpu_s = self.wall_s = self.longest_s = 0.0
+        self.calls = 0
+
+    def __call__(self, call: Callable[[], Any]) -> Any:
+        cpu, wall = time.process_time(), time.perf_counter()
+        result = call()
+        took = time.perf_counter() - wall
+        self.cpu_s += time.process_time() - cpu
+        self.wall_s += took
+        self.longest_s = max(self.longest_s, took)
+        self.calls += 1
+        return result
 
 
 def cores() -> tuple[int, int]:
