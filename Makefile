@@ -49,6 +49,9 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
 
+bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
+
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools

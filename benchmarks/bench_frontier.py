@@ -40,7 +40,6 @@ from nephila.native import IMPLEMENTATION, page_pass
 from nephila.scheduler.admission import add_links
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Dispatch
 from nephila.scheduler.restore import cleanup, open_frontier, restore, snapshots
 from nephila.scheduler.store import CommitLog
