@@ -10,6 +10,7 @@ are leased, fetched and ended. CPU seconds of the process; pauses and restart in
 """
 
 import argparse
+import gc
 import hashlib
 import json
 import random
@@ -314,6 +315,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--again", type=int, metavar="FETCHES", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.one or args.again:
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)  # as the program does
         print(
             json.dumps(
                 one(args.one[0], int(args.one[1]), args.directory) if args.one else again(args.again, args.directory)

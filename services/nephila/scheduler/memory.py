@@ -1,16 +1,18 @@
 """A bounded memory of 64-bit hashes: buckets of eight, in each the least recently seen is forgotten first.
 
 Invariant: at most `limit` slots; it never claims to know what it was not told (but for equal 64-bit hashes). What keeps
-coming back stays. Grows by doubling from 64 slots as it fills. A set-associative cache, nothing more.
+coming back stays. Grows by doubling from one bucket as it fills: most hosts show a page or two. A set-associative
+cache, nothing more.
 """
 
 from __future__ import annotations
 
+import sys
 from array import array
 from typing import Final
 
-_FIRST: Final = 64
 _WAYS: Final = 8
+_FIRST: Final = _WAYS
 
 
 class Memory:
@@ -19,7 +21,7 @@ class Memory:
     __slots__ = ("_filled", "_limit", "_slots")
 
     def __init__(self, limit: int) -> None:
-        """`limit` is a power of two, at least 64: slots at most."""
+        """`limit` is a power of two, at least 8: slots at most."""
         if limit < _FIRST or limit & (limit - 1):
             raise ValueError(f"limit must be a power of two from {_FIRST}, got {limit}")
         self._limit = limit
@@ -77,7 +79,7 @@ class Memory:
 
     def pack(self) -> bytes:
         """The slots, little-endian."""
-        return b"".join(key.to_bytes(8, "little") for key in self._slots)
+        return _little(self._slots).tobytes()
 
     def restore(self, packed: bytes) -> None:
         """Take over what `pack` gave; ValueError when it cannot be that."""
@@ -85,8 +87,8 @@ class Memory:
         if len(packed) % 8 or size > self._limit or size & (size - 1) or 0 < size < _FIRST:
             raise ValueError(f"a memory of {len(packed)} bytes")
         copy = Memory(self._limit)
-        copy._slots = array("Q", [int.from_bytes(packed[i : i + 8], "little") for i in range(0, len(packed), 8)])
-        copy._filled = sum(1 for key in copy._slots if key)
+        copy._slots = _little(array("Q", packed))
+        copy._filled = size - copy._slots.count(0)
         if not copy._in_place():
             raise ValueError("a memory with a hash out of its place")
         self._slots, self._filled = copy._slots, copy._filled
@@ -99,3 +101,12 @@ class Memory:
         assert self._in_place(), "a hash is out of its place"
         assert self._filled == sum(1 for key in self._slots if key), "slots and their count differ"
         assert len(self._slots) <= self._limit, f"{len(self._slots)} slots"
+
+
+def _little(slots: array[int]) -> array[int]:
+    """From the order of this machine's bytes to little-endian, or back."""
+    if sys.byteorder == "little":
+        return slots
+    swapped = slots[:]
+    swapped.byteswap()
+    return swapped

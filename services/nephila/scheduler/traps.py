@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -51,6 +52,7 @@ NEVER: Final = 50
 
 _VERSION: Final = 1
 _FIELDS: Final = ("fetches", "news", "run", "weight", "near", "grown", "fresh", "dry")
+_fields_of: Final = attrgetter(*_FIELDS)
 _Row = tuple[str, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
 _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, bytes, list[_Row], list[Quarantine]])
 
@@ -295,7 +297,7 @@ class Yield:
     def pack(self) -> bytes:
         """Everything, quarantines included. O(size), at most about 180 KiB."""
         memories = [b"" if memory is None else memory.pack() for memory in (self._texts, self._twins, self._values)]
-        places = [(name, *(getattr(p, field) for field in _FIELDS), p.sizes) for name, p in self._places.items()]
+        places = [(name, *_fields_of(place), place.sizes) for name, place in self._places.items()]
         state = (_VERSION, self.fetches, *memories, places, list(self.closed.values()))
         return msgspec.msgpack.encode(state)
 
