@@ -28,7 +28,8 @@ from nephila.scheduler.shapes import without_session
 CAP_FETCHES: Final = 100
 CAP_SHARE: Final = 0.05
 WATCH_FROM: Final = 16
-"""Fetches a job makes on a host before a `Yield` is worth its memory (1.7 KB): most hosts never have so many."""
+"""Fetches a job makes on a host before its places are worth their memory (2 KB): most hosts never have so many. Texts are
+remembered from the first. With a cap of less than 64, a quarter of it."""
 MAX_PLACES: Final = 256
 MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192
@@ -174,6 +175,8 @@ class Yield:
         About 0.1 µs per link into the same place, some microseconds for others. Before `fetched` of the same page or
         after it.
         """
+        if not self.watches:
+            return
         root = parent[: parent.find("/", 8) + 1]
         inside = stem(parent)
         grown, leads = 0, False
@@ -203,6 +206,9 @@ class Yield:
         a fetch again. Some microseconds.
         """
         self.fetches += 1
+        if not self.watches:
+            self._is_new(url, text_hash)
+            return None
         at = where(url)
         if len(self._places) + len(at.places) > MAX_PLACES:
             self._forget()
@@ -223,6 +229,15 @@ class Yield:
                 place.barren(weight, bool(value) and self._is_fresh(name, value))
         return self._close(at, now_utc) if weight > 0 and watched else None
 
+    @property
+    def watches(self) -> bool:
+        """Whether there were enough fetches for places to be judged."""
+        return self.fetches > WATCH_FROM or 4 * self.fetches > self.cap_fetches
+
+    def _is_new(self, url: str, text_hash: bytes) -> bool:
+        # http and https twins of one host are no sign of a trap.
+        return bool(text_hash) and self._texts.add(int.from_bytes(text_hash[:8], "little") ^ url.startswith("https"))
+
     def _is_fresh(self, place: str, value: str) -> bool:
         if self._values is None:
             self._values = Memory(MAX_VALUES)
@@ -232,11 +247,9 @@ class Yield:
         """0 for news, else how barren the page was; -1 when that cannot be said."""
         if not text_hash:
             return -1
-        # http and https twins of one host are no sign of a trap.
-        text = int.from_bytes(text_hash[:8], "little") ^ url.startswith("https")
         narrowest = self._places.get(at.places[0]) if at.places else None
         known_size = narrowest is not None and narrowest.has_size(size_bytes)
-        if not self._texts.add(text):
+        if not self._is_new(url, text_hash):
             return SAME_TEXT
         return SAME_SIZE if known_size else 0
 
