@@ -104,6 +104,22 @@ def test_a_clock_set_forward_hands_out_each_page_once():
     assert list(agenda.due(NOW + 1e9)) == []
 
 
+def test_a_dump_loads_as_it_was():
+    """States, what is due and what is out are the same in an agenda that loads the dump of another."""
+    agenda = Agenda("j", [state(n, NOW + n) for n in range(50)] + [state(99, 0.0)])
+    out = {one.url_key for one in islice(agenda.due(NOW + 20), 5)}
+    copy = Agenda("j")
+    for dumped in agenda.dump():
+        copy.load(dumped)
+    copy.check()
+    assert {one.url_key for one in copy.states() if copy.is_out(one.url_key)} == out
+    for one in agenda.states():
+        assert copy.get(one.url_key) == one if one.url_key not in out else copy.get(one.url_key).next_at == 0.0
+    keys = [sorted(one.url_key for one in each.due(NOW + 1000)) for each in (copy, agenda)]
+    assert keys[0] == keys[1]
+    assert len(keys[0]) == 45
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_random_work_agrees_with_a_table(seed):
     """20,000 puts, removals and calls of due, against a dict that is searched through."""

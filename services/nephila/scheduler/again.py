@@ -6,7 +6,7 @@ ended. Both are in the log, by the URL's place in the queue and by its new state
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Outlinks, QueuedUrl, Receipt, UrlState
+from nephila.kernel.messages import Outcome, Outlinks, QueuedUrl, Receipt, UrlState
 from nephila.scheduler.entry import COPY_SHIFT, SEED, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Outstanding
@@ -64,7 +64,8 @@ def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
 def reopen(frontier: Frontier, job: Job, state: UrlState) -> None:
     """A URL that had ended is open again."""
     job.ended[state.outcome] -= 1
-    job.keep_place(state.url_key)
+    if state.outcome is Outcome.STORED:
+        job.keep_place(state.url_key)
     frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
 
 

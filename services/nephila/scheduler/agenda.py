@@ -26,7 +26,11 @@ _NEXT = struct.Struct("<d")
 _HEAD = struct.Struct("<ddIIIfffIHHHBBHBB")
 """next_at, fetched_at, first_at, changed_at, lastmod, interval_s, quiet_s, changed_s, fetch_no, checks, changes, depth,
 missing, flags, and the lengths of URL, ETag and hash; then text_hash, URL, host where the URL does not hold it, ETag or
-date, each after the other."""
+date, each after the other. So in snapshots, too: a change of this needs another number of the frontier's format."""
+OUT = -1.0
+"""next_at, in a snapshot, of a URL that is queued or on its way."""
+_OUT = _NEXT.pack(OUT)
+_NEVER = _NEXT.pack(0.0)
 _SEED, _DATE, _HOST = 1, 2, 4
 _OUTCOME_SHIFT = 4
 _MAX_INSTANT = 2**32 - 1
@@ -107,8 +111,22 @@ class Agenda:
         slot = self._order[0] * SLOT_S if self._order else math.inf
         return min(slot, self._near[0][0]) if self._near else slot
 
+    def dump(self) -> Iterator[bytes]:
+        """All of them, each packed behind its key, for a snapshot; nothing may be put meanwhile. 0.2 µs each."""
+        out = self._out
+        for key, packed in self._packed.items():
+            yield key + packed if key not in out else key + _OUT + packed[_NEXT.size :]
+
+    def load(self, dumped: bytes) -> None:
+        """Take over one of what `dump` gave."""
+        key, packed = dumped[:_KEY], dumped[_KEY:]
+        is_out = packed.startswith(_OUT)
+        self._keep(key, _NEVER + packed[_NEXT.size :] if is_out else packed)
+        if is_out:
+            self._out.add(key)
+
     def states(self) -> Iterator[UrlState]:
-        """All of them, for a snapshot; nothing may be put meanwhile."""
+        """All of them; only what is here already may be put meanwhile."""
         return (_unpack(self.job, key, packed) for key, packed in self._packed.items())
 
     def sample(self, limit: int) -> list[UrlState]:

@@ -82,7 +82,7 @@ class Job:
 
     def review(self, utc_now: float) -> None:
         """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
-        for state in list(self.agenda.states()):
+        for state in self.agenda.states():
             if not self.agenda.is_out(state.url_key):
                 new = self.recrawl.reviewed(state, utc_now)
                 if new is not state:

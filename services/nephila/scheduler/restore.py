@@ -21,14 +21,15 @@ from nephila.kernel.messages import (
     FrontierSnapshot,
     JobState,
     LeasedUrl,
+    Outcome,
     PartitionPosition,
     QueuedUrl,
-    UrlState,
 )
 from nephila.native import HostStore
 from nephila.scheduler import again
 from nephila.scheduler.addresses import Addresses
 from nephila.scheduler.admission import HEAD
+from nephila.scheduler.agenda import OUT
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.entry import COPY_SHIFT, pack_queued, queued_of, repack, unpack
@@ -40,8 +41,6 @@ from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.seen import new_seen
 
 STATES_PER_FRAME = 10_000
-OUT = -1.0
-"""next_at, in a snapshot, of a URL that is queued or on its way."""
 Key = tuple[str, bytes]
 
 
@@ -121,12 +120,15 @@ class _Replay:
             for count in position.ended:
                 partition.ended[count.job, count.outcome] += count.count
                 frontier.jobs[count.job].ended[count.outcome] += count.count
-        for url in state.urls:
+        for packed in state.watched:
+            self._watched(frontier.jobs[state.watched_job], packed)
+        for url in state.urls:  # as snapshots of earlier programs of this format have them
             agenda = frontier.jobs[url.job].agenda
             agenda.put(url)
             if url.next_at == OUT:
                 agenda.take(url.url_key)
-                frontier.jobs[url.job].keep_place(url.url_key)
+                if url.outcome is Outcome.STORED:
+                    frontier.jobs[url.job].keep_place(url.url_key)
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
@@ -134,6 +136,15 @@ class _Replay:
                 self.found.attempts[leased.job, leased.url_key] = leased.attempt
             else:
                 self.found.asked[leased.host] = None
+
+    @staticmethod
+    def _watched(job: Job, packed: bytes) -> None:
+        job.agenda.load(packed)
+        url_key = packed[:16]
+        if job.agenda.is_out(url_key):
+            known = job.agenda.get(url_key)
+            if known is not None and known.outcome is Outcome.STORED:
+                job.keep_place(url_key)
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
@@ -357,9 +368,9 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
     )
     for job in frontier.jobs.values():
-        states = _states(job)
-        while urls := list(itertools.islice(states, STATES_PER_FRAME)):
-            yield FrontierSnapshot(urls=urls)
+        states = job.agenda.dump()
+        while watched := list(itertools.islice(states, STATES_PER_FRAME)):
+            yield FrontierSnapshot(watched_job=job.uid, watched=watched)
 
 
 def _job_state(job: Job) -> JobState:
@@ -373,13 +384,6 @@ def _job_state(job: Job) -> JobState:
         job.last_fetch_no,
         job.importance.pack() if job.importance is not None else b"",
     )
-
-
-def _states(job: Job) -> Iterator[UrlState]:
-    for state in job.agenda.states():
-        if job.agenda.is_out(state.url_key):
-            state.next_at = OUT
-        yield state
 
 
 def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:

@@ -28,8 +28,8 @@ from nephila.scheduler.shapes import without_session
 CAP_FETCHES: Final = 100
 CAP_SHARE: Final = 0.05
 WATCH_FROM: Final = 16
-"""Fetches a job makes on a host before its places are worth their memory (2 KB): most hosts never have so many. Texts are
-remembered from the first. With a cap of less than 64, a quarter of it."""
+"""Fetches a job makes on a host before its places are worth their memory (2 KB): most hosts never have so many. Texts
+are remembered from the first. With a cap of less than 64, a quarter of it."""
 MAX_PLACES: Final = 256
 MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192

@@ -187,6 +187,10 @@ class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):
     # Instant of the snapshot, seconds since 1970 UTC.
     taken_at: float = 0.0
     deleted: list[DeletedJob] = msgspec.field(default_factory=list)
+    # States of URLs of watched_job as its agenda packs them, each behind its url_key: what urls says, in a
+    # tenth of the time. A next_at below 0 means that the URL is queued or on its way.
+    watched_job: str = ""
+    watched: list[bytes] = msgspec.field(default_factory=list)
 
 
 class PartitionPosition(msgspec.Struct, array_like=True, gc=False):
