@@ -106,6 +106,28 @@ def test_tombstones_outlive_checkpoints_and_merges(core: ModuleType, tmp_path: P
     assert (store.stats()["runs"], store.stats()["tombstones"]) in ((0, 0), (1, 0))
 
 
+def test_a_checkpoint_merges_no_more_than_its_share(tmp_path: Path) -> None:
+    """What a checkpoint writes is bounded by what is new and its share; runs stay few, and in the end nothing is
+    left behind."""
+    store, size, written = load("rust").HostStore(str(tmp_path), merge_bytes=20_000), 60, []
+    hosts = [store.host(f"h{n}.test") for n in range(100)]
+    for turn in range(60):
+        for n, host in enumerate(hosts):
+            store.push(host, 0, 0, url(100 * turn + n, size=size))
+        before = store.stats()["written_bytes"]
+        store.checkpoint()
+        store.check()
+        written.append(store.stats()["written_bytes"] - before)
+        assert store.stats()["runs"] <= 20
+    # New URLs, the table of hosts and the share; its last host may go beyond it by what it has.
+    assert max(written) < 100 * (size + 20) + 100 * 21 * 40 + 20_000 + 60 * (size + 20)
+    for n, host in enumerate(hosts):
+        assert drain(store, host, 0) == [url(100 * turn + n, size=size) for turn in range(60)]
+    store.checkpoint()
+    store.check()
+    assert store.stats()["runs"] <= 1
+
+
 def test_later_urls_may_come_first(core: ModuleType, tmp_path: Path) -> None:
     """What is pushed after a checkpoint with a smaller order, or newest first, stands before the tail on disk."""
     store = core.HostStore(str(tmp_path))

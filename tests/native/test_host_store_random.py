@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -66,6 +67,13 @@ def test_random_operations_and_crashes(core: ModuleType, seed: int, hosts: int, 
     """Thousands of operations (10^5 with NEPHILA_LONG=1) with crashes in between leave what the model has."""
     steps, look = (100_000, 100) if os.environ.get("NEPHILA_LONG") else (2_500, 10)
     run(Crashing(seed, [core.HostStore], tmp_path, hosts=hosts), steps, look)
+
+
+@pytest.mark.parametrize("share", [1, 400, 3000])
+def test_merges_in_several_steps(share: int, tmp_path: Path) -> None:
+    """A merge that stops at a host and goes on at the next checkpoint, or after a crash, loses and doubles nothing."""
+    store = partial(load("rust").HostStore, merge_bytes=share)
+    run(Crashing(21 + share, [store], tmp_path, hosts=40), 2_500, 10)
 
 
 def test_implementations_take_turns(tmp_path: Path) -> None:

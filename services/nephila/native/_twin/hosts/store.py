@@ -37,7 +37,7 @@ class _Host:
 class HostStore:
     """Hosts with their queues; see native/README.md. Push and pop O(log n), the rest as said there."""
 
-    def __init__(self, directory: str = "", *, read_only: bool = False) -> None:
+    def __init__(self, directory: str = "", *, read_only: bool = False, merge_bytes: int = 0) -> None:
         self._disk = Directory(directory, read_only) if directory else None
         self._ids: dict[str, int] = {}
         self._hosts: list[_Host | None] = []

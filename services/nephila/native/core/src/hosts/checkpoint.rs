@@ -2,6 +2,7 @@
 //!
 //! Invariant: until a file has its name nothing in memory changes, so a full disk leaves the store as it was. Hosts are
 //! written in the order of their ids, and ids keep that order through a restore: every merge reads its runs forwards.
+//! A merge of more than a checkpoint's share stops at a host, and the next checkpoint goes on there: pauses are bounded.
 
 use std::io::Write;
 use std::path::Path;
@@ -22,8 +23,13 @@ const CHUNK: usize = 4 * LONGEST;
 struct Made {
     bytes: u64,
     id: u64,
-    slices: Vec<(u32, Slice)>,
+    /// Queue, its slice, and whether that holds what it had in the chosen runs.
+    slices: Vec<(u32, Slice, bool)>,
     blobs: Vec<(u32, u64, u32)>,
+    /// Bytes of older runs in it.
+    merged: u64,
+    /// The first host whose share of the chosen runs has to wait, or 0.
+    stopped: u32,
 }
 
 impl Store {
@@ -35,7 +41,8 @@ impl Store {
         let chosen = tiers::choose(sizes, self.fresh_bytes);
         if self.fresh_bytes > 0 || !chosen.is_empty() {
             let path = files::path_of(&directory, number, "run");
-            let made = files::write(&path, |file| self.write_run(file, &path, &chosen))?;
+            let share = if self.disk.runs().count() < tiers::CROWDED { self.merge_bytes } else { u64::MAX };
+            let made = files::write(&path, |file| self.write_run(file, &path, &chosen, share))?;
             let run = Run::open(&directory, number, made.bytes, made.id)?;
             self.disk.written_bytes += made.bytes;
             self.adopt(run, made, &chosen);
@@ -47,17 +54,24 @@ impl Store {
         Ok(table::manifest(number, bytes, checksum))
     }
 
-    fn write_run<W: Write>(&self, file: &mut W, path: &Path, chosen: &[u16]) -> Result<Made> {
+    fn write_run<W: Write>(&self, file: &mut W, path: &Path, chosen: &[u16], share: u64) -> Result<Made> {
         let mut writer = Writer::new(file, path)?;
         let mut windows: Vec<Window> = (0..self.disk.slots()).map(|_| Window::new(CHUNK)).collect();
         let mut made = Made::default();
         for id in self.names.alive() {
             let host = &self.hosts[id as usize];
-            self.write_blob(id, host, chosen, &mut windows, &mut writer, &mut made)?;
+            let mut from = chosen;
+            if id < self.merged_to || made.merged >= share {
+                from = &[];
+                if id >= self.merged_to && made.stopped == 0 {
+                    made.stopped = id;
+                }
+            }
+            self.write_blob(id, host, from, &mut windows, &mut writer, &mut made)?;
             let mut at = host.first;
             while at != super::slab::NONE {
                 let queue = &self.queues[at];
-                self.write_queue(at, queue, chosen, &mut windows, &mut writer, &mut made)?;
+                self.write_queue(at, queue, from, &mut windows, &mut writer, &mut made)?;
                 at = queue.next;
             }
         }
@@ -81,6 +95,7 @@ impl Store {
             Blob::Disk { run, length, offset } if chosen.contains(run) => {
                 let end = offset + u64::from(*length);
                 writer.copy(&windows[*run as usize].frame(self.disk.run(*run), *offset, end)?)?;
+                made.merged += u64::from(*length);
             }
             _ => return Ok(()),
         }
@@ -102,6 +117,7 @@ impl Store {
         }
         let slices = self.slices_of(queue).map(|slice| self.slices[slice]);
         let slices: Vec<Slice> = slices.filter(|slice| chosen.contains(&slice.run)).collect();
+        made.merged += slices.iter().map(|slice| slice.end - slice.offset).sum::<u64>();
         let mut slice = Slice { offset: writer.at, end: 0, key: 0, live: 0, next: super::slab::NONE, run: 0 };
         merge(&queue.pending.ordered(), slices, &self.disk, windows, |url| {
             if slice.live == 0 {
@@ -116,7 +132,7 @@ impl Store {
         })?;
         slice.end = writer.at;
         if slice.live > 0 {
-            made.slices.push((index, slice));
+            made.slices.push((index, slice, !chosen.is_empty()));
         }
         Ok(())
     }
@@ -124,24 +140,26 @@ impl Store {
     /// From here on what was written is read from the new run.
     fn adopt(&mut self, run: Run, made: Made, chosen: &[u16]) {
         let slot = self.disk.add(run);
-        for (index, slice) in made.slices {
+        for (index, slice, merged) in made.slices {
             self.queues[index].pending = Default::default();
-            let slices = self.slices_of(&self.queues[index]).filter(|_| !chosen.is_empty());
-            let merged: Vec<u32> = slices.filter(|slice| chosen.contains(&self.slices[*slice].run)).collect();
-            for slice in merged {
+            let slices = self.slices_of(&self.queues[index]).filter(|_| merged);
+            let old: Vec<u32> = slices.filter(|slice| chosen.contains(&self.slices[*slice].run)).collect();
+            for slice in old {
                 self.remove_slice(index, slice);
             }
             self.add_slice(index, Slice { run: slot, ..slice });
         }
         for (host, offset, length) in made.blobs {
             self.disk.run_mut(slot).bytes_left += u64::from(length);
-            self.hosts[host as usize].blob = Blob::Disk { run: slot, length, offset };
+            let blob = Blob::Disk { run: slot, length, offset };
+            if let Blob::Disk { run, length, .. } = std::mem::replace(&mut self.hosts[host as usize].blob, blob) {
+                self.disk.run_mut(run).bytes_left -= u64::from(length);
+            }
         }
         self.fresh_urls = 0;
         self.fresh_blobs = 0;
         self.fresh_bytes = 0;
-        for slot in chosen {
-            self.disk.close(*slot);
-        }
+        self.merged_to = made.stopped;
+        self.disk.close_empty();
     }
 }

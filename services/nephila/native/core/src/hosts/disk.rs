@@ -74,10 +74,6 @@ impl Disk {
         slot as u16
     }
 
-    pub fn close(&mut self, slot: u16) {
-        self.slots[slot as usize] = None;
-    }
-
     /// Close what nothing refers to.
     pub fn close_empty(&mut self) {
         for slot in &mut self.slots {

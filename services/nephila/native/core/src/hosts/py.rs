@@ -55,9 +55,9 @@ fn packed<'py>(py: Python<'py>, found: Option<Vec<u8>>) -> Packed<'py> {
 #[pymethods]
 impl HostStore {
     #[new]
-    #[pyo3(signature = (directory="", *, read_only=false))]
-    fn new(directory: &str, read_only: bool) -> Self {
-        HostStore(Store::new(Disk::new(directory, read_only)))
+    #[pyo3(signature = (directory="", *, read_only=false, merge_bytes=100_000_000))]
+    fn new(directory: &str, read_only: bool, merge_bytes: u64) -> Self {
+        HostStore(Store::new(Disk::new(directory, read_only), merge_bytes))
     }
 
     /// The id of a host, made when it is new. O(1).

@@ -72,6 +72,10 @@ pub struct Store {
     pub fresh_blobs: u64,
     pub fresh_bytes: u64,
     pub disk: Disk,
+    /// Bytes of older runs that a checkpoint writes again, whole queues: what bounds its pause.
+    pub merge_bytes: u64,
+    /// The host at which the merge goes on in the next checkpoint.
+    pub merged_to: u32,
     pub window: Window,
 }
 
@@ -82,7 +86,7 @@ enum Head {
 }
 
 impl Store {
-    pub fn new(disk: Disk) -> Store {
+    pub fn new(disk: Disk, merge_bytes: u64) -> Store {
         Store {
             names: Names::default(),
             hosts: Vec::new(),
@@ -95,6 +99,8 @@ impl Store {
             fresh_blobs: 0,
             fresh_bytes: 0,
             disk,
+            merge_bytes,
+            merged_to: 0,
             window: Window::new(1 << 14),
         }
     }

@@ -191,7 +191,7 @@ pub fn restore(store: &mut Store, manifest: &[u8]) -> Result<()> {
     }
     let (number, bytes, checksum) = read_manifest(manifest)?;
     let path = files::path_of(&directory, number, "hosts");
-    let mut fresh = Store::new(store.disk.fresh());
+    let mut fresh = Store::new(store.disk.fresh(), store.merge_bytes);
     read(&mut fresh, &path, bytes, checksum)?;
     fresh.disk.name(path);
     *store = fresh;

@@ -1,14 +1,16 @@
 //! Which runs a checkpoint writes again, together with what is new: size tiers, as in a log-structured merge tree.
 //!
 //! A tier is a factor of six in size. Six of a tier become one of the next, so a URL is written O(log6 n) times; more
-//! than `MOST` runs are never left. Sizes are what is still referred to, and a run of which less than a quarter is left
+//! than `CROWDED` runs are never left, nor more than `MOST` where one checkpoint can do it all. Sizes are what is still referred to, and a run of which less than a quarter is left
 //! is written anew, so files hold at most four times what is queued.
 
 const WAYS: usize = 6;
 const SMALLEST: u64 = 4 << 20;
 const SPARSE: u64 = 4;
-/// Open runs after a checkpoint, the new one included.
+/// Open runs after a checkpoint that could merge all that was chosen, the new one included.
 const MOST: usize = 10;
+/// From so many open runs on a checkpoint merges all that is chosen, however long that takes.
+pub const CROWDED: usize = 2 * MOST;
 
 /// What a choice looks at.
 #[derive(Clone, Copy)]
