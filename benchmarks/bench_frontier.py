@@ -146,7 +146,7 @@ def fill(bench: Bench, shape: str, web: Web, urls: int) -> dict[str, Any]:
         "all_us": cost / made * 1e6,
         "admitted_per_s": made / (cost - bench.parse.cpu_s),
         "wall_us": sum(part.wall_s for part in (bench.parse, bench.admit, bench.commit, bench.snapshot)) / made * 1e6,
-        "last_tenth_us": (cost - bench.snapshot.cpu_s - mark[1]) / (made - mark[0]) * 1e6,
+        "last_tenth_us": (cost - bench.snapshot.cpu_s - mark[1]) / max(made - mark[0], 1) * 1e6,
         "log_bytes_per_url": bench.bytes / made,
         "rss_mb": measure.rss_mb(getpid()),
     }

@@ -35,7 +35,8 @@ class _Host:
 
 
 class HostStore:
-    """Hosts with their queues; see native/README.md. Push and pop O(log n), the rest as said there."""
+    """Hosts with their queues; see native/README.md. Push and pop O(log n), the rest as said there. A checkpoint
+    writes everything: `merge_bytes` changes nothing here."""
 
     def __init__(self, directory: str = "", *, read_only: bool = False, merge_bytes: int = 0) -> None:
         self._disk = Directory(directory, read_only) if directory else None
