@@ -122,6 +122,21 @@ async def test_a_deleted_job_leaves_nothing_behind(tmp_path, restart):
     await world.scheduler.close()
 
 
+async def test_a_retry_of_a_deleted_job_is_nothing_to_one_of_its_name(tmp_path):
+    """A URL that was set aside goes with its job: the next job of that name has not seen it."""
+    world = await World(tmp_path, lambda request: Answer(status=500 if request.url.endswith("/old") else 200)).start()
+    world.crawl("http://a.test/old")
+    world.clock.advance(0.2)
+    assert world.scheduler.dispatcher.delayed()
+    world.crawl(deleted=True)
+    world.crawl("http://a.test/new")
+    check(world.scheduler.dispatcher)
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert [f.url for f in world.fetched] == ["http://a.test/old", "http://a.test/new"]
+    await world.scheduler.close()
+
+
 async def test_an_exclusion_applies_to_what_is_queued(tmp_path):
     """Pages that a changed scope excludes are dropped, though they were admitted before."""
     world = await World(tmp_path, site(HOST)).start()

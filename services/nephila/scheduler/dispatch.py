@@ -46,7 +46,8 @@ class Dispatcher:
         self.endings = Endings(frontier, self.retry_later)
         self.shares: FairShare[int] = FairShare()
         self._weights: dict[int, float] = {}
-        self._delayed: list[tuple[float, int, int, str, bytes]] = []
+        self._delayed: list[tuple[float, int, int, int, bytes]] = []
+        """(when, order, host, number of the job, packed URL): a job may be deleted, and one of its name come."""
         self._order = itertools.count()
         frontier.busy = self._kept
 
@@ -81,11 +82,12 @@ class Dispatcher:
     def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
         """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
         job.aside += 1
-        heapq.heappush(self._delayed, (when, next(self._order), host, job.uid, packed))
+        heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
 
     def delayed(self) -> list[tuple[float, int, str, bytes]]:
         """(when, host, job, packed URL) of everything kept aside."""
-        return [(when, host, job, packed) for when, _, host, job, packed in self._delayed if job in self.frontier.jobs]
+        jobs = self.frontier.numbered
+        return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
     def _kept(self) -> set[int]:
         return {host for _, _, host, _, _ in self._delayed}
@@ -93,8 +95,8 @@ class Dispatcher:
     def _due(self, now: float, out: Dispatch) -> None:
         again.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
-            _, _, host, uid, packed = heapq.heappop(self._delayed)
-            job = self.frontier.jobs.get(uid)
+            _, _, host, number, packed = heapq.heappop(self._delayed)
+            job = self.frontier.numbered.get(number)
             if job is not None:
                 job.aside -= 1
                 self.frontier.store.push(host, job.number, HEAD, packed)
