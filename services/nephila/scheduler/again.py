@@ -73,12 +73,17 @@ def fetched(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt
     """A fetch has ended: when the next one is."""
     entry = waiting.entry
     seed = bool(entry.flags & SEED)
-    if not job.recrawl.watches(seed):
-        return
-    old = job.agenda.get(entry.url_key) or UrlState(
-        job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed
-    )
-    _keep(frontier, job, job.recrawl.after(old, receipt, frontier.utc_now))
+    watched = job.recrawl.watches(seed)
+    old = job.agenda.get(entry.url_key)
+    if old is None:
+        if not watched:
+            return
+        old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
+    new = job.recrawl.after(old, receipt, frontier.utc_now)
+    if not watched:
+        # It was taken out when it was: back it goes, for a policy that watches it again.
+        new.next_at = 0.0
+    _keep(frontier, job, new)
 
 
 def told(frontier: Frontier, job: Job, links: Outlinks) -> None:

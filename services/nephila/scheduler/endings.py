@@ -338,7 +338,6 @@ class Endings:
         )
         if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
             self._yielded(job, waiting, receipt)
-        if job.recrawl.active:
-            again.fetched(frontier, job, waiting, receipt)
+        again.fetched(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.wake(job)
