@@ -234,6 +234,21 @@ async def test_max_pages_is_exact_after_a_kill(tmp_path):
     await world.scheduler.close()
 
 
+async def test_a_machine_that_was_booted_waits_for_no_old_clock(tmp_path):
+    """Monotonic time begins anew: what a snapshot says of a host in the old one's seconds delays nothing."""
+    world = await World(tmp_path, chain(9), ManualClock(monotonic=1e6)).start()
+    world.crawl("http://a.test/0", delay_s=1.0)
+    world.run(2.5)
+    world.scheduler._snapshot()
+    again = await World(tmp_path, world.web, ManualClock(world.clock.now(), 5.0)).start()
+    again.rows = world.rows
+    check(again.scheduler.dispatcher)
+    again.run(30)
+    assert again.done
+    assert len(again.rows) == 9
+    await again.scheduler.close()
+
+
 async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
     """What is queued is held against the scope of now even if two runs and a snapshot lie between."""
     links = [f"/{i}" for i in range(30)] + ["/secret"]

@@ -310,7 +310,12 @@ def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: floa
         host = frontier.hosts.named(key)
         host.pace.after_fetch(now, frontier.delay_s(host, None))
         host.changed = True
-    for number in frontier.store.ids():
+    store = frontier.store
+    for number in store.ids():
+        at = store.ready_at(number)
+        if at is not None and at > now:
+            # By the clock of the run that took the snapshot: another machine, or the same one before it was booted.
+            store.unschedule(number)
         frontier.schedule(number)
 
 
