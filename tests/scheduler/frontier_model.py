@@ -41,6 +41,8 @@ class JobModel:
     """By host, while the job has a budget per host."""
     closed: set[str] = field(default_factory=set)
     """Hosts whose directory /d/ is closed as a trap."""
+    held: set[bytes] = field(default_factory=set)
+    """Stored pages that wait to be fetched again: each keeps its place under max_pages."""
     recrawled: bool = False
     """It had a policy at some time."""
 
@@ -48,7 +50,7 @@ class JobModel:
         """One that shares nothing that changes."""
         return JobModel(
             self.life, self.spec, set(self.admitted), set(self.seeds), dict(self.ended), Counter(self.fetches),
-            set(self.closed), self.recrawled,
+            set(self.closed), set(self.held), self.recrawled,
         )  # fmt: skip
 
     @property
@@ -75,8 +77,8 @@ class JobModel:
 
     @property
     def stored(self) -> int:
-        """Pages whose last fetch was stored."""
-        return sum(outcome is Outcome.STORED for _, outcome in self.ended.values())
+        """Pages whose last fetch was stored, whether or not they wait for another."""
+        return sum(outcome is Outcome.STORED for _, outcome in self.ended.values()) + len(self.held)
 
     def excluded(self, url: str) -> bool:
         """Whether an exclusion names it."""
@@ -138,6 +140,7 @@ def merged(before: Model, after: Model, written: set[int], jobs_written: bool) -
         job.ended = {
             key: end for number, side in sides.items() for key, end in side.ended.items() if PARTITION_OF[key] == number
         }
+        job.held = {key for number, side in sides.items() for key in side.held if PARTITION_OF[key] == number}
         job.fetches = Counter({host: sides[HOST_PARTITION[host]].fetches[host] for host in HOSTS})
         job.closed = {host for host in HOSTS if host in sides[HOST_PARTITION[host]].closed}
     return found

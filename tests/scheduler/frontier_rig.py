@@ -18,7 +18,7 @@ from nephila.kernel.bus.base import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import FetchKind, FetchRequest, FrontierCommit, LinkSource, Outcome, Outlinks, Record
-from nephila.kernel.topics import RECORDS, REQUESTS
+from nephila.kernel.topics import DEAD, RECORDS, REQUESTS
 from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.entry import unpack
@@ -74,6 +74,8 @@ class Rig:
         """(job, life, URL, fetch) → the rows that storage has had of it."""
         self.decided: set[tuple[str, int, bytes, int]] = set()
         """Rows that this run of the scheduler has published."""
+        self.dead: list[str] = []
+        """What handlers have raised: the bus keeps it from their sender."""
         self.lives = 0
         self.requests = self.crashes = 0
         self.jumped = False
@@ -88,6 +90,7 @@ class Rig:
         def appended(commits: Iterable[FrontierCommit]) -> None:
             commits, size = list(commits), scheduler.log.size
             append(commits)
+            self.expire()
             self.marks.append(size, [(len(frame(_encode(commit))), commit) for commit in commits], self.model)
 
         def snapshotted(states: Any) -> None:
@@ -98,6 +101,7 @@ class Rig:
         scheduler.log.snapshot = snapshotted  # type: ignore[method-assign]
         self.bus.subscribe(REQUESTS, "downloader", self._on_request, credits=1 << 20)
         self.bus.subscribe(RECORDS, "storage", self._on_record, credits=1 << 20)
+        self.bus.subscribe(DEAD, "test", self._on_dead, credits=1 << 20)
         finish(scheduler.start())
         return scheduler
 
@@ -121,9 +125,15 @@ class Rig:
                     way = self.on_way[key] = Way(way.request, way.until, way.group, "ending")
                 else:
                     del self.on_way[key]
+                    if not key[0] and way.request.attempt >= 3:
+                        self.model.robots[way.request.host] = "disallow"
         self.stale = [way for way in self.stale if way.until > self.now - 3600]
 
     # ---- what the scheduler publishes
+
+    def _on_dead(self, delivery: Delivery) -> None:
+        self.dead.append(delivery.message.error)
+        delivery.ack()
 
     def _on_request(self, delivery: Delivery) -> None:
         request: FetchRequest = delivery.message
@@ -152,6 +162,7 @@ class Rig:
         assert key in job.admitted
         assert not spec.paused, f"{request.url} is asked for, and its job is paused"
         self._reopen(job, key, request.fetch_no)
+        job.held.discard(key)
         budget = job.budget.pages
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
         pages = job.scope.max_pages
@@ -173,7 +184,8 @@ class Rig:
         if key in job.ended:
             assert job.recrawled, f"{URL_OF[key]} is taken up again"
             assert fetch_no == job.ended[key][0] + 1, f"{URL_OF[key]}: fetch {fetch_no} after {job.ended[key]}"
-            del job.ended[key]
+            if job.ended.pop(key)[1] is Outcome.STORED:
+                job.held.add(key)
 
     def _on_record(self, delivery: Delivery) -> None:
         record: Record = delivery.message
@@ -184,6 +196,7 @@ class Rig:
         assert name not in self.decided, f"{record.url} ends twice"
         self.decided.add(name)
         self._reopen(job, record.url_key, record.fetch_no)
+        job.held.discard(record.url_key)
         way = self.on_way.get((record.job, record.url_key))
         if way is None:
             self._check_unfetched(job, record)
@@ -268,6 +281,7 @@ class Rig:
 
     def check(self) -> None:
         """The scheduler says what the model says, and its own invariants hold."""
+        assert not self.dead, self.dead
         self.expire()
         check(self.scheduler.dispatcher)
         frontier = self.scheduler.frontier
@@ -287,6 +301,9 @@ class Rig:
                     self._reopen(job, key, waiting[uid, key])
             open_ = {key for key in job.admitted if (uid, key) in waiting or (uid, key) in on_way}
             assert open_ == job.admitted - set(job.ended), f"{uid}: {names(open_ ^ (job.admitted - set(job.ended)))}"
+            actual.agenda.check()
+            out = {key for key in URL_OF if actual.agenda.is_out(key)}
+            assert out <= open_, f"{uid}: {names(out - open_)} will never be fetched again"
             ended = Counter(outcome for _, outcome in job.ended.values())
             assert ended == +actual.ended, f"{uid}: {actual.ended} is not {ended}"
             for key, (fetch_no, outcome) in job.ended.items():

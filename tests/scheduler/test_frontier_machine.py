@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, note, settings
+from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -132,6 +139,14 @@ class FrontierMachine(RuleBasedStateMachine):
             known = rig.model.jobs[uid] = JobModel(rig.lives, spec)
         known.spec = spec
         known.recrawled = known.recrawled or spec.recrawl is not None
+
+    @initialize(first=specs, second=specs, batch=st.lists(urls, min_size=2, max_size=5))
+    def begin(self, first: dict[str, Any], second: dict[str, Any], batch: list[str]) -> None:
+        """Two jobs with the same seeds."""
+        self.put("a", **first)
+        self.put("b", **second)
+        self.seeds("a", batch)
+        self.seeds("b", batch)
 
     @rule(uid=uids, spec=specs)
     def apply(self, uid: str, spec: dict[str, Any]) -> None:
@@ -323,6 +338,19 @@ class FrontierMachine(RuleBasedStateMachine):
         rig.bus.publish(OUTCOMES, 0, outcome)
         self.rest(host, outcome, 0.0)
 
+    @rule(moves=st.lists(st.tuples(picks, st.sampled_from(["ok", "ok", "ok", *ANSWERS]), urls), min_size=1, max_size=8))
+    def go_on(self, moves: list[tuple[int, str, str]]) -> None:
+        """The crawl goes on for a while: answers, receipts and whatever is due next."""
+        for pick, kind, goal in moves:
+            self.wait_for_next()
+            self.rig.check()
+            self.robots(pick, "404", pick % 4 if pick % 3 else None)
+            self.answer(
+                pick, kind, goal, pick % 5 == 0, [URLS[pick % len(URLS)], URLS[pick // 3 % len(URLS)], goal][: pick % 4]
+            )
+            if pick % 2:
+                self.receipts(pick, pick % 4)
+
     # ---- receipts
 
     @rule(pick=picks, count=st.integers(1, 6))
@@ -507,6 +535,7 @@ def test_any_sequence_of_operations(kind: str) -> None:
             deadline=None,
             derandomize=not LONG,
             database=None,
+            phases=[Phase.generate] if os.environ.get("NOSHRINK") else list(Phase),
             suppress_health_check=list(HealthCheck),
         ),
     )
