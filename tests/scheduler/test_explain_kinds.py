@@ -337,6 +337,14 @@ async def paused(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": []}), paused=True), "http://a.test/")
 
 
+@case("paused", "the job is paused; nephila jobs resume t --out o")
+async def paused_while_its_host_waits(tmp_path: Path) -> Case:
+    """What somebody has to change comes before what passes."""
+    found = await delay(tmp_path)
+    found.world.crawl(paused=True, delay_s=10.0)
+    return found
+
+
 @case("budget_job", "scope.maxPages 1 is reached")
 async def budget_job(tmp_path: Path) -> Case:
     scope = Scope(max_depth=-1, max_pages=1)
