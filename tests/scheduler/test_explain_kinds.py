@@ -192,7 +192,7 @@ async def address(tmp_path: Path) -> Case:
     return ended(world, "http://a.test/")
 
 
-@case("failed", "Not crawled: failed (disconnected) at try 3 at 20")
+@case("failed", "Z after 3 tries: its server broke the connection off before the answer was whole.")
 async def failed(tmp_path: Path) -> Case:
     world = await begun(tmp_path, lambda request: Answer(reason="disconnected"), seconds=60)
     return ended(world, "http://a.test/")._replace(fetches=({"attempt": 3},))

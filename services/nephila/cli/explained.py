@@ -106,7 +106,11 @@ def _trap(told: Explanation) -> Iterator[Pair]:
     trap = told.trap
     if trap is None:
         return
-    spared = f" ({trap.let_through} more such URLs of its host are let through)" if trap.let_through else ""
+    spared = (
+        f" ({trap.let_through} more such URLs of its host are let through)"
+        if trap.let_through and told.row is None
+        else ""
+    )
     yield "odd shape", trap.shape + spared if trap.shape else ""
     yield "copy of", trap.copy_of
     if trap.place:
@@ -132,13 +136,16 @@ def _rows(told: Explanation) -> Iterator[Pair]:
         yield "row", _ended(row)
         yield "title", row.get("title") or ""
     for one in told.fetches:
-        status = f", status {one['status']}" if one.get("status") else ""
+        notes = [
+            _ended(one),
+            f"status {one['status']}" if one.get("status") else "",
+            f"try {one['attempt']}" if one.get("attempt") else "",
+            f"text {one['change']}" if one.get("change") else "",
+        ]
         said = words(str(one.get("outcome", "")), str(one.get("reason", "")))
-        changed = f", text {one['change']}" if one.get("change") else ""
-        tries = f"try {one.get('attempt', '')}"
         yield (
             f"fetch {one.get('fetch_no', '')}",
-            f"{one.get('fetched_at', '')} {_ended(one)}{status}, {tries}{changed}: {said}",
+            f"{one.get('fetched_at', '')} {', '.join(filter(None, notes))}: {said}",
         )
 
 

@@ -194,8 +194,10 @@ class _Verdict:
             return "stored", "stored", f"{at}: status {row.get('status', 0)}, {size}, in the table pages"
         kind, text = self._refusal(row, outcome, reason)
         if row.get("sha256"):
-            copy = next((f["fetched_at"] for f in reversed(self.known.fetches) if f.get("outcome") == "stored"), "")
-            of = copy or row.get("changed_at") or "an earlier fetch"
+            copies = [one["fetched_at"] for one in self.known.fetches if one.get("outcome") == "stored"]
+            recrawl = self.known.recrawl
+            confirmed = utc(recrawl.fetched_at) if recrawl is not None and recrawl.fetched_at else ""
+            of = copies[-1] if copies else confirmed or row.get("changed_at") or "an earlier fetch"
             return "copy_kept", "stored", f"{of}, and that copy is kept; the last fetch brought none: {text}"
         return kind, "not_crawled", text
 
@@ -214,11 +216,11 @@ class _Verdict:
             return self._trap_of_row(said)
         if reason in ("address", "excluded"):
             return ("address" if reason == "address" else "excluded"), said
-        return "failed", f"{outcome} ({reason}){self._tries()} at {row.get('fetched_at', '')}: {said}"
+        return "failed", f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
 
     def _tries(self) -> str:
         tries = int(self.known.fetches[-1].get("attempt", 0)) if self.known.fetches else 0
-        return f" at try {tries}" if tries else ""
+        return f" after {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
 
     def _trap_of_row(self, said: str) -> Way:
         trap = self.known.trap
