@@ -41,14 +41,16 @@ class Clock:
     """Adds up CPU and wall time of the calls it is given."""
 
     def __init__(self) -> None:
-        self.cpu_s = self.wall_s = self.longest_s = 0.0
+        self.cpu_s = self.wall_s = self.longest_s = self.longest_cpu_s = 0.0
         self.calls = 0
 
     def __call__(self, call: Callable[[], Any]) -> Any:
         cpu, wall = time.process_time(), time.perf_counter()
         result = call()
         took = time.perf_counter() - wall
-        self.cpu_s += time.process_time() - cpu
+        spent = time.process_time() - cpu
+        self.cpu_s += spent
+        self.longest_cpu_s = max(self.longest_cpu_s, spent)
         self.wall_s += took
         self.longest_s = max(self.longest_s, took)
         self.calls += 1
