@@ -29,6 +29,10 @@ COMMANDS = {
     "up": ("nephila.cli.up:up", "Run many jobs in one program, until told to stop."),
     "jobs": ("nephila.cli.jobs:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
     "explain": ("nephila.cli.explain:explain", "Say what became of a URL in a crawl, and why."),
+    "scheduler": ("nephila.cli.service:scheduler", "Run the scheduler over Kafka."),
+    "downloader": ("nephila.cli.service:downloader", "Run a downloader over Kafka."),
+    "parser": ("nephila.cli.service:parser", "Run a parser over Kafka."),
+    "storage": ("nephila.cli.service:storage", "Run storage over Kafka."),
     "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
     "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.url:app", "How a URL is written, keyed and placed."),
@@ -45,6 +49,8 @@ EXTRAS = {
     "pyarrow": "storage",
     "rich": "cli",
     "yaml": "cli",
+    "prometheus_client": "service",
+    "structlog": "service",
 }
 """Library → the extra of this distribution that installs it."""
 

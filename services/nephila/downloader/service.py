@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections import Counter
 from collections.abc import Callable
 
 from nephila.downloader.address_slots import AddressSlots
@@ -59,6 +60,9 @@ class Downloader:
         self._everybody: Slots[Flight] = Slots(config.concurrency)
         self._draining = False
         self._emptied: asyncio.Event | None = None
+        self.ended: Counter[m.FetchResult] = Counter()
+        self.wire_bytes = 0
+        """Received from servers."""
 
     @property
     def in_flight(self) -> int:
@@ -313,6 +317,8 @@ class Downloader:
         """Free the slots first: the outcome may bring the host's next request at once."""
         if self._flights.pop(flight, self) is self:
             return
+        self.ended[outcome.result] += 1
+        self.wire_bytes += outcome.wire_bytes
         delivery = flight.delivery
         receipts = []
         try:

@@ -73,6 +73,15 @@ def from_builtins(value: Any, place: str) -> Node:
     return _from_builtins(value, place, 0, itertools.count(1))
 
 
+def to_builtins(node: Node) -> Any:
+    """The tree without places, every scalar a text: for settings, whose struct says what each of them is."""
+    if isinstance(node.value, dict):
+        return {key: to_builtins(entry.value) for key, entry in node.value.items()}
+    if isinstance(node.value, list):
+        return [to_builtins(item) for item in node.value]
+    return node.value
+
+
 def _from_builtins(value: Any, place: str, depth: int, numbers: Iterator[int]) -> Node:
     if depth > MAX_DEPTH or next(numbers) > MAX_VALUES:
         raise UsageError(f"{place}: nested or repeated beyond all reason")

@@ -1,0 +1,18 @@
+"""Figures of the downloader."""
+
+from __future__ import annotations
+
+from nephila.downloader.service import Downloader
+from nephila.kernel.metrics import Figure
+
+FIGURES: tuple[Figure[Downloader], ...] = (
+    Figure(
+        "fetches_total",
+        "Requests that have ended, by result; `unspecified` were given back.",
+        lambda d: {result.name.lower(): count for result, count in d.ended.items()},
+        "result",
+        rises=True,
+    ),
+    Figure("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, rises=True),
+    Figure("flights", "Requests taken and not ended; a rise: servers are slow.", lambda d: d.in_flight),
+)

@@ -1,0 +1,116 @@
+"""One service as a program of its own: what `nephila scheduler|downloader|parser|storage` runs.
+
+Started: the bus, the service, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back within
+the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go on after
+ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from nephila.kernel.bus.base import Bus
+from nephila.kernel.clock import Clock, SystemClock
+from nephila.kernel.lifecycle import Service
+from nephila.kernel.metrics import Figure, Figures
+from nephila.kernel.status import StatusServer
+
+log = logging.getLogger("nephila.program")
+
+
+class Transport(Bus, Protocol):
+    """A bus that has a life of its own."""
+
+    async def start(self) -> None:
+        """Connect; UserError when that is impossible."""
+
+    async def close(self) -> None:
+        """Commit what was dealt with, leave the groups."""
+
+    @property
+    def unready(self) -> str:
+        """Why nothing can be taken or sent at present, or the empty string."""
+
+
+Build = Callable[[Any, Bus, Clock], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a program of this name is made of."""
+
+    name: str
+    build: Build
+    figures: Iterable[Figure[Any]]
+
+
+class Program:
+    """One service while it runs."""
+
+    def __init__(self, kind: Kind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+        self.clock: Clock = SystemClock()
+        self.bus = bus
+        self.service: Service = kind.build(config, bus, self.clock)
+        self.error: BaseException | None = None
+        self._grace_s = grace_s
+        self._state = "starting"
+        self._over = asyncio.Event()
+        self.status = StatusServer(port, self._registry(kind), self._unready)
+        if hasattr(self.service, "on_fatal"):
+            self.service.on_fatal = self._fatal
+
+    def _registry(self, kind: Kind) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        registry.register(Figures(self.service, kind.figures))
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def _unready(self) -> str:
+        return self._state or self.bus.unready
+
+    async def run(self) -> None:
+        """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        await self.status.open()
+        try:
+            await self._serve()
+        finally:
+            await self.status.close()
+
+    async def _serve(self) -> None:
+        try:
+            await self.bus.start()
+            await self.service.start()
+            self._state = ""
+            log.info("ready", extra={"port": self.status.port})
+            await self._over.wait()
+            self._state = "draining"
+            log.info("draining")
+            if self.error is None:
+                await self.service.drain(self._grace_s)
+        finally:
+            await self.service.close()
+            await self.bus.close()
+        log.info("ended")
+
+    def stop(self) -> None:
+        """End after a drain; a second call ends at once."""
+        if self._over.is_set():
+            self._grace_s = 0.0
+        self._over.set()
+
+    def _fatal(self, error: BaseException) -> None:
+        self.error = self.error or error
+        log.error("the service cannot go on: %s", error)
+        self._over.set()

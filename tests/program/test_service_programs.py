@@ -1,0 +1,204 @@
+"""A service as a program of its own: what it serves, how it begins and ends, and how settings are read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+
+import pytest
+from nephila.cli.service import read
+from nephila.downloader.metrics import FIGURES as DOWNLOADER
+from nephila.kernel import logs
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import FetchRequest
+from nephila.kernel.status import StatusServer
+from nephila.parser import service as parser
+from nephila.parser.config import ParserConfig
+from nephila.parser.metrics import FIGURES as PARSER
+from nephila.program import Kind, Program
+from nephila.scheduler.metrics import FIGURES as SCHEDULER
+from nephila.storage.metrics import FIGURES as STORAGE
+from prometheus_client import CollectorRegistry
+
+
+class Bus(LocalBus):
+    """A bus of one program with a life."""
+
+    def __init__(self) -> None:
+        super().__init__(SystemClock())
+        self.events: list[str] = []
+        self.unready = ""
+
+    async def start(self) -> None:
+        """See `Transport`."""
+        self.events.append("bus started")
+
+    async def close(self) -> None:
+        """See `Transport`."""
+        self.events.append("bus closed")
+
+
+class Worker:
+    """A service that writes down its life."""
+
+    def __init__(self, bus: Bus) -> None:
+        self.bus = bus
+        self.on_fatal = None
+
+    async def start(self) -> None:
+        """See `Service`."""
+        self.bus.events.append("started")
+
+    async def drain(self, grace_s: float) -> None:
+        """See `Service`."""
+        self.bus.events.append("drained")
+
+    async def close(self) -> None:
+        """See `Service`."""
+        self.bus.events.append("closed")
+
+
+async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
+    """Status and body."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    head, _, body = answer.partition("\r\n\r\n")
+    return int(head.split()[1]), body
+
+
+async def started(bus: Bus, kind: Kind | None = None, config: object = None) -> tuple[Program, asyncio.Task[None]]:
+    """A program that is ready."""
+    kind = kind or Kind("worker", lambda config, bus, clock: Worker(bus), ())
+    program = Program(kind, config, bus, port=0, grace_s=1.0)
+    task = asyncio.create_task(program.run())
+    while not task.done() and (not program.status.port or (await get(program.status.port, "/readyz"))[0] != 200):
+        await asyncio.sleep(0)
+    return program, task
+
+
+async def test_a_program_is_ready_drains_and_leaves_in_order():
+    """Bus, service, ready; on a stop: drained, closed, and the bus last."""
+    bus = Bus()
+    program, task = await started(bus)
+    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    bus.unready = "no broker answers"
+    assert await get(program.status.port, "/readyz") == (503, "no broker answers\n")
+    program.stop()
+    await task
+    assert bus.events == ["bus started", "started", "drained", "closed", "bus closed"]
+    assert program.error is None
+
+
+async def test_a_fault_ends_the_program_without_a_drain():
+    """What the service cannot go on after is kept for the exit code."""
+    bus = Bus()
+    program, task = await started(bus)
+    program.service.on_fatal(UserError("disk full"))
+    await task
+    assert bus.events == ["bus started", "started", "closed", "bus closed"]
+    assert str(program.error) == "disk full"
+
+
+async def test_figures_are_those_of_the_service():
+    """/metrics has each figure of the parser with its help."""
+    bus = Bus()
+    program, task = await started(bus, Kind("parser", parser.build, PARSER), ParserConfig())
+    program.service.pages = 7
+    status, text = await get(program.status.port, "/metrics")
+    assert status == 200
+    assert "nephila_pages_parsed_total 7.0" in text
+    assert "# HELP nephila_pages_failed_total Pages that could not be parsed" in text
+    assert "process_cpu_seconds_total" in text
+    program.stop()
+    await task
+
+
+@pytest.mark.parametrize("table", [SCHEDULER, DOWNLOADER, PARSER, STORAGE])
+def test_every_figure_says_what_it_is(table):
+    """Names are counted once, counters end in _total, and the help is a sentence."""
+    names = [figure.name for figure in table]
+    assert len(names) == len(set(names))
+    for figure in table:
+        assert figure.help.endswith(".")
+        assert figure.rises == figure.name.endswith("_total"), figure.name
+
+
+async def test_the_status_port_answers_nothing_else():
+    """Other paths, other methods, and what is no request at all."""
+    server = StatusServer(0, CollectorRegistry(), lambda: "", "127.0.0.1")
+    await server.open()
+    assert (await get(server.port, "/"))[0] == 404
+    assert (await get(server.port, "/metrics", "POST"))[0] == 405
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"x" * 100_000)
+    assert await reader.read() == b""
+    writer.close()
+    other = StatusServer(server.port, CollectorRegistry(), lambda: "", "127.0.0.1")
+    with pytest.raises(UserError, match=f"port {server.port} cannot be listened on .*another metrics_port"):
+        await other.open()
+    await server.close()
+
+
+def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):
+    """One file may serve all services; the environment wins; partitions are the same everywhere."""
+    file = tmp_path / "nephila.yaml"
+    file.write_text(
+        "bootstrap: a:1\npartitions: 128\nscheduler: {window: 77}\nparser: {max_links: 5}\nkafka: {session_s: 9}\n"
+    )
+    monkeypatch.setenv("NEPHILA_BOOTSTRAP", "b:2")
+    monkeypatch.setenv("NEPHILA_PROGRAM__METRICS_PORT", "0")
+    program, kafka, config = read("scheduler", str(file))
+    assert (program.bootstrap, program.metrics_port) == ("b:2", 0)
+    assert (config.window, config.partitions, kafka) == (77, 128, {"session_s": "9", "partitions": 128})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("bootstrop: a:1", "unknown setting 'bootstrop'; did you mean 'bootstrap'"),
+        ("metrics_port: 1", "bootstrap is missing; set it there or NEPHILA_BOOTSTRAP=HOST:PORT"),
+        ("bootstrap: a:1\nparser: {max_link: 5}", "unknown setting 'max_link'; did you mean 'max_links'"),
+        ("bootstrap: a:1\nparser: 5", "parser is no map of settings"),
+        ("bootstrap: a:1\nbootstrap: b:1", "bootstrap"),
+        ("- a", "is no map of settings"),
+    ],
+)
+def test_mistakes_in_settings_are_one_line(tmp_path, monkeypatch, text, says):
+    """The file, the key and the remedy."""
+    monkeypatch.delenv("NEPHILA_BOOTSTRAP", raising=False)
+    file = tmp_path / "nephila.yaml"
+    file.write_text(text)
+    with pytest.raises(UsageError) as error:
+        read("parser", str(file))
+    assert str(error.value).startswith(str(file))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_is_one_line():
+    """Its name and what is wrong."""
+    with pytest.raises(UsageError, match="nowhere.yaml: No such file"):
+        read("parser", "nowhere.yaml")
+
+
+def test_log_lines_are_json_with_what_they_are_about(capsys):
+    """A URL of a hostile page stays within its string."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    try:
+        logs.configure("parser", "p-0")
+        request = FetchRequest("j", b"k" * 16, 'http://a/"\n{"x', "a", fetch_no=2, attempt=1)
+        logging.getLogger("x").warning("too %s", "late", extra=logs.about(request, 5))
+    finally:
+        root.handlers[:], root.level = before
+    (line,) = capsys.readouterr().err.splitlines()
+    found = json.loads(line)
+    assert found["message"] == "too late"
+    assert (found["service"], found["member"], found["level"]) == ("parser", "p-0", "warning")
+    assert (found["url"], found["host"], found["partition"]) == (request.url, "a", 5)
+    assert found["fetch_id"] == b"k".hex() * 16 + "-2-1"
