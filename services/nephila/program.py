@@ -1,8 +1,8 @@
 """One service as a program of its own: what `nephila scheduler|downloader|parser|storage` runs.
 
-Started: the bus, the service, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back within
-the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go on after
-ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
+Started: the bus, the service, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back
+within the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go
+on after ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
 """
 
 from __future__ import annotations

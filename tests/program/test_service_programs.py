@@ -76,7 +76,7 @@ async def started(bus: Bus, kind: Kind | None = None, config: object = None) -> 
     kind = kind or Kind("worker", lambda config, bus, clock: Worker(bus), ())
     program = Program(kind, config, bus, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
-    while not task.done() and (not program.status.port or (await get(program.status.port, "/readyz"))[0] != 200):
+    while program._unready() and not task.done():  # noqa: ASYNC110
         await asyncio.sleep(0)
     return program, task
 
@@ -182,7 +182,7 @@ def test_mistakes_in_settings_are_one_line(tmp_path, monkeypatch, text, says):
 
 def test_a_missing_file_is_one_line():
     """Its name and what is wrong."""
-    with pytest.raises(UsageError, match="nowhere.yaml: No such file"):
+    with pytest.raises(UsageError, match=r"nowhere\.yaml: No such file"):
         read("parser", "nowhere.yaml")
 
 

@@ -1,7 +1,7 @@
 """How a service shows its figures: they are read when somebody asks, so the hot path counts plain integers.
 
-A service's metrics.py has one table of `Figure`; `Figures` is the collector that Prometheus' library asks. The help text
-says what a rise means.
+A service's metrics.py has one table of `Figure`; `Figures` is the collector that Prometheus' library asks. The help
+text says what a rise means.
 """
 
 from __future__ import annotations

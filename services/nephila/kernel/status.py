@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Callable
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -41,7 +42,9 @@ class StatusServer:
         except OSError as error:
             reason = error.strerror or str(error)
             raise UserError(f"port {self.port} cannot be listened on ({reason}); choose another metrics_port") from None
-        self.port = self._server.sockets[0].getsockname()[1]
+        # A free port is another one for each family; IPv4 is there on every machine.
+        sockets = sorted(self._server.sockets, key=lambda one: one.family != socket.AF_INET)
+        self.port = sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """Answer nobody any more."""
