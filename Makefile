@@ -52,12 +52,16 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
-check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint, drift of messages and schema
+bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
+
+check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools
 	@$(BIN)/mypy
 	@PYTHONPATH=services $(BIN)/lint-imports
 	@$(BIN)/buf lint
+	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/jobschema.py --check
 
@@ -66,6 +70,10 @@ bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated mont
 
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
+
+.PHONY: proto-baseline
+proto-baseline: $(DEV)  ## at a release: what the next one may not break
+	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
 schema: $(DEV)  ## write docs/crawljob.schema.json from the table of a job's keys

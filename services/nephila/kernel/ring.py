@@ -1,0 +1,122 @@
+"""The ring: which member of a service has which partitions, by consistent hashing with bounded loads.
+
+Members stand on a circle by hashes of their stable names, partitions at even distances; a partition belongs to the first
+member clockwise that has room (Mirrokni, Thorup, Zadimoghaddam: Consistent Hashing with Bounded Loads, 2016). Given who
+had the partitions before, nothing moves that need not: a leaver's partitions walk on, a newcomer is given its share from
+the fullest, and nothing passes between members that stay. Invariant: every partition has one member, and none has
+more than 1.25 times the mean (or the mean rounded up, where that is more). Pure values; who is alive is not decided here.
+docs/adr/0014 says why there is a memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping
+
+POINTS: int = 100
+"""Points of a member on the circle: more are more even, and slower to sort."""
+BOUND: float = 1.25
+"""Most a member may have, as a multiple of the mean."""
+_CIRCLE: int = 1 << 64
+
+
+def place(members: Collection[str], partitions: int, held: Mapping[int, str] | None = None) -> list[str]:
+    """The member of each partition, by number. `held`: who has (or was promised) a partition now, as far as known; with
+    nothing held the result depends on the names alone. O((members * POINTS + partitions) log(members * POINTS)).
+
+    Raises `ValueError` without members, with a name given twice, or with fewer than one partition.
+    """
+    if not members or partitions < 1 or len(set(members)) != len(members):
+        raise ValueError(f"the ring needs members with names of their own and a partition, got {members}, {partitions}")
+    return _Placing(members, partitions, held or {}).run()
+
+
+def most(members: int, partitions: int) -> int:
+    """Most partitions one of so many members may have."""
+    return max(int(BOUND * partitions / members), -(-partitions // members))
+
+
+class _Placing:
+    """One computation of `place`; its loads and owners are filled step by step."""
+
+    def __init__(self, members: Collection[str], partitions: int, held: Mapping[int, str]) -> None:
+        self.partitions = partitions
+        self.points = {name: _points(name) for name in members}
+        circle = sorted((point, name) for name, points in self.points.items() for point in points)
+        self.keys = [point for point, _ in circle]
+        self.names = [name for _, name in circle]
+        self.most = most(len(members), partitions)
+        self.fair = partitions // len(members)
+        self.owner: list[str | None] = [None] * partitions
+        self.load = dict.fromkeys(self.points, 0)
+        self.held = {p: name for p, name in held.items() if name in self.points and 0 <= p < partitions}
+
+    def run(self) -> list[str]:
+        """Keep what may be kept, then place what is free, then give newcomers their share."""
+        settled = set(self.held.values())
+        newcomers = [name for name in self.points if name not in settled] if settled else []
+        for p, name in sorted(self.held.items(), key=self._far_from_home):
+            if self.load[name] < self.most:
+                self._give(p, name)
+        for p in range(self.partitions):
+            if self.owner[p] is None:
+                self._give(p, self._choose(p, newcomers))
+        for name in sorted(newcomers):
+            self._share(name, settled)
+        return [name for name in self.owner if name is not None]
+
+    def _give(self, p: int, name: str) -> None:
+        self.owner[p] = name
+        self.load[name] += 1
+
+    def _far_from_home(self, item: tuple[int, str]) -> tuple[int, int]:
+        """What is nearest to its member on the circle is kept first; the rest is what a full member gives away."""
+        p, name = item
+        return self._distance(p, name), p
+
+    def _choose(self, p: int, newcomers: Collection[str]) -> str:
+        """The next member clockwise with room. A newcomer comes first: what goes to it need not be taken from others."""
+        if any(self.load[name] < self.fair for name in newcomers):
+            wanting = [name for name in newcomers if self.load[name] < self.fair]
+            return min(wanting, key=lambda name: (self._distance(p, name), name))
+        return next(name for name in self._walk(p) if self.load[name] < self.most)
+
+    def _walk(self, p: int) -> Iterator[str]:
+        start, count = bisect_left(self.keys, self._point(p)), len(self.names)
+        return (self.names[(start + step) % count] for step in range(count))
+
+    def _share(self, newcomer: str, settled: Collection[str]) -> None:
+        """Take from the fullest what stands nearest before the newcomer, until the newcomer has its share."""
+        theirs: dict[str, list[tuple[int, int]]] = {name: [] for name in settled}
+        for p, name in enumerate(self.owner):
+            if name in theirs:
+                theirs[name].append((-self._distance(p, newcomer), p))
+        fullest = [(-self.load[name], name) for name in theirs]
+        heapq.heapify(fullest)
+        for name in theirs:
+            theirs[name].sort()
+        while self.load[newcomer] < self.fair:
+            load, donor = heapq.heappop(fullest)
+            if -load <= self.load[newcomer] + 1:
+                return
+            _, p = theirs[donor].pop()
+            self.load[donor] -= 1
+            self._give(p, newcomer)
+            heapq.heappush(fullest, (load + 1, donor))
+
+    def _point(self, p: int) -> int:
+        return ((2 * p + 1) * _CIRCLE) // (2 * self.partitions)
+
+    def _distance(self, p: int, name: str) -> int:
+        """Way clockwise from a partition to a member's next point."""
+        point, points = self._point(p), self.points[name]
+        index = bisect_left(points, point)
+        return points[index] - point if index < len(points) else points[0] + _CIRCLE - point
+
+
+def _points(name: str) -> list[int]:
+    """A member's points in order: 8 bytes of MD5 each."""
+    digests = (hashlib.md5(f"{name}#{i}".encode(), usedforsecurity=False).digest() for i in range(POINTS))
+    return sorted(int.from_bytes(digest[:8], "big") for digest in digests)
