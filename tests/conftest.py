@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tools.kafka_broker import Broker, Missing
 
 # Skips that say something about the machine's user, not about a part that is missing.
 ALLOWED = ("root may", "no RLIMIT_FSIZE")
@@ -21,3 +22,16 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             report.outcome = "failed"
             report.longrepr = f"a part that is required here is missing: {reason}"
     return report
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker on a port of its own; tests keep apart by prefixes. A test that kills it starts it again."""
+    try:
+        found = Broker(tmp_path_factory.mktemp("kafka")).start()
+    except Missing as missing:
+        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    yield found
+    found.stop()

@@ -1,8 +1,9 @@
 """Generate `nephila.kernel.messages` from `proto/`: one slotted msgspec struct per message, one IntEnum per enum.
 
-The structs are plain objects in one program (nothing is serialised there) and encode as MessagePack arrays, ordered by
-field number, where bytes stay on one machine (frontier log). docs/adr/0003 says why. `--check` writes nothing and
-fails when the generated files differ from what the proto files say.
+Beside them `descriptors.binpb`, from which the Kafka bus makes their protobuf form. The structs are plain objects in one
+program (nothing is serialised there) and encode as MessagePack arrays, ordered by field number, where bytes stay on one
+machine (frontier log). docs/adr/0003 says why. `--check` writes nothing and fails when the generated files differ from
+what the proto files say.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from collections.abc import Iterable
 
 from google.protobuf.descriptor_pb2 import (
     DescriptorProto,
@@ -127,8 +129,8 @@ def explicit_imports(file: FileDescriptorProto, by_file: dict[str, FileDescripto
     return text
 
 
-def generate() -> dict[str, str]:
-    """File name -> text of everything that is generated."""
+def generate() -> dict[str, bytes]:
+    """File name -> content of everything that is generated."""
     buf = shutil.which("buf", path=str(pathlib.Path(sys.executable).parent)) or shutil.which("buf")
     if buf is None:
         raise SystemExit("protogen: buf is missing; run `make install-dev`")
@@ -146,7 +148,18 @@ def generate() -> dict[str, str]:
         exported += names(file)
     index += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(exported)), "]", ""]
     out["__init__.py"] = "\n".join(index)
-    return out
+    return {**{name: text.encode() for name, text in out.items()}, "descriptors.binpb": descriptors(files)}
+
+
+def descriptors(files: Iterable[FileDescriptorProto]) -> bytes:
+    """The bare descriptors, in an order in which each file's imports stand before it (as buf writes them)."""
+    bare = FileDescriptorSet()
+    for file in files:
+        copy = bare.file.add()
+        copy.CopyFrom(file)
+        copy.ClearField("source_code_info")
+        copy.DiscardUnknownFields()
+    return bare.SerializeToString(deterministic=True)
 
 
 def main() -> None:
@@ -155,14 +168,14 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="fail when the generated files differ")
     check = parser.parse_args().check
     stale = []
-    for name, text in generate().items():
+    for name, content in generate().items():
         path = OUT / name
-        if path.exists() and path.read_text() == text:
+        if path.exists() and path.read_bytes() == content:
             continue
         stale.append(name)
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            path.write_bytes(content)
     if check and stale:
         raise SystemExit(f"proto drift: {', '.join(stale)} differ from proto/; run `make proto`")
 

@@ -5,8 +5,9 @@
                           │  └───────────────────outlinks────────────────┘                   │
                           └──────────────────────receipts────────────────────────────────────┘
 
-All keyed topics have the same number of partitions; a message's partition is the top bits of its URL's fingerprint and
-is set explicitly when it is published.
+All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
+fingerprint and is set explicitly when it is published. A compacted topic holds the whole desired state of things by
+their keys on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations
@@ -24,17 +25,27 @@ class Topic:
     message: type
     source: str
     readers: tuple[str, ...]
+    key: str = ""
+    """Attribute that names the thing a message describes: the topic is compacted by it. Empty: a log."""
+    retention_s: float = 7 * 86_400.0
+    """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
+    leased: bool = False
+    """What is lost on the way comes back by its lease: a position may be committed on reading, and skipped."""
+
+    def partitions(self, keyed: int) -> int:
+        """How many partitions it has where keyed topics have so many."""
+        return 1 if self.key else keyed
 
 
-JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "storage"))
+JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "storage"), key="uid")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
-REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",))
+REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
 PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
-DEAD = Topic("dead", m.DeadLetter, "any", ("operator",))
+DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
 TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, DEAD)
 

@@ -1,5 +1,6 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
+from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
@@ -13,10 +14,13 @@ __all__ = [
     "DeletedJob",
     "EndedCount",
     "EndedUrl",
+    "Envelope",
     "FetchKind",
     "FetchOutcome",
     "FetchRequest",
     "FetchResult",
+    "Frame",
+    "FrameEncoding",
     "FrontierCommit",
     "FrontierSnapshot",
     "HostBudget",

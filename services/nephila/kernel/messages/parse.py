@@ -168,3 +168,6 @@ class DeadLetter(msgspec.Struct, array_like=True, gc=False):
     job: str = ""
     url_key: bytes = b""
     url: str = ""
+    # Where it was read, and the message itself, over a broker; empty within one program.
+    partition: int = 0
+    message: bytes = b""

@@ -1,0 +1,412 @@
+"""One group's consumer: reads the topics of a service for the partitions that are this member's, and commits.
+
+Positions are committed by hand, up to the oldest record of which a message is unacked. Through a rebalance kept partitions go on from
+the position remembered here (Kafka would go back to the committed one) and their work continues; leaving ones are finished,
+committed and let go before their new member begins; new ones are opened in the background, for no heartbeat is sent while
+the callback runs. What is taken and not dealt with is bounded by pausing partitions; the poll itself never stops, so long
+work is not mistaken for a dead member (aiokafka#848). Places hold what is known of a partition; membership.py decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
+
+from nephila.kernel.bus.assignor import assignor_for
+from nephila.kernel.bus.intake import Intake, Place
+from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.membership import Membership
+from nephila.kernel.bus.offsets import Position
+from nephila.kernel.bus.watchdog import Watchdog
+from nephila.kernel.errors import UserError
+
+log = logging.getLogger(__name__)
+
+POLL_MS = 200
+POLL_RECORDS = 200
+STOP_S = 5.0
+BACKOFF_S = 0.5
+MAX_POLL_S = 86_400
+"""The poll goes on whatever handlers do, so this limit of the client would only do harm."""
+LEASE_SHARE = 0.8
+"""Part of the session after which a member that got no heartbeat through must not emit."""
+
+
+class Handover(Protocol):
+    """What a service hears of its partitions. Topics of the group follow the partition numbers."""
+
+    async def gained(self, partitions: frozenset[int]) -> None:
+        """These are ours; nothing of them is delivered before this returns."""
+
+    async def leaving(self, partitions: frozenset[int]) -> None:
+        """These go to another member: deliveries have stopped; finish, give back or abort, and ack."""
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """These are another member's already: emit nothing more for them."""
+
+
+class Group(ConsumerRebalanceListener):  # type: ignore[misc]
+    """See the module."""
+
+    def __init__(self, name: str, config: KafkaConfig, intake: Intake, fatal: Callable[[UserError], None]) -> None:
+        self.name = name
+        self.config = config
+        self.intake = intake
+        self.handover: Handover | None = None
+        self.membership = Membership(config.name, time.time())
+        self.restarts = 0
+        """Consumers that were found stuck and begun anew."""
+        self.trouble = ""
+        self._fatal = fatal
+        self._consumer: AIOKafkaConsumer | None = None
+        self._beat_at = 0.0
+        self._joining = False
+        self._closing = False
+        self._committing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Connect and join. Raises `KafkaError`."""
+        await self._connect()
+        for routine in (self._poll(), self._commit_routine(), self._watch()):
+            self._spawn(routine)
+
+    async def _connect(self) -> None:
+        config = self.config
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=config.bootstrap,
+            client_id=f"nephila-{config.name}",
+            group_id=f"{config.prefix}{self.name}",
+            group_instance_id=config.name,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[assignor_for(self.membership)],
+            session_timeout_ms=int(config.session_s * 1000),
+            heartbeat_interval_ms=int(config.heartbeat_s * 1000),
+            rebalance_timeout_ms=int(config.rebalance_s * 1000),
+            max_poll_interval_ms=MAX_POLL_S * 1000,
+            max_partition_fetch_bytes=config.fetch_bytes,
+            fetch_max_bytes=8 * config.fetch_bytes,
+            request_timeout_ms=int(max(config.request_timeout_s, config.rebalance_s + config.session_s) * 1000),
+        )
+        consumer.subscribe(sorted(self.intake.topics), listener=self)
+        self._consumer = consumer
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+        self._watch_beats(consumer)
+
+    def _watch_beats(self, consumer: AIOKafkaConsumer) -> None:
+        """When the broker heard of this member last; aiokafka keeps it to itself."""
+        beat = consumer._coordinator._do_heartbeat
+
+        async def beating() -> bool:
+            sent = time.monotonic()
+            heard: bool = await beat()
+            if heard:
+                self._beat_at = sent
+            return heard
+
+        consumer._coordinator._do_heartbeat = beating
+
+    async def close(self) -> None:
+        """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
+        self._closing = True
+        consumer = self._consumer
+        if consumer is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._finish(frozenset(self.membership.held)), self.config.drain_s + STOP_S)
+        for task in set(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        if consumer is not None:
+            # A static member does not leave by itself: its name would hold the partitions until the session ends.
+            consumer._coordinator._group_instance_id = None
+            await self._stop(consumer)
+        self._consumer = None
+
+    async def _stop(self, consumer: AIOKafkaConsumer) -> None:
+        try:
+            await asyncio.wait_for(consumer.stop(), STOP_S)
+        except (TimeoutError, KafkaError) as error:
+            log.warning("%s: the consumer did not stop in time: %s", self.name, type(error).__name__)
+
+    def _spawn(self, routine: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(routine)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("%s: %r", self.name, task.exception(), exc_info=task.exception())
+            self._fatal(UserError(f"group {self.name} ended: {task.exception()!r}"))
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Partitions that are ours and open."""
+        return frozenset(tp.partition for tp, place in self.intake.places.items() if place.ready)
+
+    @property
+    def may_emit(self) -> bool:
+        """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
+        return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
+
+    # ---- reading
+
+    async def _poll(self) -> None:
+        while True:
+            consumer = self._consumer
+            if consumer is None:
+                await asyncio.sleep(BACKOFF_S)
+                continue
+            try:
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                self._good()
+            except ConsumerStoppedError:
+                await asyncio.sleep(BACKOFF_S)
+                continue
+            except KafkaError as error:
+                if "FencedInstance" in repr(error):
+                    self._namesake()
+                self._bad(error)
+                await asyncio.sleep(BACKOFF_S)
+                continue
+            self._take(consumer, batches)
+
+    def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
+        for tp, records in batches.items():
+            refused = self.intake.take(tp, records)
+            if refused is not None:
+                self._refuse(refused)
+            wanted = self.intake.wanted(tp)
+            if wanted is not None:
+                self._spawn(self._fetch_claim(tp, *wanted))
+        self._pauses(consumer)
+
+    async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
+        """Get the objects that a record names; the partition waits, so that the order is kept."""
+        await self.intake.fetch(tp, names)
+        with contextlib.suppress(IllegalStateError):
+            if self._consumer is not None:
+                self._consumer.seek(tp, offset)
+                self._pauses(self._consumer)
+
+    def _pauses(self, consumer: AIOKafkaConsumer) -> None:
+        """Pause what must not be read now, resume the rest."""
+        if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
+            return
+        paused, assigned = consumer.paused(), consumer.assignment()
+        stop = {tp for tp in assigned if not self.intake.open(tp)}
+        if stop - paused:
+            consumer.pause(*(stop - paused))
+        if paused - stop:
+            consumer.resume(*(paused - stop))
+
+    # ---- committing
+
+    async def _commit_routine(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.commit_interval_s)
+            await self.commit()
+            if self._consumer is not None:
+                self._pauses(self._consumer)
+
+    async def commit(self) -> None:
+        """Tell the broker how far everything has been dealt with; what fails now is committed later."""
+        async with self._committing:
+            offsets = {} if self._joining else self.intake.offsets()
+            if not offsets or self._consumer is None:
+                return
+            try:
+                await self._consumer.commit(offsets)
+                self.intake.committed(offsets)
+            except (KafkaError, IllegalStateError) as error:
+                log.debug("%s: not committed: %s", self.name, error)
+
+    # ---- the group changes
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Before a join: the old generation may still commit, unless it has been lost."""
+        consumer = self._consumer
+        if consumer is not None and consumer._coordinator.generation < 0:
+            self._lose()
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.commit(), self.config.rebalance_s / 2)
+        self._joining = True
+
+    def _lose(self) -> None:
+        """We were silent for too long, or another member has our name: what we had is others' now."""
+        lost = frozenset(self.membership.held)
+        if not lost:
+            return
+        log.warning("%s: the group went on without this member; %d partitions lost", self.name, len(lost))
+        alive = time.monotonic() - self._beat_at < self.config.session_s / 2
+        self._drop(lost)
+        self.membership.held = {}
+        if self.handover is not None:
+            self.handover.lost(lost)
+        if alive:
+            self._namesake()
+
+    def _namesake(self) -> None:
+        if not self._closing:
+            self._fatal(
+                UserError(
+                    f"another member of group {self.name} has the name {self.config.name!r}: "
+                    "give each its own (NEPHILA_KAFKA__NAME)"
+                )
+            )
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """After a join; kept partitions are sought before anything is awaited."""
+        consumer = self._consumer
+        if consumer is None:
+            return
+        self._joining = False
+        self._beat_at = time.monotonic()
+        new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
+        self._drop(gone)
+        opening = []
+        for tp in assigned:
+            place = self.intake.places.get(tp)
+            if place is None:
+                self.intake.places[tp] = Place()
+                opening.append(tp)
+            elif place.position is not None:
+                consumer.seek(tp, place.position.next)
+        self._pauses(consumer)
+        if opening:
+            self._spawn(self._open(opening))
+        leaving = self.membership.leaving & self.membership.held.keys()
+        if leaving and not self._closing:
+            self._spawn(self._hand_over(leaving))
+        log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
+
+    def _drop(self, partitions: frozenset[int]) -> None:
+        if partitions:
+            self.intake.drop(partitions)
+
+    async def _open(self, tps: list[TopicPartition]) -> None:
+        """Find where to begin, let the service restore what it needs, then read."""
+        while True:
+            consumer = self._consumer
+            mine = [tp for tp in tps if tp in self.intake.places]
+            if not mine or consumer is None:
+                return
+            try:
+                starts = await self._starts(consumer, mine)
+                break
+            except (KafkaError, IllegalStateError) as error:
+                self._bad(error)
+                await asyncio.sleep(BACKOFF_S)
+        if self.handover is not None:
+            await self.handover.gained(frozenset(tp.partition for tp in mine))
+        for tp in mine:
+            place = self.intake.places.get(tp)
+            if place is None:
+                continue
+            place.position = Position(starts[tp])
+            place.ready = True
+            with contextlib.suppress(IllegalStateError):
+                consumer.seek(tp, starts[tp])
+        self._pauses(consumer)
+
+    async def _starts(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
+        committed = await consumer._coordinator.fetch_committed_offsets(tps)
+        first = await consumer.beginning_offsets(tps)
+        last = await consumer.end_offsets(tps)
+        starts = {}
+        for tp in tps:
+            start = committed[tp].offset if tp in committed else first[tp]
+            if not first[tp] <= start <= last[tp]:
+                refused = self.intake.outside(tp, start, first[tp], last[tp])
+                if refused is not None:
+                    self._refuse(refused)
+                start = first[tp]
+            starts[tp] = start
+        return starts
+
+    def _refuse(self, error: UserError) -> None:
+        self.trouble = str(error)
+        self._fatal(error)
+
+    async def _hand_over(self, leaving: frozenset[int]) -> None:
+        """Finish, commit, let go, and ask for the plan by which the next member has them."""
+        fresh = self.intake.leave(leaving)
+        if not fresh:
+            return
+        await self._finish(fresh)
+        self._drop(fresh)
+        self.membership.let_go(fresh)
+        if self._consumer is not None:
+            self._consumer._coordinator.request_rejoin()
+
+    async def _finish(self, partitions: frozenset[int]) -> None:
+        self.intake.leave(partitions)
+        if self._consumer is not None:
+            self._pauses(self._consumer)
+        try:
+            async with asyncio.timeout(self.config.drain_s):
+                if self.handover is not None and partitions:
+                    await self.handover.leaving(partitions)
+                await self.intake.quiet(partitions)
+        except TimeoutError:
+            log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
+        await self.commit()
+
+    # ---- trouble
+
+    async def _watch(self) -> None:
+        """End a consumer that is stuck and begin with another; what is held and in hand stays."""
+        while True:
+            await asyncio.sleep(self.config.silent_s / 6)
+            consumer = self._consumer
+            if consumer is None or self._joining or self._closing:
+                continue
+            positions = self.intake.reading()
+            with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
+                async with asyncio.timeout(self.config.silent_s):
+                    ends = await consumer.end_offsets(list(positions)) if positions else {}
+                stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
+                if stuck:
+                    await self._renew(consumer, stuck)
+
+    async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:
+        self.restarts += 1
+        names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(stuck)[:5])
+        log.warning("%s: the consumer was silent for %g s on %s; begun anew", self.name, self.config.silent_s, names)
+        self._consumer = None
+        await self._stop(consumer)
+        while True:
+            try:
+                await self._connect()
+                return
+            except KafkaError as error:
+                self._consumer = None
+                self._bad(error)
+                await asyncio.sleep(BACKOFF_S)
+
+    def _bad(self, error: Exception) -> None:
+        if not self.trouble:
+            log.warning("group %s: %s: %s; trying again", self.name, type(error).__name__, error)
+        self.trouble = f"{type(error).__name__}: {error}"
+
+    def _good(self) -> None:
+        if self.trouble and not self.intake.refused:
+            self.trouble = ""

@@ -1,0 +1,148 @@
+"""The bus over Kafka: one contract with the others, between programs on many machines.
+
+`publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one consumer
+with the ring as its assignor (group.py, intake.py); compacted topics are read whole before work begins (tables.py).
+Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe first, then
+`start` is called; what is published before is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
+from nephila.kernel.bus.claims import Claims
+from nephila.kernel.bus.delivering import Subscription
+from nephila.kernel.bus.group import Group, Handover
+from nephila.kernel.bus.intake import Intake, KafkaSubscription
+from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.outbox import Outbox
+from nephila.kernel.bus.tables import Table
+from nephila.kernel.clock import Clock
+from nephila.kernel.errors import UserError
+from nephila.kernel.topics import TOPICS, Topic
+
+log = logging.getLogger(__name__)
+
+CLOSE_S = 5.0
+"""How long what is unsent may take at the end."""
+
+
+class KafkaBus:
+    """See the module and `nephila.kernel.bus.base.Bus`."""
+
+    def __init__(self, config: KafkaConfig, clock: Clock, claims: Claims | None = None) -> None:
+        name = config.name or f"member-{uuid.uuid4().hex[:12]}"
+        self.config = msgspec.structs.replace(config, name=name)
+        self.clock = clock
+        self.claims = claims
+        self.max_attempts = config.max_attempts
+        self.unacked = 0
+        self.on_quiet: Callable[[], None] | None = None
+        self.on_fatal: Callable[[UserError], None] | None = None
+        """Called when a person has to look: a loss, a newer release's message, a namesake."""
+        self.fatal: UserError | None = None
+        self.outbox = Outbox(self.config, claims)
+        self.groups: dict[str, Group] = {}
+        self.tables: dict[Topic, Table] = {}
+        self._started = False
+
+    # ---- the contract
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message)
+
+    def subscribe(
+        self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
+    ) -> None:
+        """See `Bus.subscribe`; before `start`."""
+        if credits < 1:
+            raise ValueError(f"credits must be at least 1, got {credits}")
+        if self._started:
+            raise RuntimeError(f"group {group!r} subscribes to {topic.name!r} after the bus was started")
+        if topic.key:
+            self._read_table(topic, Subscription(self, topic, group, handler, credits, on_dead))
+            return
+        intake = self._group(group).intake
+        name = f"{self.config.prefix}{topic.name}"
+        if name in intake.topics:
+            raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
+        reader = KafkaSubscription(self, topic, group, handler, credits, on_dead)
+        intake.topics[name] = reader.prepare(intake.ended)
+
+    def _group(self, name: str) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            intake = Intake(self.config, self.claims, {})
+            group = self.groups[name] = Group(name, self.config, intake, self._on_fatal)
+        return group
+
+    def _read_table(self, topic: Topic, reader: Subscription) -> None:
+        table = self.tables.setdefault(topic, Table(topic, self.config, self._on_fatal))
+        if any(other.group == reader.group for other in table.readers):
+            raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
+        table.readers.append(reader)
+
+    # ---- what only this bus has
+
+    def watch(self, group: str, handover: Handover) -> None:
+        """Tell a service which partitions come and go; before `start`."""
+        self._group(group).handover = handover
+
+    def held(self, group: str) -> frozenset[int]:
+        """Partitions that this member reads for a group now."""
+        return self.groups[group].held
+
+    def may_emit(self, group: str) -> bool:
+        """False when the broker may have given this member's partitions to others in the meantime."""
+        return self.groups[group].may_emit
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why this member is not ready, one line each; empty when all is well."""
+        found = [str(self.fatal)] if self.fatal is not None else []
+        if self.outbox.trouble:
+            found.append(self.outbox.trouble)
+        return found + [f"group {group.name}: {group.trouble}" for group in self.groups.values() if group.trouble]
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
+        self._started = True
+        await kafka_topics.check(self.config, TOPICS)
+        try:
+            await self.outbox.start()
+            for table in self.tables.values():
+                await table.start()
+            for group in self.groups.values():
+                await group.start()
+        except (KafkaError, OSError) as error:
+            await self.close()
+            raise kafka_topics.absent(self.config, error) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
+        await asyncio.gather(*(group.close() for group in self.groups.values()))
+        await asyncio.gather(*(table.close() for table in self.tables.values()))
+        await self.outbox.close(CLOSE_S)
+
+    def _on_fatal(self, error: UserError) -> None:
+        if self.fatal is None:
+            self.fatal = error
+        if self.on_fatal is not None:
+            self.on_fatal(error)
+        else:
+            log.error("%s", error)

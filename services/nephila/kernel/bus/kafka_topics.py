@@ -1,0 +1,146 @@
+"""The topics of the route on a broker: created as topics.py lists them, compared, never silently different.
+
+The number of partitions is fixed while a system lives: another number is refused, for every URL would be looked for in a
+place where it was not put. Applying twice changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+
+from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.topics import TOPICS, Topic
+
+MAX_MESSAGE_BYTES = 2 << 20
+"""Of a record: what is inline, gathered, and room to spare."""
+VISIBLE_S = 30.0
+POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of one topic."""
+
+    name: str
+    partitions: int
+    created: bool
+
+
+def absent(config: KafkaConfig, error: BaseException) -> UserError:
+    """The line for a broker that does not answer."""
+    return UserError(
+        f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
+        "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
+    )
+
+
+@contextlib.asynccontextmanager
+async def _admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap, request_timeout_ms=30_000)
+    try:
+        await admin.start()
+    except (KafkaError, OSError, ValueError) as error:
+        await admin.close()
+        raise absent(config, error) from None
+    try:
+        yield admin
+    except KafkaError as error:
+        raise UserError(f"the broker at {config.bootstrap} refuses: {type(error).__name__}: {error}") from None
+    finally:
+        await admin.close()
+
+
+def settings(topic: Topic) -> dict[str, str]:
+    """A topic's settings on the broker."""
+    found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
+    if topic.key:
+        return {**found, "cleanup.policy": "compact"}
+    return {**found, "cleanup.policy": "delete", "retention.ms": str(int(topic.retention_s * 1000))}
+
+
+async def existing(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> dict[str, int]:
+    """Partitions of those topics that are there, by the names of the route. Raises `UserError`."""
+    async with _admin(config) as admin:
+        return await _existing(admin, config, topics)
+
+
+async def _existing(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> dict[str, int]:
+    there: dict[str, Any] = {entry["topic"]: entry for entry in await admin.describe_topics()}
+    names = {topic.name: f"{config.prefix}{topic.name}" for topic in topics}
+    return {name: len(there[full]["partitions"]) for name, full in names.items() if full in there}
+
+
+async def apply(config: KafkaConfig, replication: int = -1, topics: Sequence[Topic] = TOPICS) -> list[Applied]:
+    """Create what is missing and set what may be set. `replication`: -1 is the broker's default. Raises `UserError`."""
+    async with _admin(config) as admin:
+        there = await _existing(admin, config, topics)
+        _compare(config, there, topics)
+        missing = [topic for topic in topics if topic.name not in there]
+        if missing:
+            await _create(admin, config, missing, replication)
+            await _visible(admin, config, topics)
+        await admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, f"{config.prefix}{t.name}", settings(t)) for t in topics]
+        )
+    return [Applied(t.name, t.partitions(config.partitions), t.name not in there) for t in topics]
+
+
+async def _visible(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
+    """A broker hears of new topics a moment after they were made."""
+    for _ in range(int(VISIBLE_S / POLL_S)):
+        if len(await _existing(admin, config, topics)) == len(topics):
+            return
+        await asyncio.sleep(POLL_S)
+    raise UserError(f"the broker at {config.bootstrap} made the topics and does not show them; apply once more")
+
+
+async def _create(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic], replication: int) -> None:
+    new = []
+    for topic in topics:
+        full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
+        one = NewTopic(full, count, 1, topic_configs=settings(topic))
+        one.replication_factor = replication  # its constructor does not know the broker's default, -1
+        new.append(one)
+    answer = await admin.create_topics(new)
+    for name, code, *rest in answer.topic_errors:
+        error = for_code(code)
+        if code and error is not TopicAlreadyExistsError:
+            raise UserError(f"topic {name} was not created: {error.__name__}: {rest[0] if rest else ''}")
+
+
+def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]) -> None:
+    for topic in topics:
+        wanted = topic.partitions(config.partitions)
+        if there.get(topic.name, wanted) != wanted:
+            raise UsageError(
+                f"topic {config.prefix}{topic.name} has {there[topic.name]} partitions, not {wanted}: the number is fixed "
+                f"while a system lives; go on with --partitions {there[topic.name]}, or use another --prefix"
+            )
+
+
+async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
+    """All topics are there with the right number of partitions. Raises `UserError`."""
+    there = await existing(config, topics)
+    _compare(config, there, topics)
+    missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
+    if missing:
+        raise UserError(
+            f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
+            f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
+        )
+
+
+async def delete(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> None:
+    """Remove a system's topics with all that is in them. Raises `UserError`."""
+    async with _admin(config) as admin:
+        with contextlib.suppress(UnknownTopicOrPartitionError):
+            await admin.delete_topics([f"{config.prefix}{topic.name}" for topic in topics])

@@ -1,0 +1,33 @@
+"""Generated from proto/nephila/v1/bus.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+
+class FrameEncoding(IntEnum):
+    """How the bytes of a frame are written."""
+
+    UNSPECIFIED = 0
+    ZSTD = 1
+
+
+class Envelope(msgspec.Struct, array_like=True, gc=False):
+    """What one record of a Kafka topic holds: messages of the topic that were published to one partition within
+    a few milliseconds, in their order. The record's header "v" says which release can read it.
+    """
+
+    frames: list[Frame] = msgspec.field(default_factory=list)
+
+
+class Frame(msgspec.Struct, array_like=True, gc=False):
+    """One message of the topic's type."""
+
+    # The message; empty when it was too large and lies in the blob store.
+    message: bytes = b""
+    encoding: FrameEncoding = FrameEncoding.UNSPECIFIED
+    # Name of the object in the blob store, in the encoding above.
+    claim: str = ""

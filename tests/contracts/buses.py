@@ -1,0 +1,102 @@
+"""A rig for every bus: how it is made, started, waited for and ended, so that one suite says what all of them mean."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+
+WAIT_S = 20.0
+_numbers = itertools.count()
+
+
+async def until(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
+    """Let the loop run until something is so."""
+    end = time.monotonic() + wait_s
+    while not condition():
+        assert time.monotonic() < end, "what was waited for did not come"
+        await asyncio.sleep(0.005)
+
+
+def config_for(broker: Any, **settings: Any) -> KafkaConfig:
+    """Topics of a test's own, few partitions, quick to notice."""
+    defaults = {
+        "bootstrap": broker.address,
+        "prefix": f"t{os.getpid()}-{next(_numbers)}-",
+        "partitions": 4,
+        "name": "member-0",
+        "session_s": 2.0,
+        "heartbeat_s": 0.1,
+        "linger_s": 0.001,
+        "commit_interval_s": 0.05,
+    }
+    return KafkaConfig(**{**defaults, **settings})
+
+
+class LocalRig:
+    """Objects within one program."""
+
+    acked_receipts = True
+    """A receipt says that every reader has acked; else that the bus has the message."""
+
+    def __init__(self, broker: object = None) -> None:
+        self.clock = ManualClock()
+        self.bus: Any = LocalBus(self.clock)
+
+    async def start(self) -> None:
+        """Nothing to start."""
+
+    async def settle(self) -> None:
+        """All that can be delivered has been."""
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Nothing to wait for: what is so is so at once."""
+        assert condition()
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+
+class KafkaRig:
+    """Over a real broker."""
+
+    acked_receipts = False
+
+    def __init__(self, broker: Any, **settings: Any) -> None:
+        self.config = config_for(broker, **settings)
+        self.clock = ManualClock()
+        self.bus: Any = KafkaBus(self.config, self.clock)
+
+    async def start(self) -> None:
+        """Topics, then the bus."""
+        await kafka_topics.apply(self.config)
+        await self.bus.start()
+
+    async def settle(self) -> None:
+        """All that was published has been taken, and is with its reader or waits for credit."""
+        await until(lambda: self.bus.outbox.unsent == 0)
+        for group in self.bus.groups.values():
+            await until(lambda group=group: len(group.held) == self.config.partitions)
+            places = group.intake.places
+            ends = await group._consumer.end_offsets(list(places))
+            await until(lambda places=places, ends=ends: all(places[tp].position.next >= ends[tp] for tp in places))
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """It comes over the network."""
+        await until(condition)
+
+    async def close(self) -> None:
+        """Leave the group, send what waits."""
+        await self.bus.close()
+
+
+RIGS: dict[str, type] = {"local": LocalRig, "kafka": KafkaRig}
