@@ -1,4 +1,5 @@
-"""Partitions moved and load when a member joins or leaves: the ring, the ring without memory, modulo, aiokafka's sticky.
+"""Partitions moved and load when a member joins or leaves: the ring, the ring without memory, modulo, aiokafka's
+sticky.
 
 For each N from 2 to 200 and P the smallest power of two >= 16 N: one join and one leave of a random member, from what
 the same rule gave for N members. Ideal = P / (N + 1) moved by a join, what the leaver had by a leave. Sticky gets what
@@ -21,9 +22,9 @@ from statistics import mean
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.structs import TopicPartition
+from nephila.kernel.ring import place
 
 from benchmarks.report import save, versions
-from nephila.kernel.ring import place
 
 Owners = list[str]
 Rule = Callable[[Sequence[str], int, Owners], Owners]

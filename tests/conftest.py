@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+
 from tools.kafka_broker import Broker, Missing
 
 # Skips that say something about the machine's user, not about a part that is missing.

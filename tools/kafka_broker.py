@@ -1,8 +1,9 @@
-"""A real single-node Kafka broker for tests: jars by Maven into the user's cache, a Java of the system or from a wheel.
+"""A real single-node Kafka broker for tests: jars by Maven into the user's cache, a Java of the system or from a
+wheel.
 
 `python tools/kafka_broker.py install` resolves the jars once (half a minute, 180 MB) and keeps a class archive, with
-which a start takes about 2 s. `Broker` starts one on a port and in a directory of its own and ends only that one, by its pid.
-Nothing here is for production: one node, no security, topics with one replica.
+which a start takes about 2 s. `Broker` starts one on a port and in a directory of its own and ends only that one, by
+its pid. Nothing here is for production: one node, no security, topics with one replica.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Generate `nephila.kernel.messages` from `proto/`: one slotted msgspec struct per message, one IntEnum per enum.
 
-Beside them `descriptors.binpb`, from which the Kafka bus makes their protobuf form. The structs are plain objects in one
-program (nothing is serialised there) and encode as MessagePack arrays, ordered by field number, where bytes stay on one
-machine (frontier log). docs/adr/0003 says why. `--check` writes nothing and fails when the generated files differ from
-what the proto files say.
+Beside them `descriptors.binpb`, from which the Kafka bus makes their protobuf form. The structs are plain objects in
+one program (nothing is serialised there) and encode as MessagePack arrays, ordered by field number, where bytes stay
+on one machine (frontier log). docs/adr/0003 says why. `--check` writes nothing and fails when the generated files
+differ from what the proto files say.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ async def test_credits_bound_what_is_unacked_and_keep_the_order(rig):
     await rig.settle()
     assert urls == ["0", "1", "2"]
     for _ in range(5):
-        for delivery in list(taken):
+        for delivery in taken.copy():
             delivery.ack()
     assert urls == list("01234")
     assert bus.unacked == 0

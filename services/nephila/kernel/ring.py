@@ -1,11 +1,11 @@
 """The ring: which member of a service has which partitions, by consistent hashing with bounded loads.
 
-Members stand on a circle by hashes of their stable names, partitions at even distances; a partition belongs to the first
-member clockwise that has room (Mirrokni, Thorup, Zadimoghaddam: Consistent Hashing with Bounded Loads, 2016). Given who
-had the partitions before, nothing moves that need not: a leaver's partitions walk on, a newcomer is given its share from
-the fullest, and nothing passes between members that stay. Invariant: every partition has one member, and none has
-more than 1.25 times the mean (or the mean rounded up, where that is more). Pure values; who is alive is not decided here.
-docs/adr/0014 says why there is a memory.
+Members stand on a circle by hashes of their stable names, partitions at even distances; a partition belongs to the
+first member clockwise that has room (Mirrokni, Thorup, Zadimoghaddam: Consistent Hashing with Bounded Loads, 2016).
+Given who had the partitions before, nothing moves that need not: a leaver's partitions walk on, a newcomer is given
+its share from the fullest, and nothing passes between members that stay. Invariant: every partition has one member,
+and none has more than 1.25 times the mean (or the mean rounded up, where that is more). Pure values; who is alive is
+not decided here. docs/adr/0014 says why there is a memory.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Placing:
         return self._distance(p, name), p
 
     def _choose(self, p: int, newcomers: Collection[str]) -> str:
-        """The next member clockwise with room. A newcomer comes first: what goes to it need not be taken from others."""
+        """The next member clockwise with room; a newcomer first: what goes to it need not be taken from others."""
         if any(self.load[name] < self.fair for name in newcomers):
             wanting = [name for name in newcomers if self.load[name] < self.fair]
             return min(wanting, key=lambda name: (self._distance(p, name), name))

@@ -1,7 +1,7 @@
 """The ring as an assignor of aiokafka's consumer groups: membership.py in the words of Kafka's group protocol.
 
-aiokafka wants a class, asked through class methods: `assignor_for` makes one for one member of one group. All topics of
-a group follow the partition numbers: partition p of each goes to the same member.
+aiokafka wants a class, asked through class methods: `assignor_for` makes one for one member of one group. All topics
+of a group follow the partition numbers: partition p of each goes to the same member.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """The bus contract: what `publish`, `receipt`, `ack` and `credits` mean wherever the services run.
 
 - `publish()` returns a `Receipt` that resolves when the bus has taken responsibility for the message (one program:
-  every group that reads the topic has acked it; Kafka: acks=all).
-- A handler is called with one `Delivery` at a time and returns at once; it may go on in a task. It acks when everything
-  derived from the message has been taken: `delivery.ack_after(receipts)`. It never waits for a receipt.
-- At most `credits` deliveries of a subscription are unacked; what is published beyond waits in the bus.
-- A handler that raises `TemporaryError` sees the message again after its delay. Any other exception, or more than
-  `max_attempts` deliveries, makes it a dead letter: published on `dead`, handed to `on_dead`, then acked.
+every group that reads the topic has acked it; Kafka: acks=all). - A handler is called with one `Delivery` at a time
+and returns at once; it may go on in a task. It acks when everything derived from the message has been taken:
+`delivery.ack_after(receipts)`. It never waits for a receipt. - At most `credits` deliveries of a subscription are
+unacked; what is published beyond waits in the bus. - A handler that raises `TemporaryError` sees the message again
+after its delay. Any other exception, or more than `max_attempts` deliveries, makes it a dead letter: published on
+`dead`, handed to `on_dead`, then acked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where messages lie that are too large for a record: the claim check of the Kafka bus, over a directory.
 
-The object is written, and fsynced, before the record that names it; it is removed by age, when the log that names it has
-been deleted as well. Names are hashes of the content: the same message again is the same object. The directory is one
-that all members see; an object store has the same two verbs.
+The object is written, and fsynced, before the record that names it; it is removed by age, when the log that names it
+has been deleted as well. Names are hashes of the content: the same message again is the same object. The directory is
+one that all members see; an object store has the same two verbs.
 """
 
 from __future__ import annotations

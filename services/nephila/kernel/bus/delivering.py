@@ -1,7 +1,7 @@
 """Deliveries of one group on one topic: credit, order, attempts, dead letters; the same for every bus.
 
-Invariant: at most `credit` messages are unacked, the rest waits here in its order; a message ends by an ack or as a dead
-letter, never otherwise. Where messages come from, and what an ack means to others, is the bus' affair.
+Invariant: at most `credit` messages are unacked, the rest waits here in its order; a message ends by an ack or as a
+dead letter, never otherwise. Where messages come from, and what an ack means to others, is the bus' affair.
 """
 
 from __future__ import annotations

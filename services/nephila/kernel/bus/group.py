@@ -1,10 +1,11 @@
 """One group's consumer: reads the topics of a service for the partitions that are this member's, and commits.
 
-Positions are committed by hand, up to the oldest record of which a message is unacked. Through a rebalance kept partitions go on from
-the position remembered here (Kafka would go back to the committed one) and their work continues; leaving ones are finished,
-committed and let go before their new member begins; new ones are opened in the background, for no heartbeat is sent while
-the callback runs. What is taken and not dealt with is bounded by pausing partitions; the poll itself never stops, so long
-work is not mistaken for a dead member (aiokafka#848). Places hold what is known of a partition; membership.py decides.
+Positions are committed by hand, up to the oldest record of which a message is unacked. Through a rebalance kept
+partitions go on from the position remembered here (Kafka would go back to the committed one) and their work continues;
+leaving ones are finished, committed and let go before their new member begins; new ones are opened in the background,
+for no heartbeat is sent while the callback runs. What is taken and not dealt with is bounded by pausing partitions;
+the poll itself never stops, so long work is not mistaken for a dead member (aiokafka#848). Places hold what is known
+of a partition; membership.py decides.
 """
 
 from __future__ import annotations

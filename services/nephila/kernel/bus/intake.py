@@ -1,8 +1,9 @@
 """What a group has taken from its partitions: records unpacked, offered to the readers, and bounded.
 
-Invariant: of each partition records are taken in the order of their offsets, none twice and none left out; a gap in the
-offsets is a loss and refused, unless leases bring back what is missing. Bytes that are no message end as dead letters;
-what a newer release wrote stays where it is, and its partition waits. No I/O but the blob store's, on a thread.
+Invariant: of each partition records are taken in the order of their offsets, none twice and none left out; a gap in
+the offsets is a loss and refused, unless leases bring back what is missing. Bytes that are no message end as dead
+letters; what a newer release wrote stays where it is, and its partition waits. No I/O but the blob store's, on a
+thread.
 """
 
 from __future__ import annotations

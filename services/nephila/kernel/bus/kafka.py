@@ -1,9 +1,9 @@
 """The bus over Kafka: one contract with the others, between programs on many machines.
 
-`publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one consumer
-with the ring as its assignor (group.py, intake.py); compacted topics are read whole before work begins (tables.py).
-Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe first, then
-`start` is called; what is published before is kept.
+`publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one
+consumer with the ring as its assignor (group.py, intake.py); compacted topics are read whole before work begins
+(tables.py). Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe
+first, then `start` is called; what is published before is kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The topics of the route on a broker: created as topics.py lists them, compared, never silently different.
 
-The number of partitions is fixed while a system lives: another number is refused, for every URL would be looked for in a
-place where it was not put. Applying twice changes nothing.
+The number of partitions is fixed while a system lives: another number is refused, for every URL would be looked for in
+a place where it was not put. Applying twice changes nothing.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def _compare(config: KafkaConfig, there: dict[str, int], topics: Sequence[Topic]
         wanted = topic.partitions(config.partitions)
         if there.get(topic.name, wanted) != wanted:
             raise UsageError(
-                f"topic {config.prefix}{topic.name} has {there[topic.name]} partitions, not {wanted}: the number is fixed "
-                f"while a system lives; go on with --partitions {there[topic.name]}, or use another --prefix"
+                f"topic {config.prefix}{topic.name} has {there[topic.name]} partitions, not {wanted}: the number is "
+                f"fixed while a system lives; go on with --partitions {there[topic.name]}, or use another --prefix"
             )
 
 

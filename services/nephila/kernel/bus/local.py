@@ -1,7 +1,7 @@
 """The in-process bus: objects handed over by reference, nothing serialised, credits bound what is unacked.
 
-Delivery is a direct call when the reader has credit, so a page passes parser and storage while it is warm in the cache.
-Nothing here is durable: after a crash the frontier log says what has to be done again.
+Delivery is a direct call when the reader has credit, so a page passes parser and storage while it is warm in the
+cache. Nothing here is durable: after a crash the frontier log says what has to be done again.
 """
 
 from __future__ import annotations

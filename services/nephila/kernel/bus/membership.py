@@ -3,7 +3,8 @@
 A member claims what it holds and what it was promised. The leader's plan gives a partition that a living member holds
 to nobody else: the holder hears that it is leaving, finishes its work, lets go and asks for a new plan, by which the
 one it was promised to has it. Invariant of a plan: every partition has exactly one member, and one that is held stays.
-Members are known by their stable names; of two with one name the newer counts. Pure; Kafka's protocol is in assignor.py.
+Members are known by their stable names; of two with one name the newer counts. Pure; Kafka's protocol is in
+assignor.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What is on its way to the broker: gathered by partition, one record at a time on each, sent again until it is taken.
 
-Invariant: a receipt resolves only when the broker has the record on all replicas that count (acks=all), and records of a
-partition are taken in the order in which their messages were published, whatever fails in between. A record may be taken
-twice (its answer was lost), never not at all. Memory is bounded by the credits of who publishes: they ack after receipts.
+Invariant: a receipt resolves only when the broker has the record on all replicas that count (acks=all), and records of
+a partition are taken in the order in which their messages were published, whatever fails in between. A record may be
+taken twice (its answer was lost), never not at all. Memory is bounded by the credits of who publishes: they ack after
+receipts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Compacted topics: every member reads all of them, from the beginning, before it works, and goes on reading.
 
-A table has no group and no committed position; each message is the whole desired state of one thing, so a reader may see
-it again and only the last counts. Invariant: `caught_up` is set once all that was there at the start was delivered.
+A table has no group and no committed position; each message is the whole desired state of one thing, so a reader may
+see it again and only the last counts. Invariant: `caught_up` is set once all that was there at the start was
+delivered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""When a consumer counts as stuck: assigned, behind, not paused, and silent (aiokafka#1154: nothing says so by itself).
+"""When a consumer counts as stuck: assigned, behind, not paused, and silent (aiokafka#1154: nothing says so by
+itself).
 
 Pure: it is told what was read and how far the logs go, with the instant. One partition that stays behind without a
 record for `silent_s` is enough, for each partition is fetched on its own.
@@ -20,7 +21,7 @@ class Watchdog(Generic[K]):
         self._since: dict[K, tuple[int, float]] = {}
 
     def stuck(self, now: float, positions: Mapping[K, int], ends: Mapping[K, int]) -> list[K]:
-        """Those that have stood still, though behind, for too long. `positions`: only what is assigned and not paused."""
+        """Those that have stood still, though behind, for too long; told only what is assigned and not paused."""
         since: dict[K, tuple[int, float]] = {}
         for key, position in positions.items():
             if position < ends.get(key, 0):

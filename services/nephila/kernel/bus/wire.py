@@ -1,9 +1,10 @@
 """The wire: messages of the house as protobuf, gathered in envelopes; what one Kafka record holds.
 
-The structs of `kernel.messages` are turned into protobuf messages made from their descriptors, and back. Fields at zero
-are left out, unknown fields are skipped, an unknown enum value is `TooNew`: it must wait for a newer program, not be
-guessed at. Bytes that are no message raise `PermanentError`. Large messages are zstd frames with their size in front, so
-that nothing can unfold beyond `MAX_MESSAGE_BYTES`. Not decided here: what is gathered, and where large ones lie.
+The structs of `kernel.messages` are turned into protobuf messages made from their descriptors, and back. Fields at
+zero are left out, unknown fields are skipped, an unknown enum value is `TooNew`: it must wait for a newer program, not
+be guessed at. Bytes that are no message raise `PermanentError`. Large messages are zstd frames with their size in
+front, so that nothing can unfold beyond `MAX_MESSAGE_BYTES`. Not decided here: what is gathered, and where large ones
+lie.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from nephila.kernel.errors import PermanentError
 from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 
 VERSION: int = 1
-"""What this release writes and the highest it reads; it rises when an older reader would misread, not when fields come."""
+"""What this release writes and the highest it reads; it rises when an older one would misread, not for new fields."""
 MAX_MESSAGE_BYTES: int = 64 << 20
 COMPRESS_FROM_BYTES: int = 1024
 """Smaller messages are not worth a frame of zstd."""
