@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.errors import UserError
-from nephila.storage.backends import BACKENDS
+from nephila.storage.backends import FORMATS
 from nephila.storage.config import StorageConfig
+from nephila.storage.postgres_link import fault
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
 from warcio.archiveiterator import ArchiveIterator
@@ -90,12 +92,30 @@ def read_warc(directory: Path) -> Rows:
     return rows
 
 
+def read_postgres(directory: Path) -> Rows:
+    """The table on the server."""
+    with psycopg.connect(STORES[directory]) as connection:
+        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM pages").fetchall()
+    return {row["url_key"]: row for row in (dict(zip(COLUMNS, values, strict=True)) for values in found)}
+
+
+def read_ledger(directory: Path) -> Rows:
+    """The table, wherever it is."""
+    return read_postgres(directory) if directory in STORES else read_sqlite(directory)
+
+
+STORES: dict[Path, str] = {}
+"""Directories of tests whose rows are on a server."""
+
 READERS: dict[str, Callable[[Path], Rows]] = {
     "sqlite": read_sqlite,
+    "postgres": read_postgres,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
     "warc": read_warc,
 }
+COMBINED = ("postgres+jsonl", "postgres+warc")
+"""Files beside a database on a server."""
 APPEND_ONLY = ("jsonl", "warc")
 
 
@@ -146,7 +166,10 @@ def page_of(item: m.Record) -> m.Page | None:
 
 def opened(directory: Path, name: str) -> Writer:
     """A writer with one backend besides the ledger."""
-    writer = Writer(StorageConfig(directory=directory, formats=(name,), fsync=False))
+    config = StorageConfig(
+        directory=directory, formats=(name,), fsync=False, store=STORES.get(directory, ""), writer="test"
+    )
+    writer = Writer(config)
     writer.open()
     return writer
 
@@ -169,7 +192,7 @@ def written(directory: Path, name: str, *flushes: list[m.Record]) -> Rows:
 
 def same(name: str, directory: Path) -> None:
     """What the backend gives back equals the ledger, as far as it keeps it."""
-    mine, ledger = READERS[name](directory), read_sqlite(directory)
+    mine, ledger = READERS[name](directory), read_ledger(directory)
     if name == "warc":
         ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
     assert set(mine) == set(ledger)
@@ -177,15 +200,18 @@ def same(name: str, directory: Path) -> None:
         assert row == {column: ledger[key][column] for column in row}
 
 
-@pytest.fixture(params=list(BACKENDS))
-def name(request: pytest.FixtureRequest) -> str:
-    """Every backend there is."""
-    return str(request.param)
+@pytest.fixture(params=[*FORMATS, *COMBINED])
+def name(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Every backend there is, and files beside a server."""
+    ledger, _, sink = str(request.param).partition("+")
+    if ledger == "postgres":
+        STORES[tmp_path] = request.getfixturevalue("store")
+    return sink or ledger
 
 
 def test_every_backend_has_a_reader_here():
-    """A new row of BACKENDS comes with its reader in this suite."""
-    assert set(READERS) == set(BACKENDS)
+    """A new row of LEDGERS or BACKENDS comes with its reader in this suite."""
+    assert set(READERS) == set(FORMATS)
 
 
 def test_rows_of_all_outcomes_come_back(tmp_path, name):
@@ -247,7 +273,7 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     rows = written(tmp_path, name, [record(n) for n in (1, 2, 3, 4)], gone, [not_modified(2, 3), record(3, 3)])
     if name != "warc":  # it keeps what was on the wire, not what has become of it
         same(name, tmp_path)
-    ledger = read_sqlite(tmp_path)
+    ledger = read_ledger(tmp_path)
     told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
     assert told == [("failed", "http_404", 404), ("stored", "", 304), ("stored", "", 200)]
     assert ["fetch 1" in ledger[record(n).url_key.hex()]["text"] for n in (1, 2, 3)] == [True, True, False]
@@ -258,7 +284,7 @@ def test_a_304_without_an_earlier_row_is_stored_as_such(tmp_path, name):
     """The row says not_modified; a later full fetch replaces it."""
     written(tmp_path, name, [not_modified(1, 2), not_modified(2, 2)], [record(2, 3)])
     same(name, tmp_path)
-    assert read_sqlite(tmp_path)[record(1).url_key.hex()]["reason"] == "not_modified"
+    assert read_ledger(tmp_path)[record(1).url_key.hex()]["reason"] == "not_modified"
 
 
 @pytest.mark.parametrize(
@@ -285,13 +311,17 @@ def test_a_failed_commit_leaves_nothing(tmp_path, name, monkeypatch):
     before = {path.name: path.stat().st_size for path in tmp_path.iterdir() if path.suffix in (".jsonl", ".gz")}
 
     def full(lengths: object) -> None:
+        if tmp_path in STORES:
+            raise fault(psycopg.errors.DiskFull("could not extend file"), STORES[tmp_path])
         error = sqlite3.OperationalError("database or disk is full")
         error.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(writer._ledger, "commit", full)
-        with pytest.raises(UserError, match=r"disk full writing .*nephila\.db; free space and run again with --resume"):
+        with pytest.raises(
+            UserError, match=r"disk full (writing|on the server of) .*; free space .*run again with --resume"
+        ):
             put(writer, record(2))
     with pytest.raises(UserError, match="disk full"):
         put(writer, record(3))

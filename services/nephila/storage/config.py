@@ -14,7 +14,16 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Where nephila.db and the files lie; made when it does not exist."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Names from `BACKENDS`; sqlite is always on because it is the ledger of all others."""
+    """Names from `BACKENDS`; a ledger (sqlite, or postgres with `store`) is always on."""
+
+    store: str = ""
+    """postgresql://user@host:5432/database of the rows; empty: nephila.db in `directory`."""
+
+    writer: str = ""
+    """Name of this writer, under which a database that others write to as well keeps the lengths of its files."""
+
+    patience_s: float = 300.0
+    """Seconds a database that was there and is gone is waited for before the run fails; 0 = for ever."""
 
     batch_rows: int = 256
     """Rows that start a flush: one fsync and a few statements are shared by as many pages."""

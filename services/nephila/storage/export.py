@@ -1,6 +1,6 @@
 """The rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, with bounded memory.
 
-Rows are read in the order they were first stored, a few at a time and each time in a transaction of its own, so that a
+Rows are read in the order they were first stored (on a server: of job and key), a few at a time and each time in a transaction of its own, so that a
 running crawl is not kept from tidying its write-ahead log. A file is written under a temporary name and renamed.
 """
 
@@ -10,7 +10,6 @@ import contextlib
 import csv
 import io
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,10 +19,11 @@ from typing import IO, Any, Literal
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage import markdown
 from nephila.storage.backends.jsonl import append_line
-from nephila.storage.faults import sqlite_fault, write_fault
+from nephila.storage.faults import write_fault
 from nephila.storage.parquet_file import ParquetFile
+from nephila.storage.reading import Reading, reading
 from nephila.storage.rows import CHANGE, COLUMNS, Row, iso
-from nephila.storage.schema import DATABASE, connect_readonly
+from nephila.storage.source import Source
 
 FORMATS = ("jsonl", "csv", "parquet", "markdown")
 STDOUT = "-"
@@ -35,7 +35,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export(
-    directory: Path,
+    source: Source,
     format: str,
     out: Path | Literal["-"] | None = None,
     *,
@@ -49,7 +49,7 @@ def export(
 
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
     ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
-    `out` None or "-" is standard output, for Parquet DIR/export.parquet. A Markdown export to a path is a directory
+    `out` None or "-" is standard output, for Parquet DIR/export.parquet, of a server's rows ./export.parquet. A Markdown export to a path is a directory
     with a file per page. CSV cells that a spreadsheet would take for a formula get a leading apostrophe, because their
     text was written by strangers; `raw_csv` leaves them alone. Raises `UserError` in one line: no database, unknown
     format, an output that cannot be written.
@@ -57,30 +57,32 @@ def export(
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
     if format == "parquet" and out in (None, STDOUT):
-        out = directory / "export.parquet"
+        out = (source if isinstance(source, Path) else Path()) / "export.parquet"
     target = None if out is None or out == STDOUT else Path(out)
-    connection = connect_readonly(directory)
     try:
-        rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
-        if format == "parquet":
-            assert target is not None
-            return _whole(target, lambda part: _parquet(part, rows))
-        if format == "markdown" and target is not None:
-            return markdown.write_directory(target, rows)
-        write = {"jsonl": _jsonl, "csv": _csv_raw if raw_csv else _csv, "markdown": markdown.write_stream}[format]
-        if target is None:
-            return _to_stdout(write, rows)
-        return _whole(target, lambda part: _to_file(part, write, rows))
-    except sqlite3.Error as error:
-        raise sqlite_fault(error, directory / DATABASE) from error
+        with reading(source) as connection:
+            rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
+            return _write(format, target, rows, raw_csv=raw_csv)
     except OSError as error:
         raise _plain(error, target) from error
-    finally:
-        connection.close()
 
 
-def _rows(connection: sqlite3.Connection, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
-    terms, values = ["rowid > :last"], {"job": job, "since": since}
+def _write(format: str, target: Path | None, rows: Iterator[Row], *, raw_csv: bool) -> int:
+    if format == "parquet":
+        assert target is not None
+        return _whole(target, lambda part: _parquet(part, rows))
+    if format == "markdown" and target is not None:
+        return markdown.write_directory(target, rows)
+    write = {"jsonl": _jsonl, "csv": _csv_raw if raw_csv else _csv, "markdown": markdown.write_stream}[format]
+    if target is None:
+        return _to_stdout(write, rows)
+    return _whole(target, lambda part: _to_file(part, write, rows))
+
+
+def _rows(connection: Reading, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
+    key, last = connection.walk
+    behind = ", ".join(f":last_{name}" for name in key)
+    terms, values = [f"({', '.join(key)}) > ({behind})"], {"job": job, "since": since}
     if not all_outcomes:
         terms.append(PRESENT)
     if job is not None:
@@ -92,15 +94,19 @@ def _rows(connection: sqlite3.Connection, all_outcomes: bool, job: str | None, s
         names[CHANGE] = (
             "CASE WHEN first_at >= :since AND :since != '' OR first_at = changed_at THEN 'new' ELSE 'changed' END"
         )
-    query = f"SELECT rowid, {', '.join(names)} FROM pages WHERE {' AND '.join(terms)} ORDER BY rowid LIMIT {_PAGE_ROWS}"
-    last = -1
+    query = (
+        f"SELECT {', '.join((*key, *names))} FROM pages WHERE {' AND '.join(terms)}"
+        f" ORDER BY {', '.join(key)} LIMIT {_PAGE_ROWS}"
+    )
+    width = len(key)
     while True:
-        found = connection.execute(query, {**values, "last": last}).fetchall()
+        place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
+        found = connection.execute(query, {**values, **place}).fetchall()
         for row in found:
-            yield row[1:]
+            yield row[width:]
         if len(found) < _PAGE_ROWS:
             return
-        last = found[-1][0]
+        last = found[-1][:width]
 
 
 def _instant(text: str) -> str:

@@ -8,6 +8,12 @@ from pathlib import Path
 
 from nephila.kernel.errors import UserError
 
+
+class StoreLost(UserError):
+    """The database cannot be reached or does not serve now; another try may find it. The batch is not lost: nothing of
+    it was receipted, and whether it is durable the database says when it is back."""
+
+
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

@@ -1,21 +1,17 @@
 """Questions to the database of a finished or running crawl; nothing here can write.
 
-Every function opens the database for itself and raises `UserError` in one line when there is none to read.
+Every function opens the database for itself, in a directory or on a server, and raises `UserError` in one line when there is none to read.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from nephila.storage.faults import sqlite_fault
+from nephila.storage.reading import reading
 from nephila.storage.rows import COLUMNS
-from nephila.storage.schema import DATABASE, connect_readonly
+from nephila.storage.source import Source
 
 
 @dataclass(slots=True)
@@ -47,18 +43,18 @@ class Summary:
     """Decoded bytes of the stored pages."""
 
 
-def summary(directory: Path, job: str | None = None, top: int = 20) -> Summary:
+def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
     """Counts of a crawl, or of one of its jobs. Reads every row's first page once: about 1 s per 100,000 rows."""
-    where, values = ("WHERE job = ?", [job]) if job is not None else ("", [])
+    where = "WHERE job = :job" if job is not None else ""
     # Hosts are told apart by the first four bytes of url_key, MD5 of the host key; two hosts in a million share them.
     query = f"""
-        SELECT substr(url_key, 1, 8), outcome, reason, count(*), sum(bytes), min(url)
+        SELECT substr(url_key, 1, 8), outcome, reason, count(*), CAST(sum(bytes) AS bigint), min(url)
         FROM pages {where} GROUP BY 1, 2, 3
     """
     result = Summary({}, {}, [], 0, 0)
     hosts: dict[str, HostCount] = {}
-    with _reading(directory) as connection:
-        for prefix, outcome, reason, rows, size, url in connection.execute(query, values):
+    with reading(source) as connection:
+        for prefix, outcome, reason, rows, size, url in connection.execute(query, {"job": job}):
             result.outcomes[outcome] = result.outcomes.get(outcome, 0) + rows
             reasons = result.reasons.setdefault(outcome, {})
             reasons[reason] = reasons.get(reason, 0) + rows
@@ -72,51 +68,39 @@ def summary(directory: Path, job: str | None = None, top: int = 20) -> Summary:
     return result
 
 
-def count(directory: Path, outcome: str | None = None, job: str | None = None) -> int:
+def count(source: Source, outcome: str | None = None, job: str | None = None) -> int:
     """Rows of an outcome and a job, or of all."""
     terms = {name: value for name, value in (("outcome", outcome), ("job", job)) if value is not None}
-    where = " AND ".join(f"{name} = ?" for name in terms)
+    where = " AND ".join(f"{name} = :{name}" for name in terms)
     query = "SELECT count(*) FROM pages" + (f" WHERE {where}" if where else "")
-    with _reading(directory) as connection:
-        (rows,) = connection.execute(query, list(terms.values())).fetchone()
+    with reading(source) as connection:
+        (rows,) = connection.execute(query, terms).fetchone()
         return int(rows)
 
 
-def has_job(directory: Path, job: str) -> bool:
+def has_job(source: Source, job: str) -> bool:
     """Whether there is a row of a job, which may have been deleted since. O(log rows)."""
-    with _reading(directory) as connection:
-        return connection.execute("SELECT 1 FROM pages WHERE job = ? LIMIT 1", [job]).fetchone() is not None
+    with reading(source) as connection:
+        return connection.execute("SELECT 1 FROM pages WHERE job = :job LIMIT 1", {"job": job}).fetchone() is not None
 
 
-def row(directory: Path, job: str | None, url_key: bytes) -> dict[str, Any] | None:
+def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | None:
     """The row of a URL with all columns, of one job or of the one fetched last; None when it has none."""
-    where = "job = ? AND url_key = ?" if job is not None else "url_key = ?"
-    values = [job, url_key.hex()] if job is not None else [url_key.hex()]
+    where = "job = :job AND url_key = :key" if job is not None else "url_key = :key"
+    values = {"key": url_key.hex(), **({"job": job} if job is not None else {})}
     query = f"SELECT {', '.join(COLUMNS)} FROM pages WHERE {where} ORDER BY fetched_at DESC LIMIT 1"
-    with _reading(directory) as connection:
+    with reading(source) as connection:
         found = connection.execute(query, values).fetchone()
         return dict(zip(COLUMNS, found, strict=True)) if found else None
 
 
-def history(directory: Path, job: str, url_key: bytes) -> list[dict[str, Any]]:
-    """Every fetch of a URL that ended, in order. The table has no index: O(fetches), 0.1 s per million."""
-    with _reading(directory) as connection:
-        cursor = connection.execute(
-            "SELECT * FROM fetches WHERE job = ? AND url_key = ? ORDER BY id", (job, url_key.hex())
-        )
-        names = [column[0] for column in cursor.description]
+def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
+    """Every fetch of a URL that ended, in order. In nephila.db the table has no index: O(fetches), 0.1 s per million."""
+    query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
+    with reading(source) as connection:
+        cursor = connection.execute(query, {"job": job, "key": url_key.hex()})
+        names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, found, strict=True)) for found in cursor]
-
-
-@contextmanager
-def _reading(directory: Path) -> Iterator[sqlite3.Connection]:
-    connection = connect_readonly(directory)
-    try:
-        yield connection
-    except sqlite3.Error as error:
-        raise sqlite_fault(error, directory / DATABASE) from error
-    finally:
-        connection.close()
 
 
 def _host(url: str) -> str:

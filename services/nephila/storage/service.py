@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
-from nephila.kernel.errors import PermanentError
+from nephila.kernel.errors import PermanentError, UserError
 from nephila.kernel.topics import DEAD, PAGES, RECEIPTS, RECORDS
 from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
+from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
 from nephila.storage.writer import Committed, Writer
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 GROUP = "storage"
 RAW_GROUP = "raw"
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
+"""Between two tries to reach a database that is gone."""
 
 
 def build(config: StorageConfig, bus: Bus, clock: Clock) -> Storage:
@@ -57,6 +60,9 @@ class Storage:
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
+        self.trouble = ""
+        """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
+        self._closing = asyncio.Event()
         self._raw = RawPages(self._more) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
@@ -104,6 +110,7 @@ class Storage:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._closing.set()
         if self._task is not None:
             await asyncio.wait([self._task])
         thread, self._thread = self._thread, None
@@ -157,7 +164,7 @@ class Storage:
         raw = self._raw.take(records) if self._raw is not None else None
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         try:
-            result = await loop.run_in_executor(thread, self._writer.commit, records, pages, late)
+            result = await self._commit(thread, records, pages, late)
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
@@ -168,6 +175,43 @@ class Storage:
         finally:
             self._task = None
         self._more()
+
+    async def _commit(
+        self, thread: ThreadPoolExecutor, records: list[m.Record], pages: list[m.Page | None], late: list[m.Page]
+    ) -> Committed:
+        """Commit a batch, again and again while the database is away. Raises `UserError` when patience is at its end."""
+        loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
+        while True:
+            try:
+                result = await loop.run_in_executor(thread, self._writer.commit, records, pages, late)
+            except StoreLost as error:
+                now = self._clock.monotonic()
+                since = since or now
+                if not self.trouble:
+                    log.warning("storage: %s; trying again, %d records wait", error, self.buffered)
+                self.trouble = str(error)
+                patience_s = self._config.patience_s
+                if patience_s and now - since >= patience_s:
+                    raise UserError(f"{error}; waited {now - since:.0f} s, run again with --resume") from error
+                if not await self._wait(pause_s):
+                    raise
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            else:
+                if self.trouble:
+                    log.warning("storage: the database is back after %.1f s", self._clock.monotonic() - since)
+                    self.trouble = ""
+                return result
+
+    async def _wait(self, seconds: float) -> bool:
+        """Wait that long; False when the service is closed meanwhile."""
+        due = asyncio.Event()
+        timer = self._clock.call_at(self._clock.monotonic() + seconds, due.set)
+        both = [asyncio.ensure_future(event.wait()) for event in (due, self._closing)]
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        timer.cancel()
+        for waiting in both:
+            waiting.cancel()
+        return not self._closing.is_set()
 
     def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: Committed) -> None:
         """Tell whoever waits for these URLs, then let go of the messages."""
@@ -191,6 +235,9 @@ class Storage:
 
     def _fail(self, error: BaseException) -> None:
         self._failed = error
+        if isinstance(error, StoreLost) and self._closing.is_set():
+            log.warning("storage: %d records were not written: %s", self.buffered, error)
+            return
         if self.on_fatal is not None:
             self.on_fatal(error)
         else:

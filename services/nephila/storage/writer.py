@@ -1,7 +1,9 @@
 """The writer: what happens in the storage service's one thread. Takes records, gives back what is durable.
 
 A flush: rows made and those already durable set aside → sinks written and synced → rows and file lengths committed in
-one transaction. Invariant: after an error nothing of the batch is durable, and no later batch is accepted.
+one transaction. Invariant: after an error nothing of the batch is durable, and no later batch is accepted. The exception
+is a database that is lost on the way: then the same batch may be committed again, any number of times, and the first
+thing asked is what has become of it.
 """
 
 from __future__ import annotations
@@ -15,12 +17,12 @@ from dataclasses import dataclass, field
 from nephila.kernel import messages as m
 from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
-from nephila.storage.backends import choose
+from nephila.storage.backends import choose, ledger_of
 from nephila.storage.backends.base import Backend
-from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.changes import CHANGED, Standing, change_of, mark_of
 from nephila.storage.config import StorageConfig
-from nephila.storage.faults import unsure, write_fault
+from nephila.storage.faults import StoreLost, unsure, write_fault
+from nephila.storage.ledger import Key, Ledger
 from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, row_of
 
 log = logging.getLogger(__name__)
@@ -39,14 +41,16 @@ class Committed:
 
 
 class Writer:
-    """All files of one directory. Every method is called by one thread."""
+    """All files of one directory, and the database. Every method is called by one thread."""
 
     def __init__(self, config: StorageConfig) -> None:
         """Raises `UsageError` for an unknown format."""
         self._config = config
-        self._ledger = Sqlite(config)
+        self._ledger = ledger_of(config)
         self._sinks: list[Backend] = choose(config, self._ledger)
         self._broken: BaseException | None = None
+        self._lost = False
+        self._in_doubt: dict[str, int] = {}
 
     @property
     def raw(self) -> bool:
@@ -71,16 +75,24 @@ class Writer:
     def commit(self, records: Sequence[m.Record], pages: Sequence[m.Page | None], late: Sequence[m.Page]) -> Committed:
         """Make the records durable, each with its raw page if it has one, and the `late` pages of earlier records.
 
-        Raises `UserError` when the disk does not take them, anything else for a fault of this program; in both cases
-        nothing of it is durable and the writer takes no more.
+        Raises `StoreLost` when the database has gone away: call again with the same batch. Raises `UserError` when the
+        disk does not take it, anything else for a fault of this program; in both cases nothing of it is durable and
+        the writer takes no more.
         """
         if self._broken is not None:
             raise self._broken
         try:
+            if self._lost and self._reopen():
+                late = []
             batch, result = self._prepare(records, pages)
             batch.pages += late
             if batch.rows or batch.touched or batch.kept or batch.pages:
                 self._write(batch)
+            else:
+                self._ledger.rollback()
+        except StoreLost:
+            self._lost = True
+            raise
         except BaseException as error:
             self._broken = write_fault(error, self._ledger.path)
             if self._broken is error:
@@ -113,7 +125,7 @@ class Writer:
         batch, result = Batch(), Committed()
         durable = self._durable(records)
         for record, page in zip(records, pages, strict=True):
-            key = (record.job, record.url_key)
+            key = (record.job, record.url_key.hex())
             standing = durable.get(key)
             if standing is not None and standing.fetch_no >= record.fetch_no:
                 result.outcomes.append(standing.outcome)
@@ -155,16 +167,12 @@ class Writer:
                 batch.links.append((record.job, row[URL_KEY], record.links))
         return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT])
 
-    def _durable(self, records: Sequence[m.Record]) -> dict[tuple[str, bytes], Standing]:
+    def _durable(self, records: Sequence[m.Record]) -> dict[Key, Standing]:
         # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
-        found: dict[tuple[str, bytes], Standing] = {}
         jobs: dict[str, list[str]] = {}
         for record in records:
             jobs.setdefault(record.job, []).append(record.url_key.hex())
-        for job, keys in jobs.items():
-            for key, standing in self._ledger.durable(job, keys).items():
-                found[job, bytes.fromhex(key)] = standing
-        return found
+        return self._ledger.durable(jobs)
 
     def _write(self, batch: Batch) -> None:
         try:
@@ -174,20 +182,42 @@ class Writer:
                 lengths.update(sink.lengths)
             reach("sink_flush_before")
             self._ledger.stage(batch)
+            self._in_doubt = lengths
             self._ledger.commit(lengths)
+            self._in_doubt = {}
             reach("sink_flush_after")
+        except StoreLost:
+            # Whether this is durable is known when the database is back; until then the files keep their bytes.
+            raise
         except BaseException as error:
             self._roll_back(error)
             raise
 
+    def _reopen(self) -> bool:
+        """Go back to what the database has, now that it may be there again. True when it had taken the last batch."""
+        in_doubt, self._in_doubt = self._in_doubt, {}
+        for backend in (*self._sinks, self._ledger):
+            backend.close()
+        try:
+            self._ledger.open()
+            committed = self._ledger.sinks()
+            for sink in self._sinks:
+                sink.open()
+        except StoreLost:
+            self._in_doubt = in_doubt
+            raise
+        self._lost = False
+        log.info("storage: the database is back")
+        return bool(in_doubt) and all(committed.get(name) == length for name, length in in_doubt.items())
+
     def _roll_back(self, error: BaseException) -> None:
         # A commit whose sync failed may come back to life from the log: then the files must have kept their bytes.
         # The next open decides by what the database says.
-        backends: tuple[Backend, ...] = (self._ledger,) if unsure(error) else (self._ledger, *self._sinks)
+        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if unsure(error) else (self._ledger, *self._sinks)
         for backend in backends:
             try:
                 backend.rollback()
-            except (OSError, sqlite3.Error) as second:
+            except (OSError, sqlite3.Error, UserError) as second:
                 log.warning("storage: not rolled back now, will be on the next open: %s", second)
 
     def _abandon(self) -> None:

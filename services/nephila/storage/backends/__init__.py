@@ -1,4 +1,4 @@
-"""`BACKENDS`: every place for rows, by the name it has in `--format`."""
+"""`LEDGERS` and `BACKENDS`: every place for rows, by the name it has in `--format`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,40 @@ from nephila.storage.backends.parquet import Parquet
 from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.backends.warc import Warc
 from nephila.storage.config import StorageConfig
-
-LEDGER = "sqlite"
-"""Always on; the names below are written besides it."""
-
-BACKENDS: dict[str, Callable[[StorageConfig, Sqlite], Backend]] = {
-    LEDGER: lambda config, ledger: ledger,
-    "jsonl": Jsonl,
-    "parquet": Parquet,
-    "warc": Warc,
-}
+from nephila.storage.ledger import Ledger
+from nephila.storage.source import is_url
 
 
-def choose(config: StorageConfig, ledger: Sqlite) -> list[Backend]:
+def _postgres(config: StorageConfig) -> Ledger:
+    # The driver is imported where it is used: 0.1 s that a crawl into a directory does not pay.
+    from nephila.storage.backends.postgres import Postgres
+
+    return Postgres(config)
+
+
+LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
+"""One of them is always on."""
+
+BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {"jsonl": Jsonl, "parquet": Parquet, "warc": Warc}
+"""What is written besides it."""
+
+FORMATS = (*LEDGERS, *BACKENDS)
+
+
+def ledger_of(config: StorageConfig) -> Ledger:
+    """The database of a configuration, not yet open. Raises `UsageError`."""
+    if config.store:
+        if not is_url(config.store):
+            raise UsageError("store is no URL of the form postgresql://user@host:5432/database")
+        return LEDGERS["postgres"](config)
+    if "postgres" in config.formats:
+        raise UsageError("the format postgres needs the URL of a database: --store, or NEPHILA_STORAGE__STORE")
+    return LEDGERS["sqlite"](config)
+
+
+def choose(config: StorageConfig, ledger: Ledger) -> list[Backend]:
     """The backends of a configuration without the ledger. Raises `UsageError` for a name that is in no row."""
     for name in config.formats:
-        if name not in BACKENDS:
-            raise UsageError(f"unknown format {name!r}; known are {', '.join(BACKENDS)}")
-    return [BACKENDS[name](config, ledger) for name in dict.fromkeys(config.formats) if name != LEDGER]
+        if name not in FORMATS:
+            raise UsageError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
+    return [BACKENDS[name](config, ledger) for name in dict.fromkeys(config.formats) if name in BACKENDS]

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from nephila.storage.backends.files import AppendFile, refuse_foreign
-from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.config import StorageConfig
+from nephila.storage.ledger import Ledger
 from nephila.storage.rows import COLUMNS, META, TEXT, Batch, Row
 
 NAME = "pages.jsonl"
@@ -26,7 +26,7 @@ class Jsonl:
 
     raw = False
 
-    def __init__(self, config: StorageConfig, ledger: Sqlite) -> None:
+    def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         self._path: Path = config.directory / NAME
         self._fsync = config.fsync
         self._ledger = ledger

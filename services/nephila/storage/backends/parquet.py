@@ -11,9 +11,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from nephila.kernel.errors import UsageError
 from nephila.storage.backends.files import refuse_foreign, sync_directory
 from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.config import StorageConfig
+from nephila.storage.ledger import Ledger
 from nephila.storage.parquet_file import ParquetFile
 from nephila.storage.rows import COLUMNS, Batch
 
@@ -30,7 +32,10 @@ class Parquet:
     raw = False
     lengths: Mapping[str, int] = {}
 
-    def __init__(self, config: StorageConfig, ledger: Sqlite) -> None:
+    def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
+        if not isinstance(ledger, Sqlite):
+            # A shared database has the rows of others too, in an order that is not that of their commits.
+            raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
         self._directory = config.directory
         self._rows_per_file = config.parquet_rows
         self._ledger = ledger

@@ -19,6 +19,7 @@ from nephila.storage.backends.statements import MultiInsert
 from nephila.storage.changes import Standing, mark_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
+from nephila.storage.ledger import Key
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -88,10 +89,7 @@ _KEYS = 512
 
 
 class Sqlite:
-    """See `Backend`; besides, it answers what the others have committed."""
-
-    raw = False
-    lengths: Mapping[str, int] = {}
+    """See `Ledger`."""
 
     def __init__(self, config: StorageConfig) -> None:
         self.path = config.directory / DATABASE
@@ -129,16 +127,17 @@ class Sqlite:
             self._abandon()
             raise
 
-    def durable(self, job: str, keys: Iterable[str]) -> dict[str, Standing]:
-        """url_key → what stands of those keys that have a row."""
-        found: dict[str, Standing] = {}
-        wanted = list(keys)
-        for start in range(0, len(wanted), _KEYS):
-            part = wanted[start : start + _KEYS]
-            marks = ", ".join("?" * len(part))
-            query = f"SELECT {_STANDING} FROM pages WHERE job = ? AND url_key IN ({marks})"
-            for key, fetch_no, outcome, copy, mark, *instants in self.connection.execute(query, [job, *part]):
-                found[key] = Standing(fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(mark), *instants)
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+        """See `Ledger`; nobody else writes here, so that reading needs no transaction."""
+        found: dict[Key, Standing] = {}
+        for job, of_job in wanted.items():
+            keys = list(of_job)
+            for start in range(0, len(keys), _KEYS):
+                part = keys[start : start + _KEYS]
+                marks = ", ".join("?" * len(part))
+                query = f"SELECT {_STANDING} FROM pages WHERE job = ? AND url_key IN ({marks})"
+                for key, fetch_no, outcome, copy, mark, *instants in self.connection.execute(query, [job, *part]):
+                    found[job, key] = Standing(fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(mark), *instants)
         return found
 
     def mark(self, job: str, key: str) -> bytes:

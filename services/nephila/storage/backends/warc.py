@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nephila.storage.backends.files import AppendFile, check_length, refuse_foreign
-from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.backends.warc_records import gzip_member, page_records, warc_date, warcinfo
 from nephila.storage.config import StorageConfig
+from nephila.storage.ledger import Ledger
 from nephila.storage.rows import Batch
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Warc:
 
     raw = True
 
-    def __init__(self, config: StorageConfig, ledger: Sqlite) -> None:
+    def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         self._config = config
         self._ledger = ledger
         self._number = 0

@@ -1,0 +1,57 @@
+"""The ledger contract: the database whose commit is what makes a fetch have happened.
+
+    open → (durable → stage → commit → committed | rollback)* → close
+
+`durable` begins a flush and `commit` or `rollback` ends it: between the two nobody else writes these keys. Methods raise
+`UserError`, `StoreLost` among them, or `sqlite3.Error` where the database is a file; after a `StoreLost` only `close` and
+`open` may be called, and what a commit under way has come to is known after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from nephila.storage.changes import Standing
+from nephila.storage.rows import Batch
+
+Key = tuple[str, str]
+"""(job, url_key in hex)"""
+
+
+class Ledger(Protocol):
+    """Rows, history, links, and the committed lengths of all append-only files."""
+
+    path: Path
+    """The file, or the directory of the files it keeps the lengths of."""
+
+    def open(self) -> None:
+        """Open or make the database. Raises `UserError` in one line for every reason not to."""
+
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+        """Of the keys of each job what stands of those that have a row."""
+
+    def mark(self, job: str, key: str) -> bytes:
+        """The mark of a copy that was stored without one."""
+
+    def sinks(self) -> dict[str, int]:
+        """Name → committed length in bytes of every append-only file ever begun by this writer."""
+
+    def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
+        """Say that a file is ours, in a transaction of its own: before it is made, so that a crash leaves no orphan."""
+
+    def stage(self, batch: Batch) -> None:
+        """Write the rows."""
+
+    def commit(self, lengths: Mapping[str, int]) -> None:
+        """Commit rows and file lengths together."""
+
+    def committed(self) -> None:
+        """Upkeep behind the receipts."""
+
+    def rollback(self) -> None:
+        """Undo what was staged; harmless when nothing was begun."""
+
+    def close(self) -> None:
+        """Close it; harmless when it is not open."""

@@ -1,0 +1,39 @@
+"""A PostgreSQL server for the tests that want one, started once per process, and a new database for each of them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tools.postgres import NoServer, Server
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """The server, running. Where there is none: a failure on CI, a skip elsewhere."""
+    try:
+        server = Server()
+    except NoServer as error:
+        if os.environ.get("CI") or os.environ.get("NEPHILA_REQUIRE_ALL"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def store(postgres: Server) -> str:
+    """The URL of an empty database."""
+    name = f"t{next(_numbers)}"
+    with psycopg.connect(postgres.dsn(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+    return postgres.dsn(name)
