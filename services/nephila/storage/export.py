@@ -1,7 +1,8 @@
 """The rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, with bounded memory.
 
-Rows are read in the order they were first stored (on a server: of job and key), a few at a time and each time in a transaction of its own, so that a
-running crawl is not kept from tidying its write-ahead log. A file is written under a temporary name and renamed.
+Rows are read in the order they were first stored (on a server: of job and key), a few at a time and each time in a
+transaction of its own, so that a running crawl is not kept from tidying its write-ahead log. A file is written under a
+temporary name and renamed.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ def export(
 
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
     ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
-    `out` None or "-" is standard output, for Parquet DIR/export.parquet, of a server's rows ./export.parquet. A Markdown export to a path is a directory
-    with a file per page. CSV cells that a spreadsheet would take for a formula get a leading apostrophe, because their
-    text was written by strangers; `raw_csv` leaves them alone. Raises `UserError` in one line: no database, unknown
-    format, an output that cannot be written.
+    `out` None or "-" is standard output, for Parquet DIR/export.parquet (./export.parquet when the rows are on a
+    server). A Markdown export to a path is a directory with a file per page. CSV cells that a spreadsheet would take
+    for a formula get a leading apostrophe, because their text was written by strangers; `raw_csv` leaves them alone.
+    Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
     if format not in FORMATS:
         raise UsageError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")

@@ -2,9 +2,9 @@
 
     open → (durable → stage → commit → committed | rollback)* → close
 
-`durable` begins a flush and `commit` or `rollback` ends it: between the two nobody else writes these keys. Methods raise
-`UserError`, `StoreLost` among them, or `sqlite3.Error` where the database is a file; after a `StoreLost` only `close` and
-`open` may be called, and what a commit under way has come to is known after that.
+`durable` begins a flush and `commit` or `rollback` ends it: between the two nobody else writes these keys. Methods
+raise `UserError`, `StoreLost` among them, or `sqlite3.Error` where the database is a file; after a `StoreLost` only
+`close` and `open` may be called, and what a commit under way has come to is known after that.
 """
 
 from __future__ import annotations

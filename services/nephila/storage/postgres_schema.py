@@ -72,7 +72,8 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
             connection.execute("INSERT INTO meta VALUES ('created_by', %s)", (created_by,))
         if missing:
             connection.execute(
-                "INSERT INTO meta VALUES ('schema_version', %s) ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value",
+                "INSERT INTO meta VALUES ('schema_version', %s)"
+                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
                 (str(missing[-1]),),
             )
 

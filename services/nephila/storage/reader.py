@@ -1,6 +1,7 @@
 """Questions to the database of a finished or running crawl; nothing here can write.
 
-Every function opens the database for itself, in a directory or on a server, and raises `UserError` in one line when there is none to read.
+Every function opens the database for itself, in a directory or on a server, and raises `UserError` in one line when
+there is none to read.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
 
 
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
-    """Every fetch of a URL that ended, in order. In nephila.db the table has no index: O(fetches), 0.1 s per million."""
+    """Every fetch of a URL that ended, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
     query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
     with reading(source) as connection:
         cursor = connection.execute(query, {"job": job, "key": url_key.hex()})

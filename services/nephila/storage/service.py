@@ -179,7 +179,7 @@ class Storage:
     async def _commit(
         self, thread: ThreadPoolExecutor, records: list[m.Record], pages: list[m.Page | None], late: list[m.Page]
     ) -> Committed:
-        """Commit a batch, again and again while the database is away. Raises `UserError` when patience is at its end."""
+        """Commit a batch, again and again while the database is away. Raises `UserError` when patience ends."""
         loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
         while True:
             try:

@@ -1,9 +1,9 @@
 """The writer: what happens in the storage service's one thread. Takes records, gives back what is durable.
 
 A flush: rows made and those already durable set aside → sinks written and synced → rows and file lengths committed in
-one transaction. Invariant: after an error nothing of the batch is durable, and no later batch is accepted. The exception
-is a database that is lost on the way: then the same batch may be committed again, any number of times, and the first
-thing asked is what has become of it.
+one transaction. Invariant: after an error nothing of the batch is durable, and no later batch is accepted. The
+exception is a database that is lost on the way: then the same batch may be committed again, any number of times, and
+the first thing asked is what has become of it.
 """
 
 from __future__ import annotations
@@ -51,6 +51,10 @@ class Writer:
         self._broken: BaseException | None = None
         self._lost = False
         self._in_doubt: dict[str, int] = {}
+
+    @property
+    def _all(self) -> tuple[Backend | Ledger, ...]:
+        return (*self._sinks, self._ledger)
 
     @property
     def raw(self) -> bool:
@@ -113,7 +117,7 @@ class Writer:
     def close(self) -> None:
         """Finish and close all files. Raises `UserError` when that cannot be done; the rows are safe in any case."""
         first: BaseException | None = None
-        for backend in (*self._sinks, self._ledger):
+        for backend in self._all:
             try:
                 backend.close()
             except (OSError, sqlite3.Error, UserError) as error:
@@ -196,7 +200,7 @@ class Writer:
     def _reopen(self) -> bool:
         """Go back to what the database has, now that it may be there again. True when it had taken the last batch."""
         in_doubt, self._in_doubt = self._in_doubt, {}
-        for backend in (*self._sinks, self._ledger):
+        for backend in self._all:
             backend.close()
         try:
             self._ledger.open()
@@ -213,7 +217,7 @@ class Writer:
     def _roll_back(self, error: BaseException) -> None:
         # A commit whose sync failed may come back to life from the log: then the files must have kept their bytes.
         # The next open decides by what the database says.
-        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if unsure(error) else (self._ledger, *self._sinks)
+        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if unsure(error) else self._all
         for backend in backends:
             try:
                 backend.rollback()
@@ -221,7 +225,7 @@ class Writer:
                 log.warning("storage: not rolled back now, will be on the next open: %s", second)
 
     def _abandon(self) -> None:
-        for backend in (*self._sinks, self._ledger):
+        for backend in self._all:
             try:
                 backend.close()
             except (OSError, sqlite3.Error, UserError) as error:

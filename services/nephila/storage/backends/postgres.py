@@ -3,7 +3,7 @@
 Invariant: what this database has committed is what the crawl has. A flush is one transaction. It first takes the locks
 of its keys' buckets (the first byte of url_key) in rising order, so two writers whose keys overlap for a moment, as
 around a hand-over, come one after the other and never wait for each other in a circle; what it then reads of its keys
-stays true until it commits. Every table is written by one statement per batch, whose parameters are an array per column.
+stays true until it commits. Every table is written by one statement per batch, with an array per column as parameters.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ _HISTORY_COLUMNS = (
     *("text_hash", "attempt", "old_hash"),
 )
 _LINK_COLUMNS = ("job", "from_key", "to_url", "to_key", "anchor")
-_INSERT = f"INSERT INTO pages ({', '.join(COLUMNS)}) SELECT * FROM {_arrays(COLUMNS)} ON CONFLICT (job, url_key) DO UPDATE SET "
+_INSERT = (
+    f"INSERT INTO pages ({', '.join(COLUMNS)}) SELECT * FROM {_arrays(COLUMNS)}"
+    " ON CONFLICT (job, url_key) DO UPDATE SET "
+)
 _GUARD = " WHERE excluded.fetch_no >= pages.fetch_no"
 _FETCH = ", ".join(
     f"{name} = excluded.{name}"
@@ -74,7 +77,10 @@ _HISTORY = (
     f"INSERT INTO fetches ({', '.join(_HISTORY_COLUMNS)}) SELECT * FROM {_arrays(_HISTORY_COLUMNS)}"
     " ON CONFLICT DO NOTHING"
 )
-_UNLINK = "DELETE FROM links USING unnest(%s::text[], %s::text[]) AS old (job, key) WHERE links.job = old.job AND from_key = old.key"
+_UNLINK = (
+    "DELETE FROM links USING unnest(%s::text[], %s::text[]) AS old (job, key)"
+    " WHERE links.job = old.job AND links.from_key = old.key"
+)
 _LINK = f"INSERT INTO links ({', '.join(_LINK_COLUMNS)}) SELECT * FROM {_arrays(_LINK_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"

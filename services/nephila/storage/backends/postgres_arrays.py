@@ -63,8 +63,7 @@ def int_array(values: Sequence[int]) -> IntArray:
 def columns(rows: Iterable[Sequence[str | bytes | int]]) -> list[TextArray | IntArray]:
     """Rows of one shape, at least one, as an array per column."""
     return [
-        int_array(column) if isinstance(column[0], int) else text_array(column)  # type: ignore[arg-type]
-        for column in zip(*rows, strict=True)
+        int_array(column) if isinstance(column[0], int) else text_array(column) for column in zip(*rows, strict=True)
     ]
 
 
