@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.postgres_fixtures import postgres, store  # noqa: F401 - fixtures of all tests
+from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tools.kafka_broker import Broker, Missing
 
 # Skips that say something about the machine's user, not about a part that is missing.

@@ -31,6 +31,17 @@ def postgres() -> Iterator[Server]:
 
 
 @pytest.fixture
+def mortal(postgres: Server) -> Iterator[Server]:
+    """A running server of the test's own, to be killed."""
+    server = Server()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
 def store(postgres: Server) -> str:
     """The URL of an empty database."""
     name = f"t{next(_numbers)}"

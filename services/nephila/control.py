@@ -26,6 +26,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError, parse_url
 from nephila.rates import Rates
 from nephila.scheduler.explain import Explanation
+from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
@@ -117,7 +118,7 @@ Session = dict[str, CrawlJob]
 class Control:
     """Answers requests about the jobs of one assembly."""
 
-    def __init__(self, assembly: Assembly, directory: Path, formats: Iterable[str]) -> None:
+    def __init__(self, assembly: Assembly, directory: Path, formats: Iterable[str], rows: Source | None = None) -> None:
         self.rates = Rates()
         self.on_change: Callable[[], None] | None = None
         """Called when the set of jobs, or one of them, has been changed."""
@@ -126,6 +127,7 @@ class Control:
         self._scheduler = assembly.scheduler
         self._directory = directory
         self._formats = tuple(formats)
+        self._source = rows or directory
         self._started = self._clock.monotonic()
         self._decode = msgspec.json.Decoder(Request).decode
 
@@ -289,15 +291,15 @@ class Control:
             href = parse_url(url).href
         except UrlError as error:
             raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
-        directory, disk = self._directory, asyncio.get_running_loop().run_in_executor
-        uids = await disk(None, jobview.named, directory, jobview.specs(self._scheduler), name, href)
+        rows, disk = self._source, asyncio.get_running_loop().run_in_executor
+        uids = await disk(None, jobview.named, rows, jobview.specs(self._scheduler), name, href)
         if not uids:
             raise UserError("there is no job yet; see nephila jobs apply")
         told = await self._best(uids, href)
         if told.row is None and (told.kind == "seen" or (told.queued is not None and not told.queued.position)):
             # It may have ended, and got its row, between the look into the database and that into the frontier.
             told = await self._best([told.job], href)
-        fetches = await disk(None, jobview.fetches, directory, told.job, href)
+        fetches = await disk(None, jobview.fetches, rows, told.job, href)
         return {"explanation": self._told(told.job, href, told.row, fetches)}
 
     async def _best(self, uids: list[str], href: str) -> Explanation:
@@ -314,7 +316,7 @@ class Control:
         return jobview.explain(self._scheduler, uid, href, now, self._directory, row, fetches)
 
     def _rows(self, uids: list[str], href: str) -> dict[str, dict[str, Any] | None]:
-        return {uid: jobview.row(self._directory, uid, href) for uid in uids}
+        return {uid: jobview.row(self._source, uid, href) for uid in uids}
 
     def _status(self) -> dict[str, Any]:
         facts = self.facts()

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.errors import UsageError, UserError
+from nephila.storage.source import Source, reachable
 
 FORMAT = 1
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -51,6 +52,12 @@ class Run(msgspec.Struct, kw_only=True):
     """All of them have been taken into the frontier."""
     options: dict[str, Any] = {}
     """Options of the command line that were in force, by name; of those a job file says, only what overrides it."""
+    store: str = ""
+    """Where the rows are when not in nephila.db: the URL of a database, without a password."""
+    uid: str = ""
+    """Of `crawl` with rows in such a database, which may hold other crawls: its job's key there."""
+    writer: str = ""
+    """Name under which that database keeps the lengths of the files here."""
     document: dict[str, Any] | None = None
     """The job file, if there was one."""
     jobs: dict[str, JobRun] = {}
@@ -130,6 +137,10 @@ class Directory:
             if len(data) <= status.st_blocks * 512:
                 return file.write(data.ljust(status.st_size)) >= len(data)
         return False
+
+    def rows(self, run: Run | None) -> Source:
+        """Where the rows of the crawl that `run` describes are."""
+        return reachable(run.store) if run is not None and run.store else self.path
 
     def check_fresh(self) -> None:
         """Refuse to start a new crawl where one already is."""

@@ -21,6 +21,7 @@ from nephila.scheduler.facts import Home
 from nephila.scheduler.job import Job
 from nephila.scheduler.service import Scheduler
 from nephila.storage import reader
+from nephila.storage.source import Source
 
 
 class JobFacts(msgspec.Struct, kw_only=True):
@@ -166,30 +167,34 @@ def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[s
     return [next(willing, known[0].uid)] if known else []
 
 
-def named(directory: Path, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
+def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
     """Like `choose`; of a job that was deleted, what is left of it in the database is in the error. Reads the disk."""
-    if name and name not in known and (directory / "nephila.db").exists() and reader.has_job(directory, name):
-        last = row(directory, name, url)
+    if name and name not in known and _is_there(source) and reader.holds(source, name):
+        last = row(source, name, url)
         ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
         says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
         raise UserError(f"job {name!r} was deleted, and all it knew but its rows; {says}")
     return choose(known, name)
 
 
-def fetches(directory: Path, uid: str, url: str) -> list[dict[str, Any]]:
+def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
     """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
-    if not (directory / "nephila.db").exists():
+    if not _is_there(source):
         return []
-    found = reader.history(directory, uid, parse_url(url).fingerprint)[-FETCHES:]
+    found = reader.history(source, uid, parse_url(url).fingerprint)[-FETCHES:]
     return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
 
 
-def row(directory: Path, uid: str, url: str) -> dict[str, Any] | None:
-    """The URL's row in the table `pages`, without its text; None before the database is there. Reads the disk."""
-    if not (directory / "nephila.db").exists():
+def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
+    """The URL's row in the table `pages`, without its text; None before the database is there. Blocks."""
+    if not _is_there(source):
         return None
-    found = reader.row(directory, uid, parse_url(url).fingerprint)
+    found = reader.row(source, uid, parse_url(url).fingerprint)
     return None if found is None else {name: value for name, value in found.items() if name not in ("text", "meta")}
+
+
+def _is_there(source: Source) -> bool:
+    return not isinstance(source, Path) or (source / "nephila.db").exists()
 
 
 def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:

@@ -26,7 +26,7 @@ class Up:
         self.clock = clock or SystemClock()
         self.assembly = Assembly(rooms, self.clock)
         directory = rooms.storage.directory
-        self.control = Control(self.assembly, directory, rooms.storage.formats)
+        self.control = Control(self.assembly, directory, rooms.storage.formats, rooms.storage.store or None)
         self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)
         self.error: BaseException | None = None
         self.jobs: list[JobFacts] = []

@@ -152,7 +152,7 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("politeness: {hosts: [{host: 'a*.example'}]}", "is no host like a.example"),
         ("render: auto", "spec.render: 'auto' is not built yet; this version knows never"),
         ("rules: [news]", "spec.rules: rules are not built yet; leave the key out"),
-        ("sinks: [{type: postgres, secretRef: db}]", "spec.sinks[0].type: 'postgres' is not built yet; this version"),
+        ("sinks: [{type: mongodb, secretRef: db}]", "spec.sinks[0].type: 'mongodb' is not built yet; this version"),
         ("sinks: [{type: csv}]", "spec.sinks[0].type: 'csv' is unknown"),
         ("sinks: [{}]", "spec.sinks[0] lacks the key 'type'"),
         ("schedule: hourly", "is not five fields of cron"),

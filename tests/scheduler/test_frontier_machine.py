@@ -46,7 +46,7 @@ from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.politeness import is_refusal, may_retry
 
-from tests.scheduler.frontier_model import HOST_OF, HOSTS, KEYS, URL_OF, URLS, JobModel, Way
+from tests.scheduler.frontier_model import HOSTS, KEYS, URL_OF, URLS, JobModel, Way
 from tests.scheduler.frontier_rig import Rig, listed
 
 LONG = bool(os.environ.get("NEPHILA_LONG"))

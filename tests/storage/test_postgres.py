@@ -22,8 +22,6 @@ from nephila.storage.postgres_schema import STEPS, migrate
 from nephila.storage.writer import Writer
 from storage_rig import JOB, Rig, key, lines, page, record, running
 
-from tools.postgres import Server
-
 
 def table(store: str, name: str = "pages", order: str = "url_key") -> list[dict[str, Any]]:
     """All rows of a table."""
@@ -128,18 +126,9 @@ def test_files_of_two_writers_are_told_apart(tmp_path, store):
 # ---- a server that goes away
 
 
-@pytest.fixture
-def mortal() -> Any:
-    """A server of the test's own, to be killed."""
-    server = Server()
-    server.start()
-    yield server
-    server.stop()
-
-
 async def test_a_server_that_crashes_and_comes_back_costs_no_row(tmp_path, mortal):
     """kill -9 of the whole server between two flushes: the next one waits, is told of, and is written once."""
-    async with running(tmp_path, store=mortal.dsn(), formats=("jsonl",), patience_s=0) as rig:
+    async with running(tmp_path, store=mortal.dsn(), formats=("jsonl",), patience_s=0, fsync=True) as rig:
         rig.send(*(record(number) for number in range(10)))
         await rig.storage.flush()
         mortal.kill()

@@ -21,6 +21,7 @@ from nephila.cli.options import (
     Format,
     Header,
     HostMap,
+    Store,
     UserAgent,
 )
 from nephila.kernel.errors import UsageError
@@ -117,6 +118,7 @@ def crawl(
     allow_private: AllowPrivate = False,
     host_map: HostMap = None,
     format: Format = "sqlite",
+    store: Store = "",
     links: Annotated[bool, typer.Option("--links", help="Keep the links in a table.", rich_help_panel=RESULT)] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
@@ -166,6 +168,7 @@ def crawl(
         resume=resume,
         options=options,
         given=given,
+        store=store,
     )
     raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet))
 

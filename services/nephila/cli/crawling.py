@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nephila import __version__
 from nephila.cli.crawl import STDIN, read_seeds
 from nephila.cli.output import note
-from nephila.cli.plan import JOB_OPTIONS, make_plan
+from nephila.cli.plan import JOB_OPTIONS, make_plan, place_rows
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Seed
+from nephila.storage.source import place_of
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan, Result
@@ -40,13 +41,16 @@ class Request:
     options: dict[str, Any]
     given: set[str]
     """Names of options that were written on the command line; on a resume only those override."""
+    store: str = ""
+    """URL of a database for the rows; not among the options, which are written down."""
 
 
 def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
     run = settle(request, directory)
-    plan = make_plan(run, request.out)
+    url = place_rows(run, request.store)
+    plan = make_plan(run, request.out, url)
     again = request.resume and "seeds" not in request.given
     result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary
@@ -58,10 +62,11 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     if result.error is not None:
         print(f"nephila: {result.error}", file=sys.stderr)
     if result.ended > run.rows:
-        where = directory.path / "nephila.db"
+        where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+        why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
         print(
-            f"nephila: {result.ended - run.rows:,} rows are missing in {where} (replaced, or its -wal cut off?): "
-            "these URLs had ended and are not fetched again; put the files back, or start afresh with another --out",
+            f"nephila: {result.ended - run.rows:,} rows are missing in {where} ({why}): "
+            "these URLs had ended and are not fetched again; put them back, or start afresh with another --out",
             file=sys.stderr,
         )
     summary.show(directory, run, result, counts, as_json=as_json, quiet=quiet)
@@ -194,6 +199,12 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
     from nephila.embedded import Crawl
     from nephila.storage import reader
 
+    rows, only = plan.rooms.storage.store or directory.path, run.uid or None
+    if only and not run.runs and reader.holds(rows, only):
+        raise UsageError(
+            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
+            " the job another name"
+        )
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=again)
     plan.seeds = seeds if again else _begun(seeds, plan, run)
@@ -222,7 +233,7 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
         result = run_loop(main())
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not again)
-        counts = reader.summary(directory.path)
+        counts = reader.summary(rows, only)
         _close_books(directory, run, result, counts)
     return result, counts
 

@@ -59,10 +59,11 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
     now, utc_now = time.monotonic(), time.time()
     dispatcher, found = _recover(directory, run, now, utc_now)
     jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
-    uids = jobview.named(directory.path, {uid: job.spec for uid, job in jobs.items()}, name, href)
+    uids = jobview.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
     if not uids:
         raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
     running = _is_running(directory, run)
+    rows = directory.rows(run)
     home = Home(str(directory.path), many=run is not None and run.command == "up")
 
     def told(uid: str, **tables: object) -> Explanation:
@@ -77,10 +78,8 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
             **tables,  # type: ignore[arg-type]
         )
 
-    best = jobview.best(
-        [told(uid, row=jobview.row(directory.path, uid, href)) for uid in jobview.candidates(jobs, uids, href)]
-    )
-    return told(best.job, row=best.row, fetches=jobview.fetches(directory.path, best.job, href))
+    best = jobview.best([told(uid, row=jobview.row(rows, uid, href)) for uid in jobview.candidates(jobs, uids, href)])
+    return told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href))
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from nephila.cli.output import note
+from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
+from nephila.storage.source import Source, is_url, place_of, reachable
 
 
 def export(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of a crawl.")],
+    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
     format: Annotated[str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown", help="What to write.")],
     out: Annotated[
         str,
@@ -34,6 +36,7 @@ def export(
     changes: Annotated[
         bool, typer.Option("--changes", help="Only pages that are new or whose text has changed; `change` says which.")
     ] = False,
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -48,21 +51,35 @@ def export(
         raise UsageError("--raw-csv needs --format csv")
     if since and not changes:
         raise UsageError("--since needs --changes")
-    if not directory.is_dir():
-        raise UserError(f"{directory} is not a directory; name the one that was given to nephila crawl --out")
+    source, only = find(place)
     rows = write(
-        directory,
+        source,
         format,
         None if out == "-" else Path(out),
         all_outcomes=all_outcomes,
+        job=job or only,
         raw_csv=raw_csv,
         changes=changes,
         since=since,
     )
     if format == "parquet" and out == "-":
-        out = str(directory / "export.parquet")
+        out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":
         note(f"{rows:,} rows written to {out}")
     elif not rows:
         none = "no page that is new or has changed" if changes else "no stored page"
-        note(f"{directory} has {none}; --all shows what became of its URLs")
+        note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
+
+
+def find(place: str) -> tuple[Source, str | None]:
+    """Where the rows are and of which job they are; None: all that are there. Raises `UserError`."""
+    if is_url(place):
+        return reachable(place), None
+    directory = Directory(Path(place))
+    if not directory.path.is_dir():
+        raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
+    try:
+        run = directory.read()
+    except UserError:
+        run = None  # rows are there to be had whatever has become of run.json
+    return directory.rows(run), (run.uid or None) if run is not None else None

@@ -34,5 +34,18 @@ HostMap = Annotated[
 ]
 Format = Annotated[
     str,
-    typer.Option(metavar="LIST", help="Of sqlite, jsonl, warc, parquet; sqlite is always on.", rich_help_panel=RESULT),
+    typer.Option(
+        metavar="LIST",
+        help="Of sqlite, postgres, jsonl, warc, parquet; one of the first two is on.",
+        rich_help_panel=RESULT,
+    ),
+]
+Store = Annotated[
+    str,
+    typer.Option(
+        metavar="URL",
+        help="Rows into PostgreSQL, postgresql://user@host/database, not DIR/nephila.db; with a password better in "
+        "NEPHILA_STORAGE__STORE.",
+        rich_help_panel=RESULT,
+    ),
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from nephila.assembly import Rooms
 from nephila.directory import Run
@@ -23,8 +25,9 @@ from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.scope import CompiledScope
-from nephila.storage.backends import BACKENDS
+from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
+from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 E = TypeVar("E")
 
@@ -39,15 +42,18 @@ JOB_OPTIONS = {
 """Options that a job file says as well: only where they are given do they override it."""
 
 
-def make_plan(run: Run, directory: Path) -> Plan:
+def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
     """The plan of a run; its seeds are added by the caller. Notes the window in `run`."""
     options = run.options
     document = from_json(run.document) if run.document else None
-    job = document.job if document else CrawlJob(uid=JOB, name=JOB, seeds=run.seeds)
+    uid = run.uid or JOB
+    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    run.uid = job.uid if store else ""
     ignored = _once(job)
     override(job, options)
     formats = formats_of(options["format"] if "format" in options else ",".join(document.sinks if document else ()))
-    rooms = make_rooms(options, directory, formats, paced=bool(job.politeness and job.politeness.delay_s))
+    paced = bool(job.politeness and job.politeness.delay_s)
+    rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
     run.window = rooms.scheduler.window
     return Plan(
         job=job,
@@ -60,8 +66,44 @@ def make_plan(run: Run, directory: Path) -> Plan:
     )
 
 
-def make_rooms(options: dict[str, Any], directory: Path, formats: tuple[str, ...], *, paced: bool = True) -> Rooms:
+def place_rows(run: Run, store: str) -> str:
+    """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
+
+    `store` is the option; the environment comes after it, and then what was noted before. Raises `UsageError`.
+    """
+    url = store or os.environ.get(ENVIRONMENT, "")
+    if url and not is_url(url):
+        raise UsageError("--store is no URL of the form postgresql://user@host:5432/database")
+    if run.runs and not run.store:
+        if store:
+            raise UsageError("the rows of this crawl are in its nephila.db; --store is for a new --out")
+        return ""
+    if not url and run.store:
+        return run.store
+    run.store = without_password(url) if url else ""
+    if url and not run.writer:
+        run.writer = f"crawl-{secrets.token_hex(4)}"
+        # The database may hold other crawls, and a job is part of the key of every row.
+        run.uid = run.writer
+    return url
+
+
+def make_rooms(
+    options: dict[str, Any],
+    directory: Path,
+    formats: tuple[str, ...],
+    *,
+    paced: bool = True,
+    store: str = "",
+    writer: str = "",
+) -> Rooms:
     """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer."""
+    if "postgres" in formats and not store:
+        raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
+    if "parquet" in formats and store:
+        raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
+    if store:
+        formats = ("postgres", *(name for name in formats if name in BACKENDS))
     scheduler = load(
         SchedulerConfig,
         {
@@ -77,12 +119,14 @@ def make_rooms(options: dict[str, Any], directory: Path, formats: tuple[str, ...
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+    rows = {"directory": directory, "formats": formats, "writer": writer}
+    storage = load(StorageConfig, rows, HERE, "storage")
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
-        storage=load(StorageConfig, {"directory": directory, "formats": formats}, HERE, "storage"),
+        storage=structs.replace(storage, store=store),
     )
 
 
@@ -146,8 +190,8 @@ def _one_of(table: dict[str, E], word: str, option: str) -> E:
 def formats_of(names: str) -> tuple[str, ...]:
     formats = [name.strip() for name in names.split(",") if name.strip()]
     for name in formats:
-        if name not in BACKENDS:
-            raise UsageError(f"--format {name!r} is none of {', '.join(BACKENDS)}")
+        if name not in FORMATS:
+            raise UsageError(f"--format {name!r} is none of {', '.join(FORMATS)}")
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 

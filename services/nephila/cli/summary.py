@@ -12,6 +12,7 @@ from rich.table import Table
 
 from nephila import native
 from nephila.cli.safe import plain
+from nephila.storage.source import place_of
 
 if TYPE_CHECKING:
     from nephila.directory import Directory, Run
@@ -42,8 +43,9 @@ def show(directory: Directory, run: Run, result: Result, counts: Summary, *, as_
     _hosts(console, counts)
     for line in remarks(run, result):
         console.print(line)
-    where = directory.path / "nephila.db"
-    console.print(f"\nResult: {where} (table pages), counts in {directory.run_file}")
+    where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+    table = f"table pages, job {run.uid}" if run.store else "table pages"
+    console.print(f"\nResult: {where} ({table}), counts in {directory.run_file}")
     for line in next_commands(directory, run, result):
         console.print(f"  {line}")
 
@@ -52,7 +54,7 @@ def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
     """The summary as one JSON object."""
     return {
         "directory": str(directory.path),
-        "database": str(directory.path / "nephila.db"),
+        "database": place_of(directory.rows(run)) if run.store else str(directory.path / "nephila.db"),
         "state": run.state,
         "reason": run.reason,
         "rows": run.rows,
@@ -138,7 +140,10 @@ def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
         lines.append(f"nephila crawl --resume --out {path}")
     if run.outcomes.get("stored"):
         lines.append(f"nephila export {path} --format csv -o pages.csv")
-        lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
+        if run.store:
+            lines.append(f"psql {shlex.quote(run.store)} -c \"select url, title from pages where job = '{run.uid}'\"")
+        else:
+            lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
     if run.seeds:
         lines.append(f"nephila explain {shlex.quote(plain(run.seeds[0], 500))} --out {path}")
     return lines

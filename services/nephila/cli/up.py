@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nephila import __version__
-from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, UserAgent
+from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, Store, UserAgent
 from nephila.directory import Directory, JobRun, Run
 from nephila.kernel.errors import UsageError, UserError
 
@@ -30,10 +30,11 @@ def up(
     allow_private: AllowPrivate = False,
     host_map: HostMap = None,
     format: Format = "sqlite",
+    store: Store = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
-    from nephila.cli.plan import formats_of, make_rooms
+    from nephila.cli.plan import formats_of, make_rooms, place_rows
 
     options: dict[str, Any] = {
         "concurrency": concurrency,
@@ -46,7 +47,8 @@ def up(
     }
     directory = Directory(out)
     run = settle(directory, options)
-    rooms = make_rooms(options, out, formats_of(format))
+    url = place_rows(run, store)
+    rooms = make_rooms(options, out, formats_of(format), store=url, writer=run.writer)
     run.window = rooms.scheduler.window
     raise typer.Exit(serve(directory, run, rooms, quiet=quiet))
 

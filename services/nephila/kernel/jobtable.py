@@ -31,8 +31,8 @@ STRATEGIES = {
     "best-first": Strategy.BEST_FIRST,
     "opic": Strategy.OPIC,
 }
-SINKS = ("sqlite", "jsonl", "warc", "parquet")
-SINKS_LATER = ("postgres", "s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
+SINKS = ("sqlite", "postgres", "jsonl", "warc", "parquet")
+SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 NAME = Text(
     253, rf"{_LABEL}(?:\.{_LABEL})*", "a name of lower-case letters, digits, '-' and '.', as Kubernetes has them"
@@ -154,7 +154,12 @@ TRAPS = Map(
         "capShare": Key(Number(1.0), "share of the host's fetches above which such a prefix is closed; 0.05"),
     }
 )
-SINK = Map({"type": Key(Choice(SINKS, SINKS_LATER), "what is written; sqlite always is", needed=True)})
+SINK = Map(
+    {
+        "type": Key(Choice(SINKS, SINKS_LATER), "what is written; sqlite or postgres always is", needed=True),
+        "secretRef": Key(NAME, "of postgres in a cluster: the secret with its URL; elsewhere NEPHILA_STORAGE__STORE"),
+    }
+)
 SPEC = Map(
     {
         "paused": Key(Flag(), "nothing is handed out; false"),

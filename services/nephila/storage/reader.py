@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from nephila.storage.reading import reading
+from nephila.storage.reading import NoTables, reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
 
@@ -79,10 +79,14 @@ def count(source: Source, outcome: str | None = None, job: str | None = None) ->
         return int(rows)
 
 
-def has_job(source: Source, job: str) -> bool:
-    """Whether there is a row of a job, which may have been deleted since. O(log rows)."""
-    with reading(source) as connection:
-        return connection.execute("SELECT 1 FROM pages WHERE job = :job LIMIT 1", {"job": job}).fetchone() is not None
+def holds(source: Source, job: str) -> bool:
+    """Whether there is a row of this job; False too where no crawl has written yet."""
+    try:
+        with reading(source) as connection:
+            query = "SELECT 1 FROM pages WHERE job = :job LIMIT 1"
+            return connection.execute(query, {"job": job}).fetchone() is not None
+    except NoTables:
+        return False
 
 
 def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | None:

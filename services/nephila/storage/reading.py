@@ -20,6 +20,10 @@ from nephila.storage.source import Source, place_of
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
 
+class NoTables(UserError):
+    """A database on a server that no crawl has written to."""
+
+
 class Cursor(Protocol):
     """Rows of an answer."""
 
@@ -95,7 +99,7 @@ def _postgres(url: str) -> Iterator[Reading]:
     try:
         with speaking(url):
             if not version(connection, url):
-                raise UserError(f"{place_of(url)} has no tables of nephila: no crawl has written to it yet")
+                raise NoTables(f"{place_of(url)} has no tables of nephila: no crawl has written to it yet")
             yield PostgresReading(connection)
     finally:
         connection.close()

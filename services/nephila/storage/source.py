@@ -1,16 +1,19 @@
-"""Where rows are read from: the directory of a crawl, or the URL of a PostgreSQL database. Pure.
+"""Where rows are read from: the directory of a crawl, or the URL of a PostgreSQL database.
 
 Invariant: what is shown to people or kept in a file never holds a password.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 Source = Path | str
 """A directory, or a URL that `is_url` accepts."""
 
+ENVIRONMENT = "NEPHILA_STORAGE__STORE"
+"""Where a URL with a password belongs: a command line is seen by everybody on the machine."""
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = ("password", "sslpassword")
 
@@ -29,6 +32,12 @@ def without_password(url: str) -> str:
     except ValueError:
         return url.partition("://")[0] + "://…"
     return urlunsplit((parts.scheme, user.partition(":")[0] + at + place, parts.path, query, ""))
+
+
+def reachable(url: str) -> str:
+    """A URL that was written down, with the password that the environment holds for the same database."""
+    known = os.environ.get(ENVIRONMENT, "")
+    return known if known and without_password(known) == without_password(url) else url
 
 
 def place_of(source: Source) -> str:
