@@ -298,7 +298,8 @@ COLUMNS = {
     "hosts": "hosts", "canonical µs": "canonical_us", "admit µs": "admit_us", "log µs": "log_us",
     "snapshots µs": "snapshots_us", "all µs": "all_us", "last tenth µs": "last_tenth_us", "URLs/s": "admitted_per_s",
     "links/s 10 % new": "links_per_s_10", "25 %": "links_per_s_25", "50 %": "links_per_s_50",
-    "pause s": "longest_pause_s", "CPU s": "longest_pause_cpu_s", "MB": "rss_mb", "peak MB": "peak_mb", "files MB": "files_mb",
+    "pause s": "longest_pause_s", "CPU s": "longest_pause_cpu_s", "MB": "rss_mb", "peak MB": "peak_mb",
+    "files MB": "files_mb",
 }  # fmt: skip
 RESTART = {
     "URLs": "restored", "s": "restart_s", "CPU s": "restart_cpu_s", "log MB": "tail_mb", "MB": "restart_mb",
