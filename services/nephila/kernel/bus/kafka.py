@@ -112,7 +112,12 @@ class KafkaBus:
         found = [str(self.fatal)] if self.fatal is not None else []
         if self.outbox.trouble:
             found.append(self.outbox.trouble)
-        return found + [f"group {group.name}: {group.trouble}" for group in self.groups.values() if group.trouble]
+        for group in self.groups.values():
+            if group.trouble:
+                found.append(f"group {group.name}: {group.trouble}")
+            elif group.held and not group.may_emit:
+                found.append(f"group {group.name}: the broker has not heard of this member for a while")
+        return found
 
     # ---- life
 

@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 BACKOFF_S = (0.1, 5.0)
 """First and longest wait before a record is sent again."""
+SLOW_S = 3.0
+"""After so long without an answer something is wrong, though it may still come."""
 
 
 class _Lane:
@@ -154,6 +156,10 @@ class Outbox:
         wait_s = BACKOFF_S[0]
         while True:
             producer = self._producer
+            # The client tries again by itself, for as long as a request may take, and says nothing meanwhile.
+            late = asyncio.get_running_loop().call_later(
+                SLOW_S, self._say, f"{topic}/{partition}: the broker has not answered for {SLOW_S:g} s"
+            )
             try:
                 if producer is None:
                     raise ProducerClosed
@@ -167,6 +173,8 @@ class Outbox:
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
                 await self._renew(producer)
+            finally:
+                late.cancel()
 
     async def _renew(self, broken: AIOKafkaProducer | None) -> None:
         """A producer that met a gap in its numbers, or was fenced, sends nothing any more: begin with another."""
