@@ -141,6 +141,18 @@ class Directory:
     def rows(self, run: Run | None) -> Source:
         """Where the rows of the crawl that `run` describes are."""
         return reachable(run.store) if run is not None and run.store else self.path
+    def holder(self) -> int:
+        """The process that works in the directory; 0 when none does."""
+        try:
+            with (self.path / ".lock").open() as lock:
+                process = int(lock.read())
+                # The number may be another's by now: only the lock is sure. It is held for a moment, by way of a check.
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return process
+        except (OSError, ValueError):
+            pass
+        return 0
 
     def check_fresh(self) -> None:
         """Refuse to start a new crawl where one already is."""

@@ -1,6 +1,6 @@
 """One service as a program of its own: what `nephila scheduler|downloader|parser|storage` runs.
 
-Started: the bus, the service, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back
+Started: the service, the bus, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back
 within the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go
 on after ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
 """
@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
+from nephila.kernel.errors import UserError
 from nephila.kernel.lifecycle import Service
 from nephila.kernel.metrics import Figure, Figures
 from nephila.kernel.status import StatusServer
@@ -28,15 +29,18 @@ log = logging.getLogger("nephila.program")
 class Transport(Bus, Protocol):
     """A bus that has a life of its own."""
 
+    on_fatal: Callable[[UserError], None] | None
+    """Called when a person has to look."""
+
     async def start(self) -> None:
-        """Connect; UserError when that is impossible."""
+        """Connect and begin to deliver; UserError when that is impossible. Services subscribe before."""
 
     async def close(self) -> None:
         """Commit what was dealt with, leave the groups."""
 
     @property
-    def unready(self) -> str:
-        """Why nothing can be taken or sent at present, or the empty string."""
+    def troubles(self) -> list[str]:
+        """Why nothing can be taken or sent at present, one line each."""
 
 
 Build = Callable[[Any, Bus, Clock], Any]
@@ -63,6 +67,7 @@ class Program:
         self._state = "starting"
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
+        bus.on_fatal = self._fatal
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
@@ -75,7 +80,7 @@ class Program:
         return registry
 
     def _unready(self) -> str:
-        return self._state or self.bus.unready
+        return self._state or "; ".join(self.bus.troubles)
 
     async def run(self) -> None:
         """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""
@@ -90,8 +95,8 @@ class Program:
 
     async def _serve(self) -> None:
         try:
-            await self.bus.start()
             await self.service.start()
+            await self.bus.start()
             self._state = ""
             log.info("ready", extra={"port": self.status.port})
             await self._over.wait()

@@ -139,3 +139,17 @@ def test_closed_streams(tmp_path):
     """Started without standard output and error, as daemons are."""
     words = f"{sys.executable} -m nephila url parse http://a.test/"
     assert subprocess.run(["sh", "-c", f"{words} >&- 2>&-"], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_an_interruption_while_modules_load_is_no_traceback(tmp_path):
+    """The first thing that is imported is interrupted; exit code 130 and not a word."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "nephila", "up"],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

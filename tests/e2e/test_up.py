@@ -7,12 +7,14 @@ import json
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from tests.e2e.program import job
-from tests.e2e.web import page, run, run_json, serve
+from tests.e2e.web import NEPHILA, page, run, run_json, serve
 
 PAGES = 120
 
@@ -164,6 +166,38 @@ def test_one_program_and_one_kind_of_work_in_a_directory(tmp_path, up):
         done = run("up", "--out", "p", cwd=tmp_path)
         assert done.returncode == 2
         assert "p holds a crawl; go on with nephila crawl --resume --out p" in done.stderr
+
+
+def test_a_program_without_its_socket(tmp_path, up):
+    """Somebody removed it, or a crawl runs there: who holds the directory is told, not that nobody does."""
+    with serve(answer) as web:
+        program = up(web)
+        assert program.jobs("apply", "-f", _file(tmp_path)).stdout == "a: created (generation 1)\n"
+        assert program.jobs("quarantines", "a").stderr == "nephila: no part of a host is in quarantine for a\n"
+        (tmp_path / "o" / "control.sock").unlink()
+        told = program.jobs("list", code=1).stderr
+        assert told.startswith(
+            f"nephila: the nephila that runs in o (process {program.process.pid}) takes no requests: "
+        )
+        assert told.count("\n") == 1
+        assert program.end() == (0, "", "")
+        assert "no nephila up is running in o" in program.jobs("list", code=1).stderr
+
+
+def _file(tmp_path):
+    (tmp_path / "a.yaml").write_text(job("a"))
+    return "a.yaml"
+
+
+def test_a_disk_that_refuses_from_the_start(tmp_path):
+    """One line that does not tell of options that `up` has not."""
+    limited = f"import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); \
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); import os; os.execv(sys.executable, {[*NEPHILA, 'up']!r})"
+    done = subprocess.run([sys.executable, "-c", limited], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    assert done.stderr.startswith("nephila: ")
+    assert done.stderr.count("\n") == 1
+    assert "--resume" not in done.stderr
 
 
 def test_a_second_signal_ends_at_once(tmp_path, up):

@@ -30,7 +30,8 @@ class Bus(LocalBus):
     def __init__(self) -> None:
         super().__init__(SystemClock())
         self.events: list[str] = []
-        self.unready = ""
+        self.troubles: list[str] = []
+        self.on_fatal = None
 
     async def start(self) -> None:
         """See `Transport`."""
@@ -86,11 +87,11 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     bus = Bus()
     program, task = await started(bus)
     assert await get(program.status.port, "/healthz") == (200, "alive\n")
-    bus.unready = "no broker answers"
+    bus.troubles = ["no broker answers"]
     assert await get(program.status.port, "/readyz") == (503, "no broker answers\n")
     program.stop()
     await task
-    assert bus.events == ["bus started", "started", "drained", "closed", "bus closed"]
+    assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
     assert program.error is None
 
 
@@ -100,7 +101,7 @@ async def test_a_fault_ends_the_program_without_a_drain():
     program, task = await started(bus)
     program.service.on_fatal(UserError("disk full"))
     await task
-    assert bus.events == ["bus started", "started", "closed", "bus closed"]
+    assert bus.events == ["started", "bus started", "closed", "bus closed"]
     assert str(program.error) == "disk full"
 
 

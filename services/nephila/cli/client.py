@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from nephila.controlsocket import connect
+from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
 
 TIMEOUT_S = 60.0
@@ -76,6 +77,12 @@ def needed(directory: Path) -> Client:
     """The same. Raises `UserError` when none runs."""
     client = running(directory)
     if client is None:
+        holder = Directory(directory).holder()
+        if holder:
+            raise UserError(
+                f"the nephila that runs in {directory} (process {holder}) takes no requests: it is starting or ending, "
+                "or it is a crawl; ask again, or end it and start nephila up"
+            )
         raise UserError(
             f"no nephila up is running in {directory}; start it with: nephila up --out {shlex.quote(str(directory))}"
         )

@@ -87,6 +87,8 @@ def quarantines(name: Name, out: Out = HERE, json: Json = False) -> None:
     if json:
         print_json(found)
         return
+    if not found:
+        note(f"no part of a host is in quarantine for {name}")
     for one in found:
         facts = one if isinstance(one, dict) else {"place": one}
         typer.echo(plain(" ".join(f"{key}={value}" for key, value in facts.items()), 2000))

@@ -14,7 +14,7 @@ import typer
 from nephila import __version__
 from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, Store, UserAgent
 from nephila.directory import Directory, JobRun, Run
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import UserError
 
 if TYPE_CHECKING:
     from nephila.assembly import Rooms
@@ -50,7 +50,12 @@ def up(
     url = place_rows(run, store)
     rooms = make_rooms(options, out, formats_of(format), store=url, writer=run.writer)
     run.window = rooms.scheduler.window
-    raise typer.Exit(serve(directory, run, rooms, quiet=quiet))
+    try:
+        code = serve(directory, run, rooms, quiet=quiet)
+    except UserError as error:
+        # What goes on with a crawl is an option; this goes on by itself.
+        raise type(error)(str(error).replace(" with --resume", "")) from None
+    raise typer.Exit(code)
 
 
 def settle(directory: Directory, options: dict[str, Any]) -> Run:
@@ -67,7 +72,7 @@ def settle(directory: Directory, options: dict[str, Any]) -> Run:
 
 
 def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
-    """Run until a signal; returns the exit code."""
+    """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
     from nephila.assembly import raise_open_files
     from nephila.cli.crawling import run_loop
     from nephila.up import Up
@@ -104,9 +109,6 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
         directory.write(run)
         program = run_loop(main())
         _close_books(directory, run, program.jobs, program.error)
-    if isinstance(program.error, UserError):
-        print(f"nephila: {program.error}", file=sys.stderr)
-        return 2 if isinstance(program.error, UsageError) else 1
     if program.error is not None:
         raise program.error
     # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.

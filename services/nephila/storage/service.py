@@ -101,7 +101,7 @@ class Storage:
             try:
                 await asyncio.wait_for(self.flush(), max(grace_s, 0.1))
             except TimeoutError:
-                log.warning("storage: %d records were not written in time; --resume fetches them again", self.buffered)
+                log.warning("storage: %d records were not written in time; they are fetched again", self.buffered)
             except Exception as error:
                 log.debug("drained into a failure that on_fatal has told: %s", error)
 
