@@ -13,6 +13,8 @@ from pathlib import Path
 from tests.e2e.web import NEPHILA
 
 DELAY = "0.25"
+# What a busy machine may keep the server from seeing a request; the bench (make judge) is stricter.
+SLACK = "0.05"
 # Shorter than a user would want, so that a server that never answers does not hold up the suite.
 LIMITS = {
     "NEPHILA_DOWNLOADER__HEADERS_TIMEOUT_S": "5",
@@ -74,5 +76,5 @@ def test_the_judge_finds_nothing(tmp_path):
         server.terminate()
         server.wait(10)
     judge = bench("benchmarks.web.judge", "--log", str(log), "--manifest", str(web), "--db", str(tmp_path / "o"))
-    verdict = subprocess.run([*judge, "--delay", DELAY], cwd=ROOT, capture_output=True, text=True)
+    verdict = subprocess.run([*judge, "--delay", DELAY, "--slack", SLACK], cwd=ROOT, capture_output=True, text=True)
     assert verdict.returncode == 0, verdict.stdout + verdict.stderr
