@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,9 +26,16 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
             raise UsageError(f"{where}: unknown setting {key!r}{_suggest(key, known)}")
     merged: dict[str, Any] = {**values, **(_environment(known, service) if service else {})}
     try:
-        return msgspec.convert(merged, cls, strict=False)
+        return msgspec.convert(merged, cls, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where}: {error}") from None
+
+
+def _path(kind: type, value: Any) -> Any:
+    """What msgspec does not know itself."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
 
 
 def _environment(known: set[str], service: str) -> dict[str, str]:
