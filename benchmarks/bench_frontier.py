@@ -294,6 +294,12 @@ def run(shape: str, urls: str, directory: str | None) -> dict[str, Any]:
         return found | child("--again", str(FETCHES if shape != "one-host" else FETCHES // 20), "--directory", folder)
 
 
+def ratios(first: dict[str, Any], last: dict[str, Any]) -> str:
+    """How much more a URL costs."""
+    parts = {"all": "all_us", "admit": "admit_us", "last tenth": "last_tenth_us", "canonical": "canonical_us"}
+    return ", ".join(f"{name} x {last[key] / first[key]:.2f}" for name, key in parts.items())
+
+
 COLUMNS = {
     "hosts": "hosts", "canonical µs": "canonical_us", "admit µs": "admit_us", "log µs": "log_us",
     "snapshots µs": "snapshots_us", "all µs": "all_us", "last tenth µs": "last_tenth_us", "URLs/s": "admitted_per_s",
@@ -332,6 +338,9 @@ def main(argv: list[str] | None = None) -> int:
                 (title, *columns), [(name, *(found[key] for key in columns.values())) for name, found in runs.items()]
             )
         )
+    same = [found for name, found in runs.items() if name.startswith("zipf:")]
+    if len(same) > 1:
+        print(f"zipf, the last size to the first: {ratios(same[0], same[-1])}; canonical is the same work at each size")
     path = report.save("frontier", {"implementation": IMPLEMENTATION, "runs": runs})
     print(f"raw: benchmarks/results/{path.name}")
     return 0
