@@ -91,13 +91,15 @@ impl Region {
         self.plant(arena, next);
     }
 
-    /// The two regions one bit deeper, copied as they are; None where something stands in both or a directory would be
-    /// too empty. O(bytes).
+    /// The two regions one bit deeper, copied as they are. None where something stands in both, a directory would be too
+    /// empty, or a sixteenth of the entries are nodes: clustered keys grow chains of small nodes, and building them anew
+    /// makes wide ones of those. O(bytes).
     pub fn halves(&self) -> Option<[Region; 2]> {
         let root = self.root();
         let middle = 1usize << root.bits.checked_sub(1)?;
         let (below, above) = (root.slot(&self.arena, middle - 1), root.slot(&self.arena, middle));
-        if below != 0 && below == above {
+        let nodes = root.children(&self.arena, 0, Key::MAX).filter(|(reference, _)| reference & NODE != 0).count();
+        if below != 0 && below == above || nodes > root.entries(&self.arena) as usize / 16 {
             return None;
         }
         Some([self.half(0)?, self.half(middle)?])
