@@ -249,6 +249,33 @@ async def test_a_machine_that_was_booted_waits_for_no_old_clock(tmp_path):
     await again.scheduler.close()
 
 
+@pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "with a snapshot"])
+async def test_what_is_on_its_way_keeps_its_host_among_many(tmp_path, snapshot):
+    """More hosts than are kept as objects: none is forgotten at a restart while a URL of it is under way."""
+    urls = [f"http://h{i}.test/" for i in range(40)]
+    web = site({url: [] for url in urls})
+    settings = {"hot_hosts": 2, "concurrency": 7, "window": 30}
+    world = await World(tmp_path, web, **settings).start()
+    world.hold_receipts = True
+    world.crawl(*urls, delay_s=0.05)
+    world.clock.advance(0.15)
+    if snapshot:
+        world.scheduler._snapshot()
+    world.release(4)
+    world.clock.advance(0.05)
+    world.release(9)
+    world.clock.advance(0.15)
+    again = await World(tmp_path, web, ManualClock(world.clock.now() + 60, 5.0), **settings).start()
+    check(again.scheduler.dispatcher)
+    again.rows = world.rows
+    again.run()
+    assert again.done
+    assert sorted(record.url for record in again.rows.values()) == sorted(urls)
+    assert again.scheduler.ended("t") == {Outcome.STORED: 40}
+    assert all(f.host == f.url.split("/")[2] for f in again.fetched)
+    await again.scheduler.close()
+
+
 async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
     """What is queued is held against the scope of now even if two runs and a snapshot lie between."""
     links = [f"/{i}" for i in range(30)] + ["/secret"]

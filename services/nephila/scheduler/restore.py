@@ -189,7 +189,10 @@ class _Replay:
         # After the ends of earlier requests: what a turn hands out is the last thing that it does.
         for leased in commit.leased:
             self._leased(leased)
-        frontier.hosts.trim(set())
+        if len(frontier.hosts.hot) > frontier.config.hot_hosts:
+            # A host without a queue is forgotten when it is put away, and its number given to another.
+            found = self.found
+            frontier.hosts.trim({waits[0] for table in (found.on_way, found.aside) for waits in table.values()})
 
     def _forget_job(self, uid: str) -> None:
         found = self.found
