@@ -162,12 +162,13 @@ class Rig:
         assert key in job.admitted
         assert not spec.paused, f"{request.url} is asked for, and its job is paused"
         self._reopen(job, key, request.fetch_no)
+        held = key in job.held
         job.held.discard(key)
         budget = job.budget.pages
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
         pages = job.scope.max_pages
         taken = sum(key[0] == spec.uid and way.state != "ending" for key, way in self.on_way.items())
-        assert not pages or job.stored + taken < pages, f"{job.stored} stored, {taken} taken of {pages}"
+        assert not pages or held or job.stored + taken < pages, f"{job.stored} stored, {taken} taken of {pages}"
         assert not job.excluded(request.url), f"{request.url} is excluded"
         seed = key in job.seeds
         assert request.seed == seed
@@ -191,10 +192,16 @@ class Rig:
         record: Record = delivery.message
         delivery.ack()
         self.expire()
-        job = self.model.jobs[record.job]
+        job = self.model.jobs.get(record.job)
+        if job is None:
+            return  # decided in the turn in which its job was deleted: rows stay
         name = (record.job, job.life, record.url_key, record.fetch_no)
         assert name not in self.decided, f"{record.url} ends twice"
         self.decided.add(name)
+        if job.ended.get(record.url_key, (0,))[0] == record.fetch_no:
+            # The receipt of an earlier try's row came between this decision and its turn.
+            self.put_row(record)
+            return
         self._reopen(job, record.url_key, record.fetch_no)
         job.held.discard(record.url_key)
         way = self.on_way.get((record.job, record.url_key))

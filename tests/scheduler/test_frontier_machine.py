@@ -51,7 +51,7 @@ from tests.scheduler.frontier_rig import Rig, listed
 
 LONG = bool(os.environ.get("NEPHILA_LONG"))
 LONG_OPERATIONS = int(os.environ.get("NEPHILA_LONG_OPERATIONS", "100000"))
-STEPS = 200
+STEPS = int(os.environ.get("STEPS", "200"))
 UIDS = ["a", "b", "c"]
 
 uids = st.sampled_from(UIDS)
@@ -173,6 +173,7 @@ class FrontierMachine(RuleBasedStateMachine):
             way = rig.on_way.pop(key)
             if way.state == "leased":
                 rig.stale.append(way)
+        rig.turn()
 
     # ---- what comes in
 
