@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from nephila.kernel.bus.base import Delivery
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import Recrawl, Scope
+from nephila.kernel.messages import (
+    FetchRequest,
+    FetchResult,
+    LinkSource,
+    Outcome,
+    Receipt,
+    Receipts,
+    Record,
+    Recrawl,
+    Scope,
+)
+from nephila.kernel.topics import OUTLINKS, RECEIPTS
 from nephila.scheduler.audit import check
 
-from tests.scheduler.world import World, site
+from tests.scheduler.world import Answer, World, outlinks, site
 
 HOUR = 3600.0
 
@@ -15,6 +32,133 @@ def pass_time(world: World, seconds: float) -> World:
     """Let time pass whether or not anything is left to do."""
     world.clock.advance(seconds)
     return world
+
+
+class Validating(World):
+    """A world whose pages have a validator, and whose receipts say what the fetch brought."""
+
+    texts: Callable[[Record], bytes] = staticmethod(lambda record: b"same text")
+    requests: list[FetchRequest]
+
+    def _on_request(self, delivery: Delivery) -> None:
+        self.requests = [*getattr(self, "requests", []), delivery.message]
+        super()._on_request(delivery)
+
+    def _receipt(self, record: Record) -> None:
+        status = 404 if record.reason == "http_404" else 410 if record.reason == "http_410" else 200
+        receipt = Receipt(
+            record.url_key, record.fetch_no, record.outcome, self.texts(record), etag='"v1"', status=status
+        )
+        self.bus.publish(RECEIPTS, 0, Receipts(record.job, [receipt]))
+
+
+async def restarted(tmp_path: Path, world: World, later_s: float = 0.0) -> World:
+    """The same crawl in a new program, `later_s` after the other was killed."""
+    world.kill()
+    clock = ManualClock(world.clock.now() + later_s, 77.0)
+    again = await type(world)(tmp_path, world.web, clock).start()
+    again.rows = world.rows
+    return again
+
+
+@pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "with a snapshot"])
+async def test_the_agenda_outlives_a_restart(tmp_path, snapshot):
+    """What is due while the program is down is fetched at its start, what is not waits for its instant."""
+    world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 10)
+    if snapshot:
+        world.scheduler._snapshot()
+    again = await restarted(tmp_path, world, later_s=HOUR / 2)
+    pass_time(again, 0.4 * HOUR)
+    assert again.fetched == []
+    again = await restarted(tmp_path, again, later_s=HOUR / 2)
+    pass_time(again, 10)
+    assert [(f.url, f.fetch_no) for f in again.fetched] == [("http://a.test/", 2), ("http://a.test/1", 2)]
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
+
+
+async def test_due_pages_of_a_paused_job_wait(tmp_path):
+    """Hours of pause are made up for by one fetch of each page, after a restart too."""
+    world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 10)
+    world.crawl(paused=True, recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 5 * HOUR)
+    assert len(world.fetched) == 2
+    again = await restarted(tmp_path, world)
+    pass_time(again, HOUR)
+    assert again.fetched == []
+    again.crawl(recrawl=Recrawl(every_s=HOUR))
+    pass_time(again, 10)
+    assert sorted(f.url for f in again.fetched) == ["http://a.test/", "http://a.test/1"]
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
+
+
+async def test_a_page_is_asked_for_only_if_it_has_changed(tmp_path):
+    """The validator of the stored copy goes with the request, after a restart too; a 304 counts as no change."""
+    world = await Validating(tmp_path, site({"/": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(min_s=HOUR, max_s=9 * HOUR))
+    pass_time(world, 10)
+    world = await restarted(tmp_path, world)
+    world.web = lambda request: Answer(result=FetchResult.NOT_MODIFIED, status=304)
+    pass_time(world, 10 * HOUR)
+    assert {request.etag for request in world.requests} == {'"v1"'}
+    await world.scheduler.close()
+
+
+async def test_a_page_that_is_gone_is_left_alone(tmp_path):
+    """After two 404s or 410s in a row; the count outlives a restart, and the page is counted as failed once."""
+    world = await Validating(tmp_path, site({"/": []})).start()
+    policy = Recrawl(every_s=HOUR, gone_after=2)
+    world.crawl("http://a.test/", recrawl=policy)
+    pass_time(world, 10)
+    world.web = lambda request: Answer(status=404)
+    pass_time(world, 1.1 * HOUR)
+    world = await restarted(tmp_path, world)
+    world.web = lambda request: Answer(status=410)
+    pass_time(world, 30 * HOUR)
+    assert [f.fetch_no for f in world.fetched] == [3]
+    assert +world.scheduler.ended("t") == {Outcome.FAILED: 1}
+    await world.scheduler.close()
+
+
+async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
+    """Not before min, and long before the interval it would have had."""
+    world = await Validating(tmp_path, site({"/": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(min_s=HOUR, max_s=1000 * HOUR))
+    pass_time(world, 80 * HOUR)
+    before, at = len(world.fetched), world.clock.monotonic()
+    assert world.clock.next_due is not None
+    assert world.clock.next_due > at + 2 * HOUR
+    parent = FetchRequest("t", bytes(16), "http://a.test/sitemap.xml")
+    links = outlinks(parent, ["http://a.test/"])
+    links.lastmods, links.source, links.depth = array("d", [world.clock.now() - 1]).tobytes(), LinkSource.SITEMAP, 0
+    world.bus.publish(OUTLINKS, 0, links)
+    pass_time(world, HOUR + 120)
+    told = world.fetched[before:]
+    assert len(told) == 1
+    assert told[0].start >= world.fetched[before - 1].end + HOUR - 1
+    assert +world.scheduler.ended("t") == {Outcome.STORED: 1}
+    await world.scheduler.close()
+
+
+async def test_freshness_and_counts_stay_right_over_many_rounds(tmp_path):
+    """Three pages stay three ended pages, however often they are fetched; their age is told."""
+    world = await Validating(tmp_path, site({"/": ["/1", "/2"], "/1": [], "/2": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 6.5 * HOUR)
+    assert 18 <= len(world.fetched) <= 21
+    assert +world.scheduler.ended("t") == {Outcome.STORED: 3}
+    fresh = world.scheduler.freshness("t")
+    assert fresh is not None
+    check(world.scheduler.dispatcher)
+    again = await restarted(tmp_path, world)
+    assert +again.scheduler.ended("t") == {Outcome.STORED: 3}
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
 
 
 async def test_a_fetch_that_ends_while_nothing_is_watched_is_not_the_last(tmp_path):

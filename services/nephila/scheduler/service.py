@@ -115,6 +115,7 @@ class Scheduler:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: CrawlJob = delivery.message
+        self._now()
         known = self.frontier.jobs.get(job.uid)
         # A program that starts tells all services the jobs that it has from here.
         if known is None or known.spec != job:
@@ -137,6 +138,7 @@ class Scheduler:
 
     def _on_outlinks(self, delivery: Delivery) -> None:
         links: Outlinks = delivery.message
+        self._now()
         add_links(self.frontier, links)
         self._taken(delivery)
 
@@ -149,6 +151,7 @@ class Scheduler:
 
     def _on_receipts(self, delivery: Delivery) -> None:
         receipts: Receipts = delivery.message
+        self._now()
         self.dispatcher.endings.receipts(receipts)
         self._taken(delivery)
 
