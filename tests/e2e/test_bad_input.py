@@ -164,3 +164,18 @@ def test_rows_that_are_gone_are_told(tmp_path):
         done = crawl(web, "--resume", "--quiet", cwd=tmp_path)
     assert "1 rows are missing in o/nephila.db" in done.stderr
     assert run_json(tmp_path)["outcomes"] == {}
+
+
+def test_a_seed_file_with_lines_without_end(tmp_path):
+    """Ten megabytes without a line end, of text or of zeros, are one bad line; the URLs around them are taken."""
+    with (tmp_path / "seeds").open("wb") as file:
+        for junk in (b"a" * 10_000_000, bytes(10_000_000), b"\xff\xfe" * 5_000_000):
+            file.write(b"http://a.test/%d\n" % len(junk[:1]) + junk + b"\n")
+        file.write(b"http://b.test/\n")
+    with serve(lambda r: page()) as web:
+        done = crawl(web, "--seeds", "seeds", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [r[0] for r in rows(tmp_path)] == ["http://a.test/1", "http://b.test/"]
+    assert "line 2" in done.stdout
+    assert len(done.stdout) < 5_000
+    assert "Traceback" not in done.stderr

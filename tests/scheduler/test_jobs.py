@@ -122,6 +122,22 @@ async def test_a_deleted_job_leaves_nothing_behind(tmp_path, restart):
     await world.scheduler.close()
 
 
+async def test_the_files_of_a_deleted_job_go_with_the_next_snapshot(tmp_path):
+    """Those of its seen URLs and of its queue; the other job keeps its own."""
+    urls = [f"http://h{i}.test/{j}" for i in range(9) for j in range(9)]
+    world = await World(tmp_path, site({url: [] for url in urls})).start()
+    world.crawl(*urls, job="one")
+    world.crawl(*urls, job="two")
+    world.scheduler._snapshot()
+    assert len(list(tmp_path.glob("seen-*.run"))) == 2
+    world.crawl(job="one", deleted=True)
+    world.scheduler._snapshot()
+    assert [path.name.split("-")[1] for path in tmp_path.glob("seen-*.run")] == ["00001"]
+    world.run()
+    assert len(fetched_by(world, "two")) == 81
+    await world.scheduler.close()
+
+
 async def test_a_retry_of_a_deleted_job_is_nothing_to_one_of_its_name(tmp_path):
     """A URL that was set aside goes with its job: the next job of that name has not seen it."""
     world = await World(tmp_path, lambda request: Answer(status=500 if request.url.endswith("/old") else 200)).start()

@@ -38,7 +38,7 @@ from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
 from nephila.scheduler.robots import believe, crawl_delay_s
-from nephila.scheduler.seen import new_seen
+from nephila.scheduler.seen import drop_others, new_seen
 
 STATES_PER_FRAME = 10_000
 Key = tuple[str, bytes]
@@ -407,3 +407,4 @@ def cleanup(frontier: Frontier) -> None:
     frontier.store.cleanup()
     for job in frontier.jobs.values():
         job.seen.cleanup()
+    drop_others(frontier.config.directory, frontier.numbered)
