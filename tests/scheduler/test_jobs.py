@@ -7,8 +7,8 @@ import itertools
 import msgspec
 import pytest
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import HostBudget, Scope, ScopeMode
-from nephila.kernel.topics import JOBS
+from nephila.kernel.messages import CrawlJob, HostBudget, Scope, ScopeMode, Seed
+from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.audit import check
 
 from tests.scheduler.world import Answer, World, site
@@ -135,6 +135,40 @@ async def test_the_files_of_a_deleted_job_go_with_the_next_snapshot(tmp_path):
     assert [path.name.split("-")[1] for path in tmp_path.glob("seen-*.run")] == ["00001"]
     world.run()
     assert len(fetched_by(world, "two")) == 81
+    await world.scheduler.close()
+
+
+async def test_a_job_deleted_and_made_anew_in_one_turn(tmp_path):
+    """What the first had admitted in that turn is not in the log of the second."""
+    world = await World(tmp_path, site(HOST)).start()
+    old, new = CrawlJob("t", "t", 1, scope=Scope(max_depth=0)), CrawlJob("t", "t", 1, scope=Scope(max_depth=0))
+    gone = CrawlJob("t", "t", 2, deleted=True)
+    for job, seeds in ((old, ["http://a.test/1", "http://b.test/1"]), (gone, []), (new, ["http://a.test/2"])):
+        world.bus.publish(JOBS, 0, job)
+        for seed in seeds:
+            world.bus.publish(SEEDS, 0, Seed("t", seed))
+    world.clock.run_due()
+    check(world.scheduler.dispatcher)
+    again = await World(tmp_path, world.web, ManualClock(world.clock.now(), 5.0)).start()
+    for scheduler in (world.scheduler, again.scheduler):
+        assert len(scheduler.frontier.jobs["t"].seen) == 1
+    assert again.scheduler.frontier.jobs["t"].scope.anchors == {"a.test"}
+    check(again.scheduler.dispatcher)
+    await again.scheduler.close()
+
+
+async def test_what_a_deleted_job_spent_is_not_charged_to_one_of_its_name(tmp_path):
+    """Its hosts may be bytes in the store when it is deleted, and its budgets and quarantines in them."""
+    pages = {f"http://h{i}.test/{j}": [] for i in range(8) for j in range(4)}
+    world = await World(tmp_path, site(pages), hot_hosts=1).start()
+    world.crawl(*pages, host_budget=HostBudget(pages=2), delay_s=0.1)
+    world.run()
+    assert len(world.fetched) == 16
+    world.crawl(deleted=True)
+    world.crawl(*pages, host_budget=HostBudget(pages=3), delay_s=0.1)
+    world.run()
+    assert len(world.fetched) == 16 + 24
+    check(world.scheduler.dispatcher)
     await world.scheduler.close()
 
 

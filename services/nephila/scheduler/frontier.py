@@ -59,7 +59,9 @@ class Frontier:
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
         self.store = store
-        self.hosts = Hosts(store, config)
+        self.jobs: dict[str, Job] = {}
+        self.numbered: dict[int, Job] = {}
+        self.hosts = Hosts(store, config, self.numbered)
         self.ready = Ready()
         self.new_seen = new_seen
         self.now = 0.0
@@ -67,8 +69,6 @@ class Frontier:
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
         self.partitions = [Partition(n) for n in range(config.partitions)]
-        self.jobs: dict[str, Job] = {}
-        self.numbered: dict[int, Job] = {}
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
@@ -188,6 +188,8 @@ class Frontier:
                 waiting.job = DELETED + job.uid
                 partition.outstanding[waiting.job, url_key] = waiting
                 renamed[job.uid, url_key] = (waiting.job, url_key)
+            if partition.pending is not None:
+                _without(partition.pending, job.uid)
             for counted in [key for key in partition.ended if key[0] == job.uid]:
                 del partition.ended[counted]
         if renamed:
@@ -293,3 +295,15 @@ class Frontier:
             del job.stalled[host.number]
             self.schedule(host.number)
         return False
+
+
+def _without(commit: FrontierCommit, uid: str) -> None:
+    """Take out what a deleted job has put into a commit that is not written yet: one of its name may come in it."""
+    commit.queued = [queued for queued in commit.queued if queued.job != uid]
+    commit.leased = [leased for leased in commit.leased if leased.job != uid]
+    commit.ended = [ended for ended in commit.ended if ended.job != uid]
+    commit.urls = [state for state in commit.urls if state.job != uid]
+    commit.anchors = [anchor for anchor in commit.anchors if anchor.job != uid]
+    commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
+    for host in commit.hosts:
+        host.uses = [use for use in host.uses if use.job != uid]

@@ -7,11 +7,12 @@ an object; what is not an object is complete in the store.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import msgspec
 
-from nephila.kernel.messages import HostRecord, HostState, HostYield
+from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.host import Host
@@ -20,6 +21,9 @@ from nephila.scheduler.politeness import from_state
 from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.traps import CAP_FETCHES, CAP_SHARE, Yield
 
+_NUMBER = "\0"
+"""Before the number of a job, where earlier programs have written its uid."""
+Account = TypeVar("Account", HostUse, HostYield)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
@@ -27,8 +31,10 @@ _decode = msgspec.msgpack.Decoder(HostRecord).decode
 class Hosts:
     """Hosts by number or name. `now` (monotonic) and `utc_offset` are those of the turn that is worked on."""
 
-    def __init__(self, store: HostStore, config: SchedulerConfig) -> None:
+    def __init__(self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job]) -> None:
         self.store = store
+        self.numbered = numbered
+        """Jobs by number. In the store accounts stand under it: a job may be deleted, and one of its name come."""
         self.config = config
         self.now = 0.0
         self.utc_offset = 0.0
@@ -65,11 +71,12 @@ class Hosts:
     def _fill(self, host: Host, record: HostRecord) -> None:
         utc_now = self.now + self.utc_offset
         if record.state is not None:
+            record.state.uses = self._named(record.state.uses)
             take_state(host, record.state, self.now, utc_now)
         for text in record.robots:
             host.robots[text.origin] = believe(text, self.now, utc_now)
         host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
-        for part in record.yields:
+        for part in self._named(record.yields):
             known = host.yields[part.job] = Yield(part.job, host.key)
             known.unpack(part.packed)
 
@@ -93,8 +100,24 @@ class Hosts:
         if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.yields:
             self.store.set_state(host.number, b"")
             return
-        yields = [HostYield(job, part.pack()) for job, part in host.yields.items()]
-        self.store.set_state(host.number, _encode(HostRecord(self.state_of(host), robots, yields)))
+        accounts = bool(host.uses or host.yields)
+        names = {job.uid: f"{_NUMBER}{number}" for number, job in self.numbered.items() if accounts}
+        yields = [HostYield(names[job], part.pack()) for job, part in host.yields.items() if job in names]
+        state = self.state_of(host)
+        state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
+        self.store.set_state(host.number, _encode(HostRecord(state, robots, yields)))
+
+    def _named(self, accounts: Iterable[Account]) -> list[Account]:
+        """Accounts of the store under the names of their jobs, without those of deleted ones."""
+        found = []
+        for account in accounts:
+            if account.job.startswith(_NUMBER):
+                job = self.numbered.get(int(account.job.removeprefix(_NUMBER)))
+                if job is None:
+                    continue
+                account.job = job.uid
+            found.append(account)
+        return found
 
     def trim(self, busy: set[int]) -> None:
         """Put away the coldest objects when there are too many. O(objects that are put away), amortised."""
