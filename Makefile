@@ -36,7 +36,7 @@ test: $(DEV)  ## all tests
 	@$(BIN)/python -m pytest
 
 test-long: $(DEV)  ## the state machines at 100,000 operations each
-	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py
+	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/test_frontier_machine.py
 
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'

@@ -1,4 +1,4 @@
-"""Clocks that jump, and files of a frontier that are torn, damaged, foreign or gone: recovered, or refused in one line."""
+"""Clocks that jump, and files of a frontier that are damaged, foreign or gone: recovered, or refused in one line."""
 
 from __future__ import annotations
 
@@ -97,6 +97,11 @@ def damaged(path: Path) -> bytes:
     return data
 
 
+def files_of(directory: Path) -> list[Path]:
+    """Snapshots, and the files they name."""
+    return sorted(path for path in directory.iterdir() if path.suffix in (".run", ".snapshot"))
+
+
 async def opened(tmp_path: Path, world: World) -> World:
     """A new program reads everything that is there."""
     again = await World(tmp_path, world.web, ManualClock(world.clock.now(), 5.0)).start()
@@ -110,7 +115,7 @@ async def opened(tmp_path: Path, world: World) -> World:
 async def test_each_file_of_a_frontier_is_missed_and_checked(tmp_path: Path) -> None:
     """A file that is gone or damaged is named in one line with the remedy; with it back everything is there."""
     world = await with_files(tmp_path)
-    files = sorted(path for path in tmp_path.iterdir() if path.suffix in (".run", ".snapshot"))
+    files = files_of(tmp_path)
     assert len([path for path in files if path.suffix == ".run"]) >= 2
     for path in files:
         data = path.read_bytes()
@@ -137,7 +142,7 @@ async def test_each_file_of_a_frontier_is_missed_and_checked(tmp_path: Path) -> 
 async def test_a_snapshot_of_another_version_is_refused(tmp_path: Path) -> None:
     """It is named, and left as it is."""
     world = await with_files(tmp_path)
-    path = next(tmp_path.glob("*.snapshot"))
+    path = next(path for path in files_of(tmp_path) if path.suffix == ".snapshot")
     data = bytearray(path.read_bytes())
     data[8] = 9
     path.write_bytes(data)
