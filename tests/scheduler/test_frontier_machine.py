@@ -525,7 +525,7 @@ KINDS = {
 def test_any_sequence_of_operations(kind: str) -> None:
     """Whatever happens in whatever order, the frontier is the model."""
     machine = type("Machine", (FrontierMachine,), {"config": KINDS[kind]})
-    examples, steps = (LONG_OPERATIONS // STEPS // len(KINDS) + 1, STEPS) if LONG else (6, 60)
+    examples, steps = (LONG_OPERATIONS // STEPS // len(KINDS) + 1, STEPS) if LONG else (20, 60)
     run_state_machine_as_test(
         machine,
         settings=settings(
