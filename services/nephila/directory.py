@@ -141,6 +141,7 @@ class Directory:
     def rows(self, run: Run | None) -> Source:
         """Where the rows of the crawl that `run` describes are."""
         return reachable(run.store) if run is not None and run.store else self.path
+
     def holder(self) -> int:
         """The process that works in the directory; 0 when none does."""
         try:

@@ -211,3 +211,23 @@ async def test_a_page_that_is_due_is_not_stuck_behind_a_spent_budget(tmp_path):
     assert [f.fetch_no for f in world.fetched] == [1, 2, 3, 4, 5, 6]
     check(world.scheduler.dispatcher)
     await world.scheduler.close()
+
+
+async def test_a_page_that_is_due_is_not_stuck_behind_one_that_is_tried_again(tmp_path):
+    """A failed page at the head of the queue has lost its place to another; the due one behind it has its own."""
+
+    def web(request: FetchRequest) -> Answer:
+        if request.url.endswith("/bad"):
+            return Answer(status=500, took_s=30.0)
+        return Answer(took_s=0.1)
+
+    world = await World(tmp_path, web, retry_delay_s=600.0).start()
+    scope = Scope(max_depth=-1, max_pages=2)
+    world.crawl("http://a.test/", "http://a.test/bad", scope=scope, recrawl=Recrawl(every_s=HOUR / 2))
+    world.clock.advance(100)
+    world.crawl("http://b.test/", "http://c.test/", scope=scope, recrawl=Recrawl(every_s=HOUR / 2))
+    pass_time(world, 3 * HOUR)
+    check(world.scheduler.dispatcher)
+    assert sum(f.url == "http://a.test/" for f in world.fetched) >= 5
+    assert +world.scheduler.ended("t") == {Outcome.STORED: 2}
+    await world.scheduler.close()

@@ -219,6 +219,8 @@ class Dispatcher:
             if packed is None:
                 break
             if not job.may_take(packed[:16]):
+                if self._owed_to_front(host, job):
+                    continue
                 frontier.park(host.number, (job,))
                 break
             entry = unpack(packed)
@@ -241,6 +243,23 @@ class Dispatcher:
         # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
         if host.number not in job.parked:
             frontier.schedule(host.number, now)
+
+    def _owed_to_front(self, host: Host, job: Job) -> bool:
+        """Where only a URL that has its place in the budget may be taken: put one that waits at the head of this host's
+        queue before the others there. O(URLs at the head)."""
+        if not job.open:
+            return False
+        store = self.frontier.store
+        heads: list[bytes] = []
+        while (job.number, HEAD) in store.head(host.number):
+            packed = store.pop(host.number, job.number)
+            assert packed is not None
+            heads.append(packed)
+        first = next((packed for packed in heads if packed[:16] in job.owed), None)
+        # Stable: all the others keep their order.
+        for packed in sorted(heads, key=lambda one: one is not first):
+            store.push(host.number, job.number, HEAD, packed)
+        return first is not None
 
     def _unwanted(self, host: Host, job: Job, entry: Entry) -> str:
         """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
