@@ -37,6 +37,7 @@ def config_for(broker: Any, **settings: Any) -> KafkaConfig:
         "session_s": 2.0,
         "heartbeat_s": 0.1,
         "linger_s": 0.001,
+        "drain_s": 0.5,
         "commit_interval_s": 0.05,
     }
     return KafkaConfig(**{**defaults, **settings})

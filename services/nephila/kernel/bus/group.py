@@ -68,6 +68,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
         self._beat_at = 0.0
+        self._joined = False
         self._joining = False
         self._closing = False
         self._committing = asyncio.Lock()
@@ -102,6 +103,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         consumer.subscribe(sorted(self.intake.topics), listener=self)
         self._consumer = consumer
+        self._joined = False
         try:
             await consumer.start()
         except BaseException:
@@ -140,10 +142,15 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._consumer = None
 
     async def _stop(self, consumer: AIOKafkaConsumer) -> None:
-        try:
-            await asyncio.wait_for(consumer.stop(), STOP_S)
-        except (TimeoutError, KafkaError) as error:
-            log.warning("%s: the consumer did not stop in time: %s", self.name, type(error).__name__)
+        """In a task of its own: a part that hangs or was cancelled must not take us along."""
+        for closing in (consumer.stop, consumer._client.close):
+            task = asyncio.get_running_loop().create_task(closing())
+            await asyncio.wait([task], timeout=STOP_S)
+            if task.done() and not task.cancelled() and task.exception() is None:
+                return
+            task.cancel()
+            await asyncio.wait([task], timeout=STOP_S)
+            log.warning("%s: the consumer did not stop as it should", self.name)
 
     def _spawn(self, routine: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(routine)
@@ -244,26 +251,27 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
         """Before a join: the old generation may still commit, unless it has been lost."""
         consumer = self._consumer
-        if consumer is not None and consumer._coordinator.generation < 0:
-            self._lose()
+        if not self._joined:
+            pass  # a consumer that was begun anew claims what the one before it held
+        elif consumer is not None and consumer._coordinator.generation < 0:
+            alive = time.monotonic() - self._beat_at < self.config.session_s / 2
+            self._lose(frozenset(self.membership.held))
+            if self.membership.held and alive:
+                self._namesake()
+            self.membership.held = {}
         else:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.commit(), self.config.rebalance_s / 2)
         self._joining = True
 
-    def _lose(self) -> None:
+    def _lose(self, lost: frozenset[int]) -> None:
         """We were silent for too long, or another member has our name: what we had is others' now."""
-        lost = frozenset(self.membership.held)
         if not lost:
             return
         log.warning("%s: the group went on without this member; %d partitions lost", self.name, len(lost))
-        alive = time.monotonic() - self._beat_at < self.config.session_s / 2
-        self._drop(lost)
-        self.membership.held = {}
+        self.intake.drop(lost)
         if self.handover is not None:
             self.handover.lost(lost)
-        if alive:
-            self._namesake()
 
     def _namesake(self) -> None:
         if not self._closing:
@@ -279,10 +287,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         consumer = self._consumer
         if consumer is None:
             return
-        self._joining = False
-        self._beat_at = time.monotonic()
+        self._joining, self._joined = False, True
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
-        self._drop(gone)
+        self._lose(gone)
+        self._beat_at = time.monotonic()
         opening = []
         for tp in assigned:
             place = self.intake.places.get(tp)
@@ -298,10 +306,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if leaving and not self._closing:
             self._spawn(self._hand_over(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
-
-    def _drop(self, partitions: frozenset[int]) -> None:
-        if partitions:
-            self.intake.drop(partitions)
 
     async def _open(self, tps: list[TopicPartition]) -> None:
         """Find where to begin, let the service restore what it needs, then read."""
@@ -353,7 +357,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if not fresh:
             return
         await self._finish(fresh)
-        self._drop(fresh)
+        self.intake.drop(fresh)
         self.membership.let_go(fresh)
         if self._consumer is not None:
             self._consumer._coordinator.request_rejoin()
@@ -397,6 +401,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         while True:
             try:
                 await self._connect()
+                self._watchdog = Watchdog(self.config.silent_s)
                 return
             except KafkaError as error:
                 self._consumer = None
