@@ -22,6 +22,7 @@ $(STAMP): pyproject.toml $(NATIVE)
 
 $(DEV): $(STAMP)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@$(BIN)/python tools/kafka_broker.py install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)

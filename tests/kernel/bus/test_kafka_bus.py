@@ -285,7 +285,7 @@ async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_pa
     other = rig.bus(claims=DirectoryClaims(tmp_path / "elsewhere"), name="m2")
     other.subscribe(PAGES, "raw", lambda d: (got.append(d.message), d.ack()), credits=9)
     await other.start()
-    await until(lambda: len(dead) == 1 and [page.url for page in got[3:]] == ["a", "c"] or len(dead) > 1)
+    await until(lambda: (len(dead) == 1 and [page.url for page in got[3:]] == ["a", "c"]) or len(dead) > 1)
     assert "is gone from the blob store" in dead[0].error
     assert claims.expire(2e9) == 1
 

@@ -108,7 +108,7 @@ def test_a_death_in_the_middle_of_a_hand_over():
 
 def test_of_two_with_one_name_the_newer_counts():
     """The older gets nothing, though it says it holds everything."""
-    old, new = Claim("a", 1.0, {p: 1 for p in range(8)}), Claim("a", 2.0)
+    old, new = Claim("a", 1.0, dict.fromkeys(range(8), 1)), Claim("a", 2.0)
     shares = plan({"x": old, "y": new}, 8)
     assert shares["x"].partitions == []
     assert shares["y"].partitions == list(range(8))

@@ -1,10 +1,21 @@
-"""What the Kafka bus is told; every field can be set as NEPHILA_KAFKA__<FIELD>."""
+"""What the Kafka bus is told; every field can be set as NEPHILA_KAFKA__<FIELD>, `bootstrap` as NEPHILA_BOOTSTRAP too."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
+from nephila.kernel.config import load
+from nephila.kernel.errors import UsageError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
+
+MAX_PARTITIONS = 65_536
+_ADDRESS = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s:,\[\]]+):[0-9]{1,5}")
+_PREFIX = re.compile(r"[A-Za-z0-9._-]{0,100}")
 
 
 class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,3 +60,26 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # Deliveries of a message before it is a dead letter.
     accept_loss: bool = False
     # Go on at the beginning of a log when messages were deleted before they were read.
+
+
+def kafka_config(values: Mapping[str, Any], where: str) -> KafkaConfig:
+    """The environment's settings, and `values` over them (None: not given). Raises `UsageError` in one line."""
+    bootstrap = os.environ.get("NEPHILA_BOOTSTRAP")
+    base = load(KafkaConfig, {"bootstrap": bootstrap} if bootstrap else {}, "environment", "kafka")
+    given = {name: value for name, value in values.items() if value is not None}
+    config = load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where)
+    _check(config, where)
+    return config
+
+
+def _check(config: KafkaConfig, where: str) -> None:
+    for address in config.bootstrap.split(","):
+        if not _ADDRESS.fullmatch(address.strip()):
+            raise UsageError(f"{where}: bootstrap {config.bootstrap!r} is not HOST:PORT, or several with commas")
+    count = config.partitions
+    if not 1 <= count <= MAX_PARTITIONS or count & (count - 1):
+        raise UsageError(f"{where}: partitions must be a power of two up to {MAX_PARTITIONS}, not {count}")
+    if not _PREFIX.fullmatch(config.prefix):
+        raise UsageError(f"{where}: prefix {config.prefix!r} may have letters, digits, '.', '_' and '-' only")
+    if config.heartbeat_s * 3 > config.session_s:
+        raise UsageError(f"{where}: heartbeat_s must be at most a third of session_s ({config.session_s:g})")

@@ -1,0 +1,68 @@
+"""`nephila topics …`: the topics of the route on a Kafka broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nephila.cli.output import print_json
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka_config import KafkaConfig
+
+app = typer.Typer(add_completion=False, help="The topics of the route on a Kafka broker.")
+
+Bootstrap = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
+]
+Prefix = Annotated[str | None, typer.Option(metavar="TEXT", help="Before every name, for several systems on a broker.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+@app.command()
+def apply(
+    bootstrap: Bootstrap = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="P", help="Of every keyed topic, a power of two, fixed from then on; 64.")
+    ] = None,
+    replication: Annotated[
+        int, typer.Option(metavar="N", help="Copies of each partition; -1 is the broker's default.")
+    ] = -1,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Create the topics that are missing, set retention; to do it twice changes nothing."""
+    from nephila.kernel.bus import kafka_topics
+
+    config = _config(bootstrap, partitions, prefix)
+    done = asyncio.run(kafka_topics.apply(config, replication))
+    for one in done:
+        if json:
+            print_json({"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created})
+        else:
+            verb = "created" if one.created else "unchanged"
+            typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
+
+
+@app.command("list")
+def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False) -> None:
+    """Which topics of the route are there."""
+    from nephila.kernel.bus import kafka_topics
+    from nephila.kernel.topics import TOPICS
+
+    config = _config(bootstrap, None, prefix)
+    there = asyncio.run(kafka_topics.existing(config))
+    for topic in TOPICS:
+        count = there.get(topic.name, 0)
+        if json:
+            print_json({"topic": config.prefix + topic.name, "partitions": count, "retention_s": topic.retention_s})
+        else:
+            typer.echo(f"{config.prefix}{topic.name}: {f'{count} partitions' if count else 'missing'}")
+
+
+def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:
+    from nephila.kernel.bus.kafka_config import kafka_config
+
+    return kafka_config({"bootstrap": bootstrap, "partitions": partitions, "prefix": prefix}, "command line")
