@@ -12,8 +12,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
-from nephila.kernel.bus import group as group_module
-from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus import consumers, kafka_topics
 from nephila.kernel.bus.base import Delivery
 from nephila.kernel.bus.claims import DirectoryClaims
 from nephila.kernel.bus.kafka import KafkaBus
@@ -31,9 +30,9 @@ async def rig(broker):
     """Makes buses on topics of the test's own; starts and ends them."""
 
     class Rig:
-        config = config_for(broker)
-        buses: list[KafkaBus] = []
-        number = 0
+        def __init__(self) -> None:
+            self.config = config_for(broker)
+            self.buses: list[KafkaBus] = []
 
         def bus(self, **settings: Any) -> KafkaBus:
             """A bus that is not started yet."""
@@ -62,7 +61,6 @@ async def rig(broker):
                 await admin.close()
 
     made = Rig()
-    made.buses = []
     await kafka_topics.apply(made.config)
     yield made
     await asyncio.gather(*(bus.close() for bus in made.buses))
@@ -79,7 +77,7 @@ def urls(got: list[Any]) -> list[str]:
 
 
 async def test_a_broker_killed_and_started_again_loses_nothing(rig, broker):
-    """While messages flow: what was acknowledged arrives, and in the end everything does, in order, and flow goes on."""
+    """While messages flow: what was acknowledged arrives, in the end everything does, in order, and flow goes on."""
     bus, got = rig.bus(), []
     reader(bus, got)
     await bus.start()
@@ -155,7 +153,7 @@ async def test_pressure_is_bounded_and_everything_comes_in_the_end(rig):
 
 async def test_long_work_is_no_reason_to_lose_a_partition(rig, monkeypatch):
     """Everything is paused because a reader is busy for longer than any limit of a poll: the member stays."""
-    monkeypatch.setattr(group_module, "MAX_POLL_S", 1)
+    monkeypatch.setattr(consumers, "MAX_POLL_S", 1)
     bus, got = rig.bus(buffer_messages=1, session_s=1.0), []
     reader(bus, got, credits=1, ack=False)
     await bus.start()
@@ -205,7 +203,7 @@ async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
 
 @pytest.mark.parametrize("accept", [False, True])
 async def test_a_position_below_the_log_is_refused(rig, accept):
-    """Messages that were deleted unread are a loss: one line that says how many and what to do, unless it is accepted."""
+    """Messages deleted unread are a loss: one line that says how many and what to do, unless it is accepted."""
     first, got = rig.bus(), []
     reader(first, got)
     await first.start()
@@ -268,7 +266,7 @@ async def test_a_table_is_read_before_work_begins(rig):
 
 
 async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_path):
-    """In its order among the others; without a store it is refused where it is published; a lost object is a dead letter."""
+    """In its order among the others; without a store it is refused when published; a lost object is a dead letter."""
     body = random.Random(1).randbytes(3 << 20)
     claims = DirectoryClaims(tmp_path)
     bus, got, dead = rig.bus(claims=claims), [], []

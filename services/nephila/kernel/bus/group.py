@@ -21,6 +21,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
+from nephila.kernel.bus.consumers import STOP_S, ended, made, on_heartbeat
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
@@ -32,10 +33,7 @@ log = logging.getLogger(__name__)
 
 POLL_MS = 200
 POLL_RECORDS = 200
-STOP_S = 5.0
 BACKOFF_S = 0.5
-MAX_POLL_S = 86_400
-"""The poll goes on whatever handlers do, so this limit of the client would only do harm."""
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
 
@@ -84,24 +82,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(routine)
 
     async def _connect(self) -> None:
-        config = self.config
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=config.bootstrap,
-            client_id=f"nephila-{config.name}",
-            group_id=f"{config.prefix}{self.name}",
-            group_instance_id=config.name,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            partition_assignment_strategy=[assignor_for(self.membership)],
-            session_timeout_ms=int(config.session_s * 1000),
-            heartbeat_interval_ms=int(config.heartbeat_s * 1000),
-            rebalance_timeout_ms=int(config.rebalance_s * 1000),
-            max_poll_interval_ms=MAX_POLL_S * 1000,
-            max_partition_fetch_bytes=config.fetch_bytes,
-            fetch_max_bytes=8 * config.fetch_bytes,
-            request_timeout_ms=int(max(config.request_timeout_s, config.rebalance_s + config.session_s) * 1000),
-        )
-        consumer.subscribe(sorted(self.intake.topics), listener=self)
+        consumer = made(self.config, self.name, sorted(self.intake.topics), assignor_for(self.membership), self)
         self._consumer = consumer
         self._joined = False
         try:
@@ -109,20 +90,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        self._watch_beats(consumer)
+        on_heartbeat(consumer, self._heard)
 
-    def _watch_beats(self, consumer: AIOKafkaConsumer) -> None:
-        """When the broker heard of this member last; aiokafka keeps it to itself."""
-        beat = consumer._coordinator._do_heartbeat
-
-        async def beating() -> bool:
-            sent = time.monotonic()
-            heard: bool = await beat()
-            if heard:
-                self._beat_at = sent
-            return heard
-
-        consumer._coordinator._do_heartbeat = beating
+    def _heard(self, instant: float) -> None:
+        self._beat_at = instant
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -136,21 +107,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         if consumer is not None:
-            # A static member does not leave by itself: its name would hold the partitions until the session ends.
-            consumer._coordinator._group_instance_id = None
-            await self._stop(consumer)
+            await ended(consumer, leave=True)
         self._consumer = None
-
-    async def _stop(self, consumer: AIOKafkaConsumer) -> None:
-        """In a task of its own: a part that hangs or was cancelled must not take us along."""
-        for closing in (consumer.stop, consumer._client.close):
-            task = asyncio.get_running_loop().create_task(closing())
-            await asyncio.wait([task], timeout=STOP_S)
-            if task.done() and not task.cancelled() and task.exception() is None:
-                return
-            task.cancel()
-            await asyncio.wait([task], timeout=STOP_S)
-            log.warning("%s: the consumer did not stop as it should", self.name)
 
     def _spawn(self, routine: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(routine)
@@ -397,7 +355,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(stuck)[:5])
         log.warning("%s: the consumer was silent for %g s on %s; begun anew", self.name, self.config.silent_s, names)
         self._consumer = None
-        await self._stop(consumer)
+        await ended(consumer, leave=False)
         while True:
             try:
                 await self._connect()

@@ -1,4 +1,4 @@
-"""What the Kafka bus is told; every field can be set as NEPHILA_KAFKA__<FIELD>, `bootstrap` as NEPHILA_BOOTSTRAP too."""
+"""What the Kafka bus is told. Every field can be set as NEPHILA_KAFKA__<FIELD>, the broker as NEPHILA_BOOTSTRAP."""
 
 from __future__ import annotations
 

@@ -1,0 +1,80 @@
+"""How a group's consumer is made, listened to and ended: aiokafka's settings and its habits, in one place.
+
+Members are static, by their stable names: a restart within the session moves nothing. A static member does not leave
+when it stops, so its name is taken from it before; else its partitions would rest until the session ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+
+from nephila.kernel.bus.kafka_config import KafkaConfig
+
+log = logging.getLogger(__name__)
+
+STOP_S = 5.0
+MAX_POLL_S = 86_400
+"""The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
+
+
+def made(
+    config: KafkaConfig,
+    group: str,
+    topics: Sequence[str],
+    assignor: type[AbstractPartitionAssignor],
+    listener: ConsumerRebalanceListener,
+) -> AIOKafkaConsumer:
+    """A consumer that is subscribed and not started."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=config.bootstrap,
+        client_id=f"nephila-{config.name}",
+        group_id=f"{config.prefix}{group}",
+        group_instance_id=config.name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=[assignor],
+        session_timeout_ms=int(config.session_s * 1000),
+        heartbeat_interval_ms=int(config.heartbeat_s * 1000),
+        rebalance_timeout_ms=int(config.rebalance_s * 1000),
+        max_poll_interval_ms=MAX_POLL_S * 1000,
+        max_partition_fetch_bytes=config.fetch_bytes,
+        fetch_max_bytes=8 * config.fetch_bytes,
+        # A join is answered when the last member has joined.
+        request_timeout_ms=int(max(config.request_timeout_s, config.rebalance_s + config.session_s) * 1000),
+    )
+    consumer.subscribe(topics, listener=listener)
+    return consumer
+
+
+def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+    """Tell when each heartbeat was sent that the broker has answered; aiokafka keeps it to itself."""
+    beat = consumer._coordinator._do_heartbeat
+
+    async def beating() -> bool:
+        sent = time.monotonic()
+        answered: bool = await beat()
+        if answered:
+            heard(sent)
+        return answered
+
+    consumer._coordinator._do_heartbeat = beating
+
+
+async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
+    """Stop it, in a task of its own: a part that hangs or was cancelled must not take the caller along."""
+    if leave:
+        consumer._coordinator._group_instance_id = None
+    for closing in (consumer.stop, consumer._client.close):
+        task = asyncio.get_running_loop().create_task(closing())
+        await asyncio.wait([task], timeout=STOP_S)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return
+        task.cancel()
+        await asyncio.wait([task], timeout=STOP_S)
+        log.warning("a consumer did not stop as it should")
