@@ -1,1 +1,1 @@
-"""The bus: one contract (`base`), one implementation per place (`local`: objects within one program)."""
+"""The bus: one contract (`base`), one implementation per place: `local` (one program), `kafka` (over a broker)."""
