@@ -103,8 +103,8 @@ class Bus(Protocol):
     """What a service sees of the transport."""
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Send a message; never blocks. The receipt resolves when responsibility for it has been taken. Over a broker it
-        raises `PermanentError` for what cannot travel (half a character, too large without a blob store)."""
+        """Send a message; never blocks. The receipt resolves when responsibility for it has been taken. Over a broker
+        it raises `PermanentError` for what cannot travel (half a character, too large without a blob store)."""
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
