@@ -21,41 +21,54 @@ from nephila.storage.rows import COLUMNS
 from storage_rig import record, running
 
 
-@pytest.fixture
-async def crawl(tmp_path):
+async def make(directory, **config):
     """450 stored rows, more than are read at a time, and one denied."""
-    async with running(tmp_path / "crawl") as rig:
+    async with running(directory, **config) as rig:
         rig.send(*(record(n, text=f"żółć {n}".encode()) for n in range(450)))
         rig.send(record(1000, outcome=Outcome.DENIED, reason="robots", text=b"", meta="", fetched_at=0.0))
         await rig.storage.flush()
+
+
+@pytest.fixture
+async def crawl(tmp_path):
+    """A crawl in a directory."""
+    await make(tmp_path / "crawl")
     return tmp_path / "crawl"
 
 
-def test_json_lines(crawl, tmp_path):
+@pytest.fixture(params=["sqlite", "postgres"])
+async def source(request, tmp_path):
+    """The same crawl in a directory and on a server."""
+    store = request.getfixturevalue("store") if request.param == "postgres" else ""
+    await make(tmp_path / "crawl", store=store)
+    return store or tmp_path / "crawl"
+
+
+def test_json_lines(source, tmp_path):
     """One object per stored row, in the form of pages.jsonl."""
-    assert export(crawl, "jsonl", tmp_path / "o.jsonl") == 450
+    assert export(source, "jsonl", tmp_path / "o.jsonl") == 450
     found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text().splitlines()]
     assert len({row["url"] for row in found}) == 450
     assert tuple(found[0]) == COLUMNS
-    assert found[3]["text"] == "żółć 3"
+    assert {row["text"] for row in found} == {f"żółć {n}" for n in range(450)}
     assert found[3]["meta"] == {"description": "d"}
 
 
-def test_all_outcomes(crawl, tmp_path):
+def test_all_outcomes(source, tmp_path):
     """The rows without a page too."""
-    assert export(crawl, "jsonl", tmp_path / "o.jsonl", all_outcomes=True) == 451
-    assert export(crawl, "jsonl", tmp_path / "o.jsonl", all_outcomes=True, job="nobody") == 0
+    assert export(source, "jsonl", tmp_path / "o.jsonl", all_outcomes=True) == 451
+    assert export(source, "jsonl", tmp_path / "o.jsonl", all_outcomes=True, job="nobody") == 0
 
 
-def test_csv(crawl, tmp_path):
+def test_csv(source, tmp_path):
     """RFC 4180: a header, CRLF, UTF-8."""
-    assert export(crawl, "csv", tmp_path / "o.csv") == 450
+    assert export(source, "csv", tmp_path / "o.csv") == 450
     data = (tmp_path / "o.csv").read_bytes()
     assert data.startswith(b"url,url_key,")
     assert data.endswith(b"\r\n")
     found = list(csv.DictReader(io.StringIO(data.decode(), newline="")))
     assert len(found) == 450
-    assert found[7]["text"] == "żółć 7"
+    assert {row["text"] for row in found} == {f"żółć {n}" for n in range(450)}
 
 
 async def test_csv_cells_are_no_formulas(tmp_path):
@@ -84,9 +97,9 @@ def test_parquet(crawl, tmp_path):
     assert (crawl / "export.parquet").is_file()
 
 
-def test_markdown_files(crawl, tmp_path):
+def test_markdown_files(source, tmp_path):
     """A directory with a file per page, below its host."""
-    assert export(crawl, "markdown", tmp_path / "md") == 450
+    assert export(source, "markdown", tmp_path / "md") == 450
     files = sorted((tmp_path / "md").rglob("*.md"))
     assert len(files) == 450
     assert files[0].parent.name == "h0.test"

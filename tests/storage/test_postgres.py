@@ -16,9 +16,11 @@ from nephila.kernel.messages import Outcome, Outlinks
 from nephila.storage import reader
 from nephila.storage.backends.postgres import Postgres
 from nephila.storage.config import StorageConfig
+from nephila.storage.export import export
 from nephila.storage.faults import StoreLost
 from nephila.storage.postgres_link import connect
 from nephila.storage.postgres_schema import STEPS, migrate
+from nephila.storage.reading import reading
 from nephila.storage.writer import Writer
 from storage_rig import JOB, Rig, key, lines, page, record, running
 
@@ -392,3 +394,30 @@ def test_links_are_replaced_per_fetch(tmp_path, store):
     one.close()
     told = {(row["from_key"], row["to_url"]) for row in table(store, "links", "to_url")}
     assert told == {(key(1).hex(), "http://e/"), (key(2).hex(), "http://c/")}
+
+
+def test_changes_are_told_as_in_a_directory(tmp_path, store):
+    """The view `changes` and the export of changes say the same of the same fetches."""
+    fetches = [
+        [record(1), record(2), record(3)],
+        [
+            record(1, 2, text_hash=b"12345678"),
+            record(2, 2),
+            record(3, 2, outcome=Outcome.FAILED, status=404, sha256=b""),
+        ],
+    ]
+    told, exported = [], []
+    for place, url in ((tmp_path / "a", ""), (tmp_path / "b", store)):
+        one = writer(place, url)
+        for batch in fetches:
+            one.commit(batch, [None] * 3, [])
+        one.close()
+        with reading(url or place) as connection:
+            told.append(connection.execute("SELECT * FROM changes ORDER BY url_key, fetch_no", {}).fetchall())
+        for since in ("", "2027-01-15T08:00:02Z"):
+            export(url or place, "jsonl", tmp_path / "out", changes=True, since=since)
+            exported.append(sorted((tmp_path / "out").read_text().splitlines()))
+    assert [tuple(row) for row in told[0]] == [tuple(row) for row in told[1]]
+    assert [row[4] for row in told[0]].count("changed") == 1
+    assert exported[:2] == exported[2:]
+    assert exported[0]

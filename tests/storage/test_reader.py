@@ -11,48 +11,65 @@ from nephila.storage import reader
 from storage_rig import JOB, key, record, running
 
 
-@pytest.fixture
-async def crawl(tmp_path):
+async def make(directory, **config):
     """Three stored pages on two hosts, a denied one, a failed one of another job."""
-    async with running(tmp_path) as rig:
+    async with running(directory, **config) as rig:
         for number, host, prefix in ((1, "a.test", b"aaaa"), (2, "a.test", b"aaaa"), (3, "b.test:8080", b"bbbb")):
             rig.send(record(number, url=f"http://{host}/{number}", url_key=prefix + key(number)[4:]))
         denied = {"outcome": Outcome.DENIED, "reason": "robots"}
         rig.send(record(4, url="http://a.test/4", url_key=b"aaaa" + key(4)[4:], **denied))
         rig.send(record(5, url="http://c.test/", job="other", outcome=Outcome.FAILED, reason="timeout"))
         await rig.storage.flush()
+
+
+@pytest.fixture
+async def crawl(tmp_path):
+    """A crawl in a directory."""
+    await make(tmp_path)
     return tmp_path
 
 
-def test_a_summary_counts_outcomes_reasons_and_hosts(crawl):
+@pytest.fixture(params=["sqlite", "postgres"])
+async def source(request, tmp_path):
+    """The same crawl in a directory and on a server."""
+    store = request.getfixturevalue("store") if request.param == "postgres" else ""
+    await make(tmp_path, store=store)
+    return store or tmp_path
+
+
+def test_a_summary_counts_outcomes_reasons_and_hosts(source):
     """Of everything, and of one job."""
-    found = reader.summary(crawl)
+    found = reader.summary(source)
     assert found.outcomes == {"stored": 3, "denied": 1, "failed": 1}
     assert found.reasons == {"stored": {"": 3}, "denied": {"robots": 1}, "failed": {"timeout": 1}}
     assert [(host.host, host.total) for host in found.hosts] == [("a.test", 3), ("b.test:8080", 1), ("c.test", 1)]
     assert found.hosts[0].outcomes == {"stored": 2, "denied": 1}
     assert found.bytes == 3006
-    one = reader.summary(crawl, JOB, top=1)
+    one = reader.summary(source, JOB, top=1)
     assert one.outcomes == {"stored": 3, "denied": 1}
     assert (len(one.hosts), one.hosts_total) == (1, 2)
 
 
-def test_counts(crawl):
+def test_counts(source, tmp_path):
     """By outcome, by job, of all."""
-    assert reader.count(crawl) == 5
-    assert reader.count(crawl, "stored") == 3
-    assert reader.count(crawl, "stored", "other") == 0
-    assert [path.name for path in crawl.iterdir()] == ["nephila.db"], "a reader tidies up behind itself"
+    assert reader.count(source) == 5
+    assert reader.count(source, "stored") == 3
+    assert reader.count(source, "stored", "other") == 0
+    assert reader.holds(source, "other")
+    assert not reader.holds(source, "nobody")
+    assert [path.name for path in tmp_path.iterdir() if source == tmp_path or path.name == "nephila.db"] == [
+        "nephila.db"
+    ] * (source == tmp_path), "a reader tidies up behind itself"
 
 
-def test_one_row_and_its_history(crawl):
+def test_one_row_and_its_history(source):
     """By job and url_key, or by url_key alone; None when there is none."""
-    found = reader.row(crawl, "other", key(5))
+    found = reader.row(source, "other", key(5))
     assert found is not None
     assert found["reason"] == "timeout"
-    assert reader.row(crawl, None, key(5)) == found
-    assert reader.row(crawl, JOB, key(5)) is None
-    assert [fetch["reason"] for fetch in reader.history(crawl, "other", key(5))] == ["timeout"]
+    assert reader.row(source, None, key(5)) == found
+    assert reader.row(source, JOB, key(5)) is None
+    assert [fetch["reason"] for fetch in reader.history(source, "other", key(5))] == ["timeout"]
 
 
 def test_nothing_to_read_is_one_line(tmp_path):
