@@ -69,6 +69,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
+bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
+
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 

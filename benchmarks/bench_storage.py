@@ -1,8 +1,9 @@
 """Records to durable rows: SQLite and PostgreSQL in one run, CPU of ours and of the server, and rows per second.
 
 Each case writes the same records, 256 a flush, through the storage service's writer: rows made, what is durable asked,
-one transaction, with the syncs that make it durable. What is copied behind (SQLite's checkpoint, the server's) is in it.
-A server of the bench's own is started; its CPU is that of all its processes. From the root: python -m benchmarks.bench_storage
+one transaction, with the syncs that make it durable. SQLite's checkpoints are in it, and so is the server's at the end.
+A server of the bench's own is started; its CPU is that of all its processes.
+From the root: python -m benchmarks.bench_storage
 """
 
 from __future__ import annotations
@@ -158,8 +159,8 @@ def series(name: str, server: Server | None, rows: int, text_bytes: int) -> dict
     with opened(server) as writer:
         return {
             f"{name}, new rows of {kb}": measured(rows, lambda: write(writer, batches), server),
-            f"{name}, delivered again": measured(rows, lambda: write(writer, batches), server),
-            f"{name}, fetched anew": measured(rows, lambda: write(writer, anew), server),
+            f"{name}, {kb}, delivered again": measured(rows, lambda: write(writer, batches), server),
+            f"{name}, {kb}, fetched anew": measured(rows, lambda: write(writer, anew), server),
         }
 
 

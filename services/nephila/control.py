@@ -267,7 +267,7 @@ class Control:
 
     def _check_sinks(self, document: jobspec.JobDocument) -> None:
         for sink in document.sinks:
-            if sink not in self._formats:
+            if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
                 wanted = ",".join((*self._formats, sink))
                 raise UserError(
                     f"{document.place}: this program does not write {sink} (spec.sinks); "

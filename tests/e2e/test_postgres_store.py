@@ -120,6 +120,30 @@ def test_a_server_that_is_killed_during_a_crawl(tmp_path, mortal):
     assert table(mortal.dsn(), "SELECT count(*), count(DISTINCT url_key) FROM fetches") == [(PAGES, PAGES)]
 
 
+def test_a_server_that_does_not_come_back(tmp_path, mortal):
+    """Exit 1 with one line that names --resume; run.json says so too; with the server back the rest is fetched."""
+
+    def watched(request):
+        if request.path == "/60":
+            mortal.kill()
+        return answer(request)
+
+    short = {ENV: mortal.dsn(), "NEPHILA_STORAGE__BATCH_ROWS": "16", "NEPHILA_STORAGE__PATIENCE_S": "0.5"}
+    with serve(watched) as web:
+        failed = crawl(web, "http://a.test/0", "--format", "jsonl,warc", "--quiet", cwd=tmp_path, **short)
+    assert failed.returncode == 1
+    lines = failed.stderr.splitlines()
+    assert lines[-1].startswith("nephila: ")
+    assert "run again with --resume" in lines[-1]
+    assert "Traceback" not in failed.stderr
+    assert (run_json(tmp_path)["state"], run_json(tmp_path)["reason"]) == ("stopped", "failed")
+    mortal.start()
+    with serve(answer) as web:
+        done = crawl(web, "--resume", "--quiet", cwd=tmp_path, **short)
+    assert done.returncode == 0, done.stderr
+    expect_whole(mortal.dsn(), tmp_path)
+
+
 def test_what_cannot_be_is_one_line(tmp_path, store, postgres):
     """Exit 2 for a wrong option, 1 for a server; nothing of a password."""
     refused = [

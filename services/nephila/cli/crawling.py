@@ -20,7 +20,8 @@ from nephila.cli.plan import JOB_OPTIONS, make_plan, place_rows
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Seed
-from nephila.storage.source import place_of
+from nephila.storage.faults import StoreLost
+from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan, Result
@@ -61,7 +62,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
         raise result.error
     if result.error is not None:
         print(f"nephila: {result.error}", file=sys.stderr)
-    if result.ended > run.rows:
+    if result.ended > run.rows and result.error is None:
         where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
         why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
         print(
@@ -233,9 +234,21 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
         result = run_loop(main())
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not again)
-        counts = reader.summary(rows, only)
+        counts = _counted(rows, only, result)
         _close_books(directory, run, result, counts)
     return result, counts
+
+
+def _counted(rows: Source, job: str | None, result: Result) -> Summary:
+    """The counts of the table; without any when the database is gone, which is then why the crawl has failed."""
+    from nephila.storage import reader
+
+    try:
+        return reader.summary(rows, job)
+    except StoreLost as error:
+        if result.error is None:
+            result.reason, result.error = "failed", error
+        return reader.Summary({}, {}, [], 0, 0)
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -253,14 +266,15 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 def _close_books(directory: Directory, run: Run, result: Result, counts: Summary) -> None:
-    """Write the counts of the table into run.json."""
-    run.outcomes = counts.outcomes
-    run.reasons = {
-        f"{outcome}({reason})" if reason else outcome: rows
-        for outcome, reasons in counts.reasons.items()
-        for reason, rows in reasons.items()
-    }
-    run.rows = sum(counts.outcomes.values())
+    """Write the counts of the table into run.json; those of the run before stay where there are none."""
+    if counts.outcomes or result.reason != "failed":
+        run.outcomes = counts.outcomes
+        run.reasons = {
+            f"{outcome}({reason})" if reason else outcome: rows
+            for outcome, reasons in counts.reasons.items()
+            for reason, rows in reasons.items()
+        }
+        run.rows = sum(counts.outcomes.values())
     run.left = result.left
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"

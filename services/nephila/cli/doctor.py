@@ -38,6 +38,7 @@ LIBRARIES = {
     "brotli": "pages sent with Content-Encoding: br",
     "zstandard": "pages sent with Content-Encoding: zstd",
     "pyarrow": "Parquet files",
+    "psycopg": "rows in PostgreSQL (--store)",
     "tldextract": "--scope domain",
 }
 """Optional library → what it is for."""
