@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import random
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -289,6 +290,14 @@ def test_what_is_no_url_at_all(tmp_path):
         Writer(StorageConfig(directory=tmp_path, store="/var/lib/db"))
     with pytest.raises(UsageError, match="--store"):
         Writer(StorageConfig(directory=tmp_path, formats=("postgres",)))
+
+
+def test_without_the_driver(tmp_path, monkeypatch):
+    """The remedy is an extra of ours."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for use in (lambda: writer(tmp_path, "postgresql://h/d"), lambda: reader.count("postgresql://h/d")):
+        with pytest.raises(UserError, match=r"pip install 'nephila\[storage\]'"):
+            use()
 
 
 @pytest.mark.parametrize(("what", "needed"), [("schema_version", "2"), ("key_version", "1")])

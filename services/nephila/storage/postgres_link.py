@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.faults import StoreLost
 from nephila.storage.source import place_of
-
-try:
-    import psycopg
-    from psycopg.conninfo import conninfo_to_dict
-except ImportError:
-    raise UserError("PostgreSQL needs psycopg: pip install 'nephila[storage]'") from None
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from nephila.kernel.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.schema import DATABASE, connect_readonly
-from nephila.storage.source import Source, place_of
+from nephila.storage.source import Source, place_of, require_driver
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
@@ -92,6 +92,7 @@ def _sqlite(directory: Path) -> Iterator[Reading]:
 
 @contextmanager
 def _postgres(url: str) -> Iterator[Reading]:
+    require_driver()
     from nephila.storage.postgres_link import connect, speaking
     from nephila.storage.postgres_schema import version
 

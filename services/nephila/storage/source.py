@@ -9,6 +9,8 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from nephila.kernel.errors import UserError
+
 Source = Path | str
 """A directory, or a URL that `is_url` accepts."""
 
@@ -21,6 +23,14 @@ _SECRET = ("password", "sslpassword")
 def is_url(text: str) -> bool:
     """Whether this names a database on a server rather than a directory."""
     return text.startswith(_SCHEMES)
+
+
+def require_driver() -> None:
+    """Raise `UserError` where the library that speaks to PostgreSQL is missing."""
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        raise UserError("PostgreSQL needs psycopg: pip install 'nephila[storage]'") from None
 
 
 def without_password(url: str) -> str:

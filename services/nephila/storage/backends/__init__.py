@@ -12,11 +12,12 @@ from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.backends.warc import Warc
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Ledger
-from nephila.storage.source import is_url
+from nephila.storage.source import is_url, require_driver
 
 
 def _postgres(config: StorageConfig) -> Ledger:
     # The driver is imported where it is used: 0.1 s that a crawl into a directory does not pay.
+    require_driver()
     from nephila.storage.backends.postgres import Postgres
 
     return Postgres(config)
