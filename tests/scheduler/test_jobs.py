@@ -7,7 +7,7 @@ import itertools
 import msgspec
 import pytest
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import CrawlJob, HostBudget, Scope, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, HostBudget, Recrawl, Scope, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.audit import check
 
@@ -92,6 +92,41 @@ async def test_a_paused_job_fetches_nothing_until_it_is_resumed(tmp_path):
     assert before + len(again.fetched) == 12
     check(again.scheduler.dispatcher)
     await again.scheduler.close()
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["paused", "deleted"])
+async def test_a_resumed_job_is_not_behind_hosts_that_another_left_ready(tmp_path, deleted):
+    """Hosts were ready for one job alone when it was stopped: the other, resumed since, has all of them."""
+    pages = {f"http://h{i}.test/{j}": [] for i in range(20) for j in range(2)}
+    world = await World(tmp_path, site(pages), concurrency=1).start()
+    world.crawl(*pages, job="one", paused=True)
+    world.crawl(*pages, job="two")
+    world.run(1.0)
+    world.crawl(job="two", paused=True, deleted=deleted)
+    world.crawl(job="one")
+    world.run(1000.0)
+    check(world.scheduler.dispatcher)
+    assert sorted(fetched_by(world, "one")) == sorted(pages)
+    await world.scheduler.close()
+
+
+async def test_a_host_that_a_budget_keeps_from_one_job_is_not_lost_to_another(tmp_path):
+    """The last place of a page budget is kept for a page that is due again on a host that rests for long: the other
+    hosts, where that job may take nothing, go on for the other job."""
+    held = "http://a.test/"
+    others = [f"http://b.test/{i}" for i in range(1000)]
+    world = await World(tmp_path, site({url: [] for url in (held, *others)})).start()
+    world.crawl(held, *others[:2], job="one", scope=Scope(max_depth=-1, max_pages=1), recrawl=Recrawl(every_s=600.0))
+    world.clock.advance(10.0)
+    assert fetched_by(world, "one") == [held]
+    world.crawl(*others, job="two")
+    world.scheduler.frontier.hosts.named("a.test").pace.after_fetch(world.clock.monotonic(), 50_000.0)
+    world.clock.advance(2000.0)
+    check(world.scheduler.dispatcher)
+    assert len(fetched_by(world, "two")) == 1000
+    world.clock.advance(50_000.0)
+    assert fetched_by(world, "one")[:2] == [held, held]
+    await world.scheduler.close()
 
 
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])

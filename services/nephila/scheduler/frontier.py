@@ -147,6 +147,7 @@ class Frontier:
         if spec.deleted:
             if known is not None:
                 self._drop(known)
+                self._look_anew()
             return None
         if known is None:
             return self._new_job(spec, number)
@@ -158,6 +159,7 @@ class Frontier:
         for host in list(known.stalled):
             self.stall_or_not(self.hosts.get(host), known)
         self.wake(known)
+        self._look_anew()
         return known
 
     def _new_job(self, spec: CrawlJob, number: int) -> Job:
@@ -226,6 +228,13 @@ class Frontier:
         elif not host.in_flight or host.in_flight < self._limit(host):
             store.schedule(number, max(host.pace.not_before, earliest, self.now))
 
+    def _look_anew(self) -> None:
+        """Put ready hosts back on the workbench: they stand there for the jobs that could go when they came, and a host
+        that waits for a job which was paused or deleted since would be lost to the others. O(hosts that are ready)."""
+        for number in self.ready.hosts():
+            self.ready.discard(number)
+            self.schedule(number)
+
     def reschedule(self, host: Host) -> None:
         """Like `schedule`, when the host's pace has changed."""
         at = self.store.ready_at(host.number)
@@ -284,6 +293,7 @@ class Frontier:
         if job.parked and job.open:
             parked, job.parked = job.parked, {}
             for number in parked:
+                self.ready.discard(number)  # it stands there for others
                 self.schedule(number)
 
     def stall_or_not(self, host: Host, job: Job) -> bool:
