@@ -23,6 +23,7 @@ from nephila.scheduler.service import Scheduler
 from nephila.scheduler.service import build as build_scheduler
 from nephila.storage.config import StorageConfig
 from nephila.storage.service import build as build_storage
+from nephila.workers import WorkerProcesses
 
 FLUSH_S = 1.0
 """What the last flush gets in any case: what was fetched should not have to be fetched again."""
@@ -38,6 +39,8 @@ class Rooms:
     downloader: DownloaderConfig
     parser: ParserConfig
     storage: StorageConfig
+    workers: int = 0
+    """Processes that fetch and parse; 0: this one does."""
 
 
 class Assembly:
@@ -49,16 +52,27 @@ class Assembly:
         self.bus = LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
-        self.parser = build_parser(rooms.parser, self.bus, clock)
-        self.downloader = build_downloader(rooms.downloader, self.bus, clock)
+        self.workers = (
+            WorkerProcesses(rooms.workers, rooms.downloader, rooms.parser, self.bus, clock) if rooms.workers else None
+        )
+        self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
+        """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
+        if self.workers is not None:
+            self.scheduler.tell_wider(self.workers.bus.forget)
+
+    def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
+        parser = build_parser(rooms.parser, self.bus, self.clock)
+        return build_downloader(rooms.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
     async def running(self, on_fatal: Callable[[BaseException], None]) -> AsyncIterator[None]:
         """Start from the far end of the route, close in the opposite order. `on_fatal`: nothing can be written."""
         self.scheduler.on_fatal = on_fatal
         self.storage.on_fatal = on_fatal
-        services: tuple[Service, ...] = (self.storage, self.parser, self.downloader, self.scheduler)
+        if self.workers is not None:
+            self.workers.on_fatal = on_fatal
+        services: tuple[Service, ...] = (self.storage, *reversed(self.fetching), self.scheduler)
         started: list[Service] = []
         try:
             for service in services:
@@ -83,24 +97,15 @@ class Assembly:
             return max(until - self.clock.monotonic(), 0.0) if self.grace_s else 0.0
 
         await self.scheduler.drain(grace_s)
-        draining = asyncio.ensure_future(self.downloader.drain(grace_s))
-        while not draining.done() and self.grace_s >= grace_s:
-            await asyncio.wait([draining], timeout=0.1)
-        if not draining.done():
-            await self.downloader.drain(0.0)
-        await draining
-        await self.parser.drain(left_s())
+        for service in self.fetching:
+            grace_s = left_s()
+            draining = asyncio.ensure_future(service.drain(grace_s))
+            while not draining.done() and self.grace_s >= grace_s:
+                await asyncio.wait([draining], timeout=0.1)
+            if not draining.done():
+                await service.drain(0.0)
+            await draining
         if flush():
             await self.storage.drain(max(left_s(), FLUSH_S))
         # The receipts of that last flush reach the log in the scheduler's next turn.
         await asyncio.sleep(0)
-
-
-def raise_open_files() -> None:
-    """Lift the soft limit of open files to the hard one: a hundred connections and their files need it."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft < hard:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))

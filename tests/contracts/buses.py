@@ -12,8 +12,10 @@ from typing import Any
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.link import Link
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
+from nephila.kernel.topics import TOPICS
 
 WAIT_S = 20.0
 _numbers = itertools.count()
@@ -67,6 +69,37 @@ class LocalRig:
         """Nothing to end."""
 
 
+class TwoProcesses:
+    """What is published here is read over there: two buses and the pipe between them, without a process."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.here, self.there = LocalBus(clock), LocalBus(clock)
+        self.near = Link(self.here, lambda data: self.far.receive(bytes(data)), _at_once, print)
+        self.far = Link(self.there, lambda data: self.near.receive(bytes(data)), _at_once, print)
+        for topic in TOPICS:
+            self.near.forward(topic, "over there")
+        self.subscribe = self.there.subscribe
+        self.publish = self.here.publish
+
+    @property
+    def unacked(self) -> int:
+        """Deliveries over there, and what this end still waits for when there are none."""
+        return self.there.unacked or self.here.unacked
+
+
+def _at_once(callback: Callable[[], None]) -> None:
+    """There is no loop that anything could be put off to."""
+    callback()
+
+
+class WorkersRig(LocalRig):
+    """Two programs on one machine."""
+
+    def __init__(self, broker: object = None) -> None:
+        super().__init__(broker)
+        self.bus = TwoProcesses(self.clock)
+
+
 class KafkaRig:
     """Over a real broker."""
 
@@ -100,4 +133,4 @@ class KafkaRig:
         await self.bus.close()
 
 
-RIGS: dict[str, type] = {"local": LocalRig, "kafka": KafkaRig}
+RIGS: dict[str, type] = {"local": LocalRig, "workers": WorkersRig, "kafka": KafkaRig}

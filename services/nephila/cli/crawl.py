@@ -23,6 +23,7 @@ from nephila.cli.options import (
     HostMap,
     Store,
     UserAgent,
+    Workers,
 )
 from nephila.kernel.errors import UsageError
 
@@ -109,6 +110,7 @@ def crawl(
         float, typer.Option(min=0, metavar="S", help="Seconds between fetches of a host.", rich_help_panel=MANNERS)
     ] = 1.0,
     concurrency: Concurrency = 100,
+    workers: Workers = None,
     user_agent: UserAgent = "",
     contact: Contact = "",
     header: Header = None,
@@ -147,6 +149,7 @@ def crawl(
         "max_wait": max_wait,
         "delay": delay,
         "concurrency": concurrency,
+        "workers": workers,
         "user_agent": user_agent,
         "contact": contact,
         "header": header or [],

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
 from nephila.cli.crawl import STDIN, read_seeds
@@ -20,14 +19,13 @@ from nephila.cli.plan import JOB_OPTIONS, make_plan, place_rows
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Seed
+from nephila.process import raise_open_files, run_loop
 from nephila.storage.faults import StoreLost
 from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan, Result
     from nephila.storage.reader import Summary
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -195,7 +193,6 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
 def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
     from rich.console import Console
 
-    from nephila.assembly import raise_open_files
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
     from nephila.storage import reader
@@ -249,20 +246,6 @@ def _counted(rows: Source, job: str | None, result: Result) -> Summary:
         if result.error is None:
             result.reason, result.error = "failed", error
         return reader.Summary({}, {}, [], 0, 0)
-
-
-def run_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run on uvloop where it is installed.
-
-    What was imported lives for ever and messages hold no cycles, so the collector looks rarely: 3 % of a page.
-    """
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(main)
-    return uvloop.run(main)
 
 
 def _close_books(directory: Directory, run: Run, result: Result, counts: Summary) -> None:

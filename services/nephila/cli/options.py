@@ -49,3 +49,9 @@ Store = Annotated[
         rich_help_panel=RESULT,
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=256, metavar="N", help="Processes that fetch and parse; 0 = all in one.", rich_help_panel=MANNERS
+    ),
+]

@@ -23,6 +23,7 @@ from nephila.kernel.jobtable import MODES, STRATEGIES
 from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
 from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
+from nephila.process import usable_cores
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS, FORMATS
@@ -127,7 +128,13 @@ def make_rooms(
         downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=structs.replace(storage, store=store),
+        workers=default_workers(usable_cores()) if options.get("workers") is None else options["workers"],
     )
+
+
+def default_workers(cores: int) -> int:
+    """Worker processes where nobody says how many: the main process has a core of its own."""
+    return cores - 1
 
 
 def _once(job: CrawlJob) -> tuple[str, ...]:

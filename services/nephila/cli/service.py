@@ -121,11 +121,11 @@ def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault."""
     program, kafka, config = read(name, path)
     member = program.member or socket.gethostname()
-    from nephila.cli.crawling import run_loop
     from nephila.kernel import logs
     from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.bus.kafka_config import KafkaConfig
     from nephila.kernel.clock import SystemClock
+    from nephila.process import run_loop
     from nephila.program import Kind, Program
 
     logs.configure(name, member, program.log_level)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nephila import __version__
-from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, Store, UserAgent
+from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, Store, UserAgent, Workers
 from nephila.directory import Directory, JobRun, Run
 from nephila.kernel.errors import UserError
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def up(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = Path("crawl-out"),
     concurrency: Concurrency = 100,
+    workers: Workers = None,
     user_agent: UserAgent = "",
     contact: Contact = "",
     header: Header = None,
@@ -38,6 +39,7 @@ def up(
 
     options: dict[str, Any] = {
         "concurrency": concurrency,
+        "workers": workers,
         "user_agent": user_agent,
         "contact": contact,
         "header": header or [],
@@ -73,8 +75,7 @@ def settle(directory: Directory, options: dict[str, Any]) -> Run:
 
 def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
-    from nephila.assembly import raise_open_files
-    from nephila.cli.crawling import run_loop
+    from nephila.process import raise_open_files, run_loop
     from nephila.up import Up
 
     ended_by: list[signal.Signals] = []

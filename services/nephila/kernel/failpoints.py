@@ -1,7 +1,7 @@
 """Places where a test or a bench can make the program kill itself as kill -9 would.
 
-`NEPHILA_FAILPOINT=name` kills at the first passage of that point, `name:n` at the n-th. Unset, a passage costs one
-comparison.
+`NEPHILA_FAILPOINT=name` kills at the first passage of that point, `name:n` at the n-th; `parse:text` at each page whose
+URL holds the text. Unset, a passage costs one comparison.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ POINTS = (
     "frontier_commit_after",
     "snapshot",
     "restore",
+    "parse",
 )
-_name, _, _nth = os.environ.get("NEPHILA_FAILPOINT", "").partition(":")
-_left = int(_nth or 1)
+_name, _, _what = os.environ.get("NEPHILA_FAILPOINT", "").partition(":")
+_left = int(_what) if _what.isdecimal() else 1
 
 
 def reach(name: str) -> None:
@@ -28,3 +29,9 @@ def reach(name: str) -> None:
         _left -= 1
         if _left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def reach_with(name: str, text: str) -> None:
+    """Die here when this is the point asked for and the text holds what was named with it."""
+    if name == _name and _what in text:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
@@ -87,6 +88,7 @@ class Parser:
 
     def _on_page(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
+        failpoints.reach_with("parse", page.url)
         job = self._jobs.get(page.job, _DEFAULT_JOB)
         try:
             body = page.body if type(page.body) is bytes else bytes(page.body)

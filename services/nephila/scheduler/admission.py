@@ -62,6 +62,7 @@ def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None
     if place:
         frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
         job.rejected.clear()
+        frontier.on_wider(job.uid)
 
 
 def admit(

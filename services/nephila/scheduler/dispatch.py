@@ -344,6 +344,7 @@ class Dispatcher:
         request.epoch = partition.epoch
         request.start_by = start_by + frontier.utc_offset
         request.lease_until = until + frontier.utc_offset
+        request.address = waiting.address
         key = (request.job, request.url_key)
         partition.outstanding[key] = waiting
         frontier.leases[key] = until

@@ -29,6 +29,8 @@ from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
+UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
+"""The attempt does not count: nobody dialled, or who did is dead."""
 
 
 class Endings:
@@ -55,6 +57,8 @@ class Endings:
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
         ):
+            if waiting is not None and outcome.result is FetchResult.LOST:
+                self._lost_page(waiting, outcome, now)
             host = frontier.hosts.known(outcome.host)
             if host is not None:
                 before = host.pace.not_before
@@ -123,7 +127,7 @@ class Endings:
             waiting.state = State.FETCHED
             if waiting.receipted is not None:
                 self._ended(waiting, waiting.receipted)
-        elif result is FetchResult.UNSPECIFIED or result is FetchResult.EXPIRED:
+        elif result in UNDONE:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)
@@ -135,6 +139,13 @@ class Endings:
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
         else:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
+
+    def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+        """The fetch has ended well, and its page was lost before a record was made of it: fetch it again."""
+        job = self.frontier.jobs.get(waiting.job)
+        same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
+        if same and waiting.state is State.FETCHED and job is not None:
+            self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
         """Seconds until the next try: none of its own when the whole host pauses anyway."""
@@ -148,7 +159,7 @@ class Endings:
         frontier = self.frontier
         host = waiting.host
         partition = frontier.settle(waiting)
-        if outcome.result in (FetchResult.UNSPECIFIED, FetchResult.EXPIRED):
+        if outcome.result in UNDONE:
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)

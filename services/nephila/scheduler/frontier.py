@@ -84,6 +84,8 @@ class Frontier:
         """Hosts that wait in the line of a server address."""
         self.busy: Callable[[], set[int]] = set
         """Numbers of hosts that must stay objects."""
+        self.on_wider: Callable[[str], None] = lambda uid: None
+        """Called with the uid of a job whose scope has a further anchor: what was refused before may be wanted."""
         self._dirty: list[Partition] = []
 
     def at(self, now: float, utc_now: float) -> None:

@@ -111,6 +111,11 @@ class Scheduler:
             self.log.close()
         self._dead = True
 
+    def tell_wider(self, told: Callable[[str], None]) -> None:
+        """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
+        because they were told before must tell them anew."""
+        self.frontier.on_wider = told
+
     # ---- in
 
     def _on_job(self, delivery: Delivery) -> None:

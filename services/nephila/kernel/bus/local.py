@@ -37,6 +37,10 @@ class LocalBus:
             raise ValueError(f"credits must be at least 1, got {credits}")
         groups.append(Subscription(self, topic, group, handler, credits, on_dead))
 
+    def has_reader(self, topic: Topic) -> bool:
+        """Whether any group reads a topic."""
+        return topic in self._groups
+
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`; a topic nobody reads takes the message at once."""
         groups = self._groups.get(topic)

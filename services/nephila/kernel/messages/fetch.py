@@ -26,6 +26,7 @@ class FetchResult(IntEnum):
     DENIED = 5
     CONTENT_TYPE = 6
     EXPIRED = 7
+    LOST = 8
 
 
 class FetchRequest(msgspec.Struct, array_like=True, gc=False):
@@ -57,6 +58,9 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     last_modified: str = ""
     # A seed is fetched whatever its content type.
     seed: bool = False
+    # Server address on which the scheduler has counted this fetch; empty: none was known, or the job is not
+    # paced.
+    address: str = ""
 
 
 class FetchOutcome(msgspec.Struct, array_like=True, gc=False):

@@ -1,0 +1,74 @@
+"""What one worker has in its hands: requests of which not everything has come back. Pure.
+
+A request is done when its outcome has come and, where a page was fetched, that page's record. Invariant: what is here
+when a worker dies is lost and has to be fetched again; what is not here has all that came of it in the main process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult, Record
+
+Key = tuple[str, bytes]
+_PAGES = (FetchResult.FETCHED, FetchResult.NOT_MODIFIED)
+
+
+class Held:
+    """One request and the half of its end that has come."""
+
+    __slots__ = ("fetched", "partition", "recorded", "request", "since")
+
+    def __init__(self, partition: int, request: FetchRequest, since: float) -> None:
+        self.partition = partition
+        self.request = request
+        self.since = since
+        """When it was handed over, UTC; 0 when it never was."""
+        self.fetched = False
+        self.recorded = False
+
+    @property
+    def key(self) -> Key:
+        """Job and fingerprint."""
+        return self.request.job, self.request.url_key
+
+
+class Custody:
+    """Every operation is O(1)."""
+
+    def __init__(self) -> None:
+        self._held: dict[Key, Held] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Held]:
+        return iter(list(self._held.values()))
+
+    def take(self, partition: int, request: FetchRequest, now: float) -> None:
+        """A request goes to the worker. One of the same URL that is still here has been given up by the scheduler."""
+        self._held[request.job, request.url_key] = Held(partition, request, now)
+
+    def outcome(self, outcome: FetchOutcome) -> bool:
+        """An outcome has come; True when its request is done with it."""
+        key = (outcome.job, outcome.url_key)
+        held = self._held.get(key)
+        if held is None or (held.request.fetch_no, held.request.attempt) != (outcome.fetch_no, outcome.attempt):
+            return False
+        if outcome.result in _PAGES and outcome.job and not held.recorded:
+            held.fetched = True
+            return False
+        del self._held[key]
+        return True
+
+    def record(self, record: Record) -> bool:
+        """A record has come; True when its request is done with it."""
+        key = (record.job, record.url_key)
+        held = self._held.get(key)
+        if held is None or (held.request.fetch_no, held.request.attempt) != (record.fetch_no, record.attempt):
+            return False
+        if not held.fetched:
+            held.recorded = True
+            return False
+        del self._held[key]
+        return True

@@ -1,0 +1,171 @@
+"""What goes over the pipe between two processes of one program: items one after the other, in the order they were put.
+
+An item is a head (what it is, its number, partition, length) and a body: a message of a topic in MessagePack, the
+numbers of messages that were acked, or a control word. `Frame` collects items until they are written in one go;
+`Reader` takes bytes in pieces of any size and gives whole items. Invariant: order is kept, nothing is skipped. Both
+ends are one version of one program on one machine: nothing here is a public format, byte order is the machine's.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Union
+
+import msgspec
+
+from nephila.kernel.topics import TOPICS, Topic
+
+HEAD = struct.Struct("=BQHI")
+"""Kind (index into the topics, or one of the two below), number, partition, length of the body in bytes."""
+ACKS, CONTROL = 254, 255
+NUMBERS = {topic: number for number, topic in enumerate(TOPICS)}
+
+
+class _Word(msgspec.Struct, array_like=True, tag=True):
+    """A control word: what the two ends say to each other, not from service to service."""
+
+
+class Settings(_Word):
+    """Main → worker, first of all: the configuration of its services, each as MessagePack."""
+
+    downloader: bytes
+    parser: bytes
+    pages: bool = False
+    """Somebody in the main process reads `pages`: bodies are sent there as well."""
+
+
+class Ready(_Word):
+    """Worker → main: requests may come."""
+
+
+class Refused(_Word):
+    """Worker → main: it cannot begin; one line that says why."""
+
+    text: str
+
+
+class Drain(_Word):
+    """Main → worker: take nothing more, end what is under way within so many seconds."""
+
+    grace_s: float
+
+
+class Drained(_Word):
+    """Worker → main: nothing is under way any more, and all that came of it was sent before this word."""
+
+
+class Forget(_Word):
+    """Main → worker: links of this job that were sent before may be wanted now."""
+
+    job: str
+
+
+Word = Union[Settings, Ready, Refused, Drain, Drained, Forget]  # noqa: UP007
+
+
+class Item(NamedTuple):
+    """One item as read: a message of `topic`, or a control word when `topic` is None, or acked numbers."""
+
+    topic: Topic | None
+    number: int
+    partition: int
+    body: Any
+    """The message; the word; an array of numbers."""
+
+
+class Frame:
+    """Items on their way out."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._acks = array("Q")
+        self._encoder = msgspec.msgpack.Encoder(enc_hook=memoryview)
+
+    def __len__(self) -> int:
+        """Bytes collected so far."""
+        return len(self._buffer) + 8 * len(self._acks)
+
+    def message(self, topic: Topic, number: int, partition: int, message: Any) -> None:
+        """Put a message. Text that UTF-8 cannot hold is replaced: what came so far must not be lost for it."""
+        start = len(self._buffer)
+        try:
+            self._put(NUMBERS[topic], number, partition, message)
+        except UnicodeEncodeError:
+            del self._buffer[start:]
+            self._put(NUMBERS[topic], number, partition, _storable(message))
+
+    def word(self, word: Word) -> None:
+        """Put a control word."""
+        self._put(CONTROL, 0, 0, word)
+
+    def ack(self, number: int) -> None:
+        """Note that a message of the other end was acked; the acks of a frame stand at its end."""
+        self._acks.append(number)
+
+    def take(self) -> bytearray:
+        """What was collected; the frame is empty then."""
+        acks = self._acks
+        if acks:
+            self._buffer += HEAD.pack(ACKS, 0, 0, 8 * len(acks))
+            self._buffer += acks.tobytes()
+            self._acks = array("Q")
+        taken, self._buffer = self._buffer, bytearray()
+        return taken
+
+    def _put(self, kind: int, number: int, partition: int, body: Any) -> None:
+        buffer = self._buffer
+        start = len(buffer)
+        buffer += bytes(HEAD.size)
+        self._encoder.encode_into(body, buffer, -1)
+        HEAD.pack_into(buffer, start, kind, number, partition, len(buffer) - start - HEAD.size)
+
+
+def _storable(message: Any) -> Any:
+    """A copy whose texts can be written as UTF-8."""
+    texts = {name: getattr(message, name) for name in message.__struct_fields__}
+    changed = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items() if isinstance(text, str)}
+    return msgspec.structs.replace(message, **changed)
+
+
+_DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.message).decode for topic in TOPICS)
+_WORD = msgspec.msgpack.Decoder(Word).decode
+
+
+class Reader:
+    """Bytes in, items out. Raises `ValueError` for what no other end of this version writes."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The items that are whole with these bytes. To be read to the end before it is fed again."""
+        rest = self._rest
+        if rest:
+            rest += data
+            if len(rest) < HEAD.size or len(rest) < HEAD.size + HEAD.unpack_from(rest)[3]:
+                return
+            data, self._rest = bytes(rest), bytearray()
+        at, end, size = 0, len(data), HEAD.size
+        view = memoryview(data)
+        while end - at >= size:
+            kind, number, partition, length = HEAD.unpack_from(data, at)
+            stop = at + size + length
+            if stop > end:
+                break
+            yield _item(kind, number, partition, view[at + size : stop])
+            at = stop
+        self._rest += view[at:]
+
+
+def _item(kind: int, number: int, partition: int, body: memoryview) -> Item:
+    if kind == ACKS:
+        numbers = array("Q")
+        numbers.frombytes(body)
+        return Item(None, 0, 0, numbers)
+    if kind == CONTROL:
+        return Item(None, 0, 0, _WORD(body))
+    if kind >= len(TOPICS):
+        raise ValueError(f"item of kind {kind}")
+    return Item(TOPICS[kind], number, partition, _DECODE[kind](body))

@@ -1,0 +1,75 @@
+"""A socket pair under a `Link`: bytes out in order, bytes in as they come, and the word that the other end is gone.
+
+Invariant: what the other end wrote before it died is handed over before `on_gone` is called, which is called once.
+What is written and not read yet waits here; it is bounded by the requests under way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import cast
+
+BUFFER_BYTES = 512 << 10
+"""Of the socket: some hundred pages' worth of messages pass while the other end is busy."""
+
+
+class Pipe(asyncio.Protocol):
+    """See the module. An error while reading counts as the end: who writes nonsense is as good as dead."""
+
+    def __init__(self, on_bytes: Callable[[bytes], None], on_gone: Callable[[Exception | None], None]) -> None:
+        self._on_bytes = on_bytes
+        self._on_gone = on_gone
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._transport = cast("asyncio.WriteTransport", transport)
+
+    def write(self, data: bytearray) -> None:
+        """Send; nothing happens when the other end is gone."""
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what is left, then let go."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """See `asyncio.Protocol`."""
+        try:
+            self._on_bytes(data)
+        except Exception as error:
+            self._gone(error)
+            if self._transport is not None:
+                self._transport.abort()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """See `asyncio.BaseProtocol`."""
+        self._transport = None
+        self._gone(error)
+
+    def _gone(self, error: Exception | None) -> None:
+        on_gone, self._on_gone = self._on_gone, _nothing
+        on_gone(error)
+
+
+def _nothing(error: Exception | None) -> None:
+    """It has been told."""
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends, ours and theirs."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    for end in ends:
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            end.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+    return ends
+
+
+async def connect(end: socket.socket, pipe: Pipe) -> None:
+    """Begin to read and write on one end."""
+    end.setblocking(False)
+    await asyncio.get_running_loop().create_unix_connection(lambda: pipe, sock=end)

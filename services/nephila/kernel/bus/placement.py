@@ -1,0 +1,41 @@
+"""Which worker a host belongs to: the one with the least to do when it first comes, and that one from then on. Pure.
+
+Workers own no state of a host, so a host may be put anywhere at any time; it is kept where it is for its open
+connection. Invariant: only those that are offered are chosen. What is remembered is bounded: the host that did not come
+for longest is placed anew.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable
+from typing import Generic, TypeVar
+
+W = TypeVar("W", bound=Hashable)
+
+HOSTS = 100_000
+"""Hosts remembered, about 150 bytes each: more than there can be open connections by far."""
+
+
+class Placement(Generic[W]):
+    """`load` says how much a worker has in its hands."""
+
+    def __init__(self, load: Callable[[W], int], hosts: int = HOSTS) -> None:
+        self._load = load
+        self._most = hosts
+        self._place: OrderedDict[str, W] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+    def choose(self, host: str, workers: Collection[W]) -> W | None:
+        """The worker for a host among these; None when there is none. O(workers)."""
+        worker = self._place.get(host)
+        if worker is None or worker not in workers:
+            if not workers:
+                return None
+            worker = self._place[host] = min(workers, key=self._load)
+        self._place.move_to_end(host)
+        if len(self._place) > self._most:
+            self._place.popitem(last=False)
+        return worker

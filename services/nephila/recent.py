@@ -1,0 +1,122 @@
+"""Links that a worker has sent before: they are not sent again. Mercator's and BUbiNG's cache before the exchange.
+
+Invariant: a link is left out only where the scheduler has heard of it, in order and before: what it was told first it
+has committed first. So nothing is remembered of jobs that need every link (importance; a budget per host, whose
+overflow is found again later), of messages that say more than that there is a link (sitemaps, feeds, dates), nor
+beyond a change of the job. Links deeper than the job goes are left out unremembered: they may be found nearer.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
+from nephila.native import Trie
+
+KEYS = 250_000
+"""Fingerprints per generation and job; two generations of 17 bytes each."""
+
+
+class _Links:
+    """The links of one job: a young generation and the one before."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._young, self._old = Trie(), Trie()
+
+    def new(self, fingerprints: bytes) -> list[int]:
+        """Indices of those not remembered, which are from now on."""
+        new: list[int] = self._young.missing(fingerprints)
+        if new and len(self._old):
+            old = self._old
+            new = [i for i in new if fingerprints[16 * i : 16 * i + 16] not in old]
+        if new:
+            if len(self._young) + len(new) > self._most:
+                self._young, self._old = Trie(), self._young
+            self._young.add(b"".join([fingerprints[16 * i : 16 * i + 16] for i in new]))
+        return new
+
+
+class Recent:
+    """See the module. Memory is bounded per job; O(links) per message, 10 ns for each known one."""
+
+    def __init__(self, keys: int = KEYS) -> None:
+        self._keys = keys
+        self._depth: dict[str, int] = {}
+        """Of the jobs known: the deepest links they want, -1 = no limit."""
+        self._links: dict[str, _Links] = {}
+        """Of the jobs whose links may be left out."""
+        self.left_out = 0
+        """Links that were not sent."""
+
+    def job(self, job: CrawlJob) -> None:
+        """A job is new, or other than it was: what was not wanted before may be."""
+        self._links.pop(job.uid, None)
+        if job.deleted:
+            self._depth.pop(job.uid, None)
+            return
+        self._depth[job.uid] = job.scope.max_depth if job.scope is not None else -1
+        if job.strategy is not Strategy.OPIC and job.host_budget is None:
+            self._links[job.uid] = _Links(self._keys)
+
+    def forget(self, uid: str) -> None:
+        """Send everything of a job anew."""
+        if uid in self._links:
+            self._links[uid] = _Links(self._keys)
+
+    def filter(self, message: Outlinks) -> Outlinks | None:
+        """What of a message has to be sent: all, some of its links, or None."""
+        if 0 <= self._depth.get(message.job, -1) < message.depth:
+            return None
+        links = self._links.get(message.job)
+        if links is None or message.lastmods or message.source:
+            return message
+        count = len(message.fingerprints) // 16
+        new = links.new(message.fingerprints)
+        self.left_out += count - len(new)
+        if not new:
+            return None
+        return message if len(new) == count else only(message, new)
+
+
+def only(message: Outlinks, chosen: list[int]) -> Outlinks:
+    """A copy with the links at these rising indices alone. O(chosen)."""
+    fingerprints: list[bytes] = []
+    urls: list[bytes] = []
+    anchors: list[bytes] = []
+    url_ends: list[int] = []
+    anchor_ends: list[int] = []
+    spans: list[int] = []
+    ends = memoryview(message.url_ends).cast("I")
+    texts = memoryview(message.anchor_ends).cast("I")
+    hosts = memoryview(message.host_spans).cast("I")
+    at = text_at = 0
+    for i in chosen:
+        fingerprints.append(message.fingerprints[16 * i : 16 * i + 16])
+        start, end = ends[i - 1] if i else 0, ends[i]
+        urls.append(message.urls[start:end])
+        spans += (hosts[2 * i] - start + at, hosts[2 * i + 1] - start + at)
+        at += end - start
+        url_ends.append(at)
+        start, end = texts[i - 1] if i else 0, texts[i]
+        anchors.append(message.anchors[start:end])
+        text_at += end - start
+        anchor_ends.append(text_at)
+    return Outlinks(
+        job=message.job,
+        parent_key=message.parent_key,
+        parent_url=message.parent_url,
+        depth=message.depth,
+        fingerprints=b"".join(fingerprints),
+        urls=b"".join(urls),
+        url_ends=_packed(url_ends),
+        host_spans=_packed(spans),
+        anchors=b"".join(anchors),
+        anchor_ends=_packed(anchor_ends),
+        flags=bytes([message.flags[i] for i in chosen]),
+        priorities=bytes([message.priorities[i] for i in chosen]) if message.priorities else b"",
+    )
+
+
+def _packed(numbers: list[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}I", *numbers)

@@ -1,0 +1,130 @@
+"""A worker process: downloader and parser on a loop of their own, on one end of a pipe to the main process.
+
+It is told its settings first, says that it is ready, and takes requests from then on; bodies never leave it unless the
+main process asks for them. It owns nothing that would have to be saved: when it dies, main knows what it had. It ends
+with main, whose signals reach it through the pipe alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+import msgspec
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import Downloader
+from nephila.downloader.service import build as build_downloader
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.frames import Drain, Drained, Forget, Ready, Refused, Settings
+from nephila.kernel.bus.link import UNBOUNDED, Link
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.pipe import Pipe, connect
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.errors import UserError
+from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
+from nephila.parser.config import ParserConfig
+from nephila.parser.service import build as build_parser
+from nephila.process import die_with, raise_open_files, run_loop
+from nephila.recent import Recent
+
+GROUP = "main"
+
+
+class Worker:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.bus = LocalBus(self.clock)
+        self.recent = Recent()
+        self.pipe = Pipe(self._on_bytes, self._on_gone)
+        self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
+        self._downloader: Downloader | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._drained = False
+        self._over = asyncio.Event()
+
+    async def run(self, end: socket.socket) -> None:
+        """Work until the main process is gone."""
+        await connect(end, self.pipe)
+        await self._over.wait()
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.link.receive(data)
+
+    def _on_gone(self, error: Exception | None) -> None:
+        self.link.close()
+        self._over.set()
+
+    def _on_word(self, word: Any) -> None:
+        if isinstance(word, Forget):
+            self.recent.forget(word.job)
+            return
+        task = asyncio.ensure_future(self._begin(word) if isinstance(word, Settings) else self._drain(word))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _begin(self, settings: Settings) -> None:
+        """Build the services, the far end of the route first."""
+        try:
+            bus, link = self.bus, self.link
+            # A raw page has to be at main before its record; a job is known here before a page of it comes.
+            bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
+            for topic in (*((PAGES,) if settings.pages else ()), OUTCOMES, RECORDS, DEAD):
+                link.forward(topic, GROUP)
+            bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
+            parser = build_parser(msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock)
+            config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
+            self._downloader = build_downloader(config, bus, self.clock)
+            await parser.start()
+            await self._downloader.start()
+        except UserError as error:
+            self.link.say(Refused(str(error)))
+        else:
+            self.link.say(Ready())
+
+    async def _drain(self, word: Drain) -> None:
+        if self._downloader is not None:
+            await self._downloader.drain(word.grace_s)
+        if not self._drained:
+            self._drained = True
+            self.link.say(Drained())
+
+    def _on_job(self, delivery: Delivery) -> None:
+        self.recent.job(delivery.message)
+        delivery.ack()
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        links = self.recent.filter(delivery.message)
+        if links is None:
+            delivery.ack()
+        else:
+            delivery.message = links
+            self.link.deliver(OUTLINKS, delivery)
+
+
+def main(arguments: list[str]) -> None:
+    """`python -m nephila.worker DESCRIPTOR PARENT`."""
+    descriptor, parent = map(int, arguments)
+    # Ctrl-C reaches the whole group of processes, a service manager's SIGTERM too: main says what is to be done.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    die_with(parent)
+    raise_open_files()
+    end = socket.socket(fileno=descriptor)
+
+    async def run() -> None:
+        await Worker().run(end)
+
+    run_loop(run())
+    # Connections need no farewell, and nobody reads what would still be said.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
