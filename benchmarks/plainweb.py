@@ -92,6 +92,11 @@ class Serving:
         self.kind = "already running"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process that serves; 0 for a foreign one."""
+        return self._process.pid if self._process else 0
+
     def __enter__(self) -> "Serving":
         if listening(self.web.port):
             if self.log:
