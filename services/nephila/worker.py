@@ -25,7 +25,7 @@ from nephila.kernel.bus.link import UNBOUNDED, Link
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect
 from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build as build_parser
@@ -84,7 +84,7 @@ class Worker:
             await parser.start()
             await self._downloader.start()
         except UserError as error:
-            self.link.say(Refused(str(error)))
+            self.link.say(Refused(str(error), isinstance(error, UsageError)))
         else:
             self.link.say(Ready())
 

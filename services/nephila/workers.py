@@ -27,7 +27,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect, pair
 from nephila.kernel.bus.workers import Member, Workers
 from nephila.kernel.clock import Clock
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
 
@@ -147,7 +147,8 @@ class WorkerProcesses:
         elif isinstance(word, Drained):
             process.drained.set()
         elif isinstance(word, Refused):
-            self._fatal(UserError(word.text))
+            process.drained.set()
+            self._fatal(UsageError(word.text) if word.usage else UserError(word.text))
 
     def _on_gone(self, process: _Process, error: Exception | None) -> None:
         """The pipe has ended, and the process with it."""
@@ -199,6 +200,8 @@ class WorkerProcesses:
         task.add_done_callback(self._tasks.discard)
 
     def _fatal(self, error: BaseException) -> None:
+        if self._ending:
+            return
         self._ending = True
         if self.on_fatal is not None:
             self.on_fatal(error)

@@ -44,6 +44,8 @@ class Refused(_Word):
     """Worker → main: it cannot begin; one line that says why."""
 
     text: str
+    usage: bool = False
+    """The settings make no sense."""
 
 
 class Drain(_Word):
