@@ -60,6 +60,7 @@ class Assembly:
         self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
         if self.workers is not None:
             self.scheduler.tell_wider(self.workers.bus.forget)
+            self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
 
     def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
         parser = build_parser(rooms.parser, self.bus, self.clock)

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,12 +21,13 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.frames import Drain, Drained, Forget, Ready, Refused, Settings
+from nephila.kernel.bus.frames import Contact, Contacted, Drain, Drained, Forget, Ready, Refused, Sent, Settings
 from nephila.kernel.bus.link import UNBOUNDED, Link
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import FetchRequest
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build as build_parser
@@ -46,6 +48,8 @@ class Worker:
         self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
         self._downloader: Downloader | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._questions: dict[int, Callable[[bool], None]] = {}
+        self._asked = 0
         self._drained = False
         self._over = asyncio.Event()
 
@@ -65,6 +69,9 @@ class Worker:
         if isinstance(word, Forget):
             self.recent.forget(word.job)
             return
+        if isinstance(word, Contacted):
+            self._questions.pop(word.number)(word.go)
+            return
         task = asyncio.ensure_future(self._begin(word) if isinstance(word, Settings) else self._drain(word))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -81,6 +88,8 @@ class Worker:
             parser = build_parser(msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock)
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)
+            self._downloader.contact = self._ask
+            self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
             await parser.start()
             await self._downloader.start()
         except UserError as error:
@@ -94,6 +103,11 @@ class Worker:
         if not self._drained:
             self._drained = True
             self.link.say(Drained())
+
+    def _ask(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
+        self._asked += 1
+        self._questions[self._asked] = answer
+        self.link.say(Contact(self._asked, request.job, request.url_key, request.attempt, address))
 
     def _on_job(self, delivery: Delivery) -> None:
         self.recent.job(delivery.message)

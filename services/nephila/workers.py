@@ -22,7 +22,7 @@ import msgspec
 
 import nephila
 from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.bus.frames import Drained, Ready, Refused, Settings
+from nephila.kernel.bus.frames import Contact, Contacted, Drained, Ready, Refused, Sent, Settings
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect, pair
 from nephila.kernel.bus.workers import Member, Workers
@@ -63,6 +63,10 @@ class WorkerProcesses:
         self.bus = Workers(bus, clock)
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, when workers cannot be kept alive."""
+        self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
+        """Whether an attempt may begin on an address that it was not counted on: one authority for all workers."""
+        self.sent: Callable[[str, float], None] = lambda address, at: None
+        """Told when a request has reached a paced address."""
         self._local = bus
         self._clock = clock
         self._count = count
@@ -139,7 +143,12 @@ class WorkerProcesses:
         return lambda data: process.pipe.write(data)
 
     def _on_word(self, process: _Process, word: Any) -> None:
-        if isinstance(word, Ready):
+        if isinstance(word, Sent):
+            self.sent(word.address, word.at)
+        elif isinstance(word, Contact):
+            go = self.contact(word.job, word.url_key, word.attempt, word.address)
+            process.member.link.say(Contacted(word.number, go))
+        elif isinstance(word, Ready):
             if self._ending:
                 process.drained.set()
             else:

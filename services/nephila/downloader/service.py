@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections import Counter
 from collections.abc import Callable
 
@@ -22,6 +21,7 @@ from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
 from nephila.downloader.fetcher import Answer, Fetcher, Order
+from nephila.downloader.fetchers import make_fetcher
 from nephila.downloader.flight import Flight
 from nephila.downloader.request import names_list
 from nephila.downloader.slots import Slots
@@ -30,7 +30,6 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.egress import EgressError, EgressGuard, HostMap
-from nephila.kernel.errors import UsageError
 from nephila.kernel.networks import Networks
 from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
 from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
@@ -39,6 +38,8 @@ log = logging.getLogger(__name__)
 
 ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
+Contact = Callable[[m.FetchRequest, str, Callable[[bool], None]], None]
+"""Request, address, and what is called with the answer: whether it may begin there now."""
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
 
@@ -58,6 +59,11 @@ class Downloader:
         self._addresses: AddressSlots[Flight] | None = None if networks.unlimited else AddressSlots(networks)
         self._paced: dict[str, bool] = {}  # whether a job is paced by address, as far as known
         self._everybody: Slots[Flight] = Slots(config.concurrency)
+        self.contact: Contact | None = None
+        """Asked before a paced fetch on an address that the scheduler has not counted it on; None: nobody else fetches,
+        so the guard here knows all."""
+        self.on_sent: Callable[[str, float], None] | None = None
+        """Called with a paced address and the monotonic instant at which a request was sent there."""
         self._draining = False
         self._emptied: asyncio.Event | None = None
         self.ended: Counter[m.FetchResult] = Counter()
@@ -175,6 +181,23 @@ class Downloader:
         flight.place = place
         if self._has_no_slot(flight):
             return
+        address = place[0][0]
+        paced = self._addresses is not None and self._is_paced(flight.request)
+        if self.contact is None or not paced or flight.dialled or flight.request.address == address:
+            self._with_address(flight)
+        else:
+            self.contact(flight.request, address, lambda go: self._contacted(flight, go))
+
+    def _contacted(self, flight: Flight, go: bool) -> None:
+        """Whether a fetch may begin on an address that was new to the scheduler."""
+        if flight not in self._flights:
+            return
+        if go:
+            self._with_address(flight)
+        else:
+            self._end_busy(flight)
+
+    def _with_address(self, flight: Flight) -> None:
         if flight.counted:  # a further hop of a robots.txt
             self._with_place(flight)
             return
@@ -190,11 +213,14 @@ class Downloader:
             return False
         if not self._addresses.refuses(address, self._clock.monotonic()):
             return False
+        self._end_busy(flight)
+        return True
+
+    def _end_busy(self, flight: Flight) -> None:
         outcome = given_back(flight.request)
         outcome.reason = "busy"
-        outcome.address = address
+        outcome.address = flight.place[0][0]
         self._clock.call_soon(lambda: self._end(flight, outcome, None))
-        return True
 
     def _is_paced(self, request: m.FetchRequest) -> bool:
         """robots.txt belongs to no job: it is paced as long as one of them is."""
@@ -252,7 +278,10 @@ class Downloader:
 
     def _on_sent(self, flight: Flight) -> None:
         if self._addresses is not None and flight.address:
-            self._addresses.sent(flight.address, self._clock.monotonic())
+            now = self._clock.monotonic()
+            self._addresses.sent(flight.address, now)
+            if self.on_sent is not None:
+                self.on_sent(flight.address, now)
 
     # From answer to outcome
 
@@ -369,33 +398,4 @@ def build(config: DownloaderConfig, bus: Bus, clock: Clock) -> Downloader:
         negative_ttl_s=config.dns_negative_ttl_s,
         cache_size=config.dns_cache_size,
     )
-    try:
-        make = FETCHERS[config.fetcher]
-    except KeyError:
-        raise UsageError(f"fetcher {config.fetcher!r}: known are {', '.join(FETCHERS)}") from None
-    return Downloader(config, bus, clock, egress, make(config, clock))
-
-
-def _lean(config: DownloaderConfig, clock: Clock) -> Fetcher:
-    from nephila.downloader.lean import LeanFetcher
-
-    return LeanFetcher(config, clock)
-
-
-def _aiohttp(config: DownloaderConfig, clock: Clock) -> Fetcher:
-    from nephila.downloader.aio import AiohttpFetcher
-
-    return AiohttpFetcher(config, clock)
-
-
-def _auto(config: DownloaderConfig, clock: Clock) -> Fetcher:
-    # The Proactor loop reads ahead into the buffer it was given; the lean fetcher shares one between connections.
-    return (_aiohttp if sys.platform == "win32" else _lean)(config, clock)
-
-
-# Imported when chosen: an image or a laptop run pays for one of them only.
-FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {
-    "auto": _auto,
-    "lean": _lean,
-    "aiohttp": _aiohttp,
-}
+    return Downloader(config, bus, clock, egress, make_fetcher(config, clock))

@@ -72,6 +72,11 @@ class AddressPace:
         self.delay(address, now)
         return 0.0
 
+    def sent(self, address: str, at: float) -> None:
+        """Like `delay`, for whoever hears of it later: the address may be forgotten by then."""
+        if address in self._known:
+            self.delay(address, at)
+
     def delay(self, address: str, now: float) -> None:
         """A start that was made took until now."""
         known = self._known[address]

@@ -73,6 +73,10 @@ class Addresses(Generic[H]):
         """A fetch on the address is handed out."""
         self._pace.start(address, now)
 
+    def sent(self, address: str, at: float) -> None:
+        """A request that was started has reached the server: the gap counts from here."""
+        self._pace.sent(address, at)
+
     def end(self, address: str, now: float, refused: bool = False) -> None:
         """A fetch that was started there has ended, whatever became of it; `refused` when the downloader sent it back
         undialled: it knows of fetches that are not known here, such as first contacts."""

@@ -26,6 +26,7 @@ from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, R
 from nephila.native import UrlError, parse_url
 from nephila.scheduler.admission import add_links, add_seed
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.contact import first_contact
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
@@ -115,6 +116,14 @@ class Scheduler:
         """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
         because they were told before must tell them anew."""
         self.frontier.on_wider = told
+
+    def contact(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
+        """Whether a fetch that was handed out may begin on an address that was not known then; it is counted there."""
+        return first_contact(self.frontier, (job, url_key), attempt, address, self._now())
+
+    def sent(self, address: str, at: float) -> None:
+        """A request has reached a paced address at this monotonic instant: the gap counts from there."""
+        self.frontier.addresses.sent(address, at)
 
     # ---- in
 

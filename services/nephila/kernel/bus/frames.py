@@ -64,7 +64,31 @@ class Forget(_Word):
     job: str
 
 
-Word = Union[Settings, Ready, Refused, Drain, Drained, Forget]  # noqa: UP007
+class Contact(_Word):
+    """Worker → main: may this attempt begin on an address it was not counted on?"""
+
+    number: int
+    job: str
+    url_key: bytes
+    attempt: int
+    address: str
+
+
+class Contacted(_Word):
+    """Main → worker: the answer to the question of that number."""
+
+    number: int
+    go: bool
+
+
+class Sent(_Word):
+    """Worker → main: a request has reached a paced address, at that instant of the machine's monotonic clock."""
+
+    address: str
+    at: float
+
+
+Word = Union[Settings, Ready, Refused, Drain, Drained, Forget, Contact, Contacted, Sent]  # noqa: UP007
 
 
 class Item(NamedTuple):
