@@ -201,3 +201,36 @@ def test_settings_that_a_worker_refuses_are_one_line(tmp_path):
     assert done.returncode == 2
     assert done.stderr.startswith("nephila: fetcher 'nonsense'")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_one_pace_for_an_address_whoever_fetches(tmp_path):
+    """Twelve hosts on one address, new to everybody: no two starts within the gap, no more at once than allowed."""
+    starts: list[float] = []
+    at_once = [0, 0]
+    guard = threading.Lock()
+
+    def slow(request):
+        with guard:
+            starts.append(time.monotonic())
+            at_once[0] += 1
+            at_once[1] = max(at_once)
+        time.sleep(0.25)
+        with guard:
+            at_once[0] -= 1
+        return None if request.path == "/robots.txt" else page()
+
+    pace = {
+        f"NEPHILA_{service}__{name}": value
+        for service in ("SCHEDULER", "DOWNLOADER")
+        for name, value in (("PER_ADDRESS", "2"), ("ADDRESS_GAP_S", "0.15"))
+    }
+    seeds = [f"http://h{number}.test/" for number in range(12)]
+    with serve(slow) as web:
+        process = start(web, tmp_path, *seeds, *WORKERS, delay="0.1", **pace)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert len(rows(tmp_path)) == 12
+    assert len(starts) == 24
+    gaps = [after - before for before, after in itertools.pairwise(starts)]
+    assert min(gaps) > 0.12, sorted(gaps)[:5]
+    assert at_once[1] <= 2
