@@ -10,12 +10,14 @@ usage: python -m tools.postgres      says which server is used; exit 1 when ther
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.util
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -99,7 +101,12 @@ class Server:
         command = [self._bin / "postgres", "-D", self.data, "-k", self.directory, "-h", "127.0.0.1"]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "-p", str(self.port), *options], stdout=log, stderr=log, start_new_session=True, **self._as
+                [*command, "-p", str(self.port), *options],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_end_with_parent,
+                **self._as,
             )
         until = time.monotonic() + _START_S
         while not self._answers():
@@ -180,6 +187,12 @@ class Server:
         except psycopg.OperationalError:
             return False
         return True
+
+
+def _end_with_parent() -> None:
+    """Ask Linux to end the server when this program is killed and cannot do it itself (prctl PR_SET_PDEATHSIG)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGINT)
 
 
 def _unprivileged() -> dict[str, Any]:
