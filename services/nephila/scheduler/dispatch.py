@@ -134,7 +134,8 @@ class Dispatcher:
         if number < 0:
             return False
         heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
-        able = [job for job in map(frontier.numbered.__getitem__, heads) if job.open and number not in job.stalled]
+        jobs = map(frontier.numbered.__getitem__, heads)
+        able = [job for job in jobs if job.open and not self._idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
             self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
@@ -162,7 +163,7 @@ class Dispatcher:
 
     @staticmethod
     def _idle(job: Job, number: int) -> bool:
-        return job.shut or number in job.stalled
+        return job.shut or number in job.stalled or number in job.parked
 
     def _choose(self) -> Job | None:
         """The job whose turn it is among those that can take a URL."""
@@ -241,8 +242,7 @@ class Dispatcher:
                 self._lease(host, job, entry, now, out)
                 break
         # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
-        if host.number not in job.parked:
-            frontier.schedule(host.number, now)
+        frontier.schedule(host.number, now)
 
     def _owed_to_front(self, host: Host, job: Job) -> bool:
         """Where only a URL that has its place in the budget may be taken: put one that waits at the head of this host's

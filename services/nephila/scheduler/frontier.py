@@ -247,7 +247,8 @@ class Frontier:
         self.schedule(host.number)
 
     def newly_queued(self, number: int, job: Job, order: int) -> None:
-        """A job has queued a URL on a host."""
+        """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""
+        job.parked.pop(number, None)
         if number in self.ready:
             self.ready.offer(number, job.number, order)
         else:
