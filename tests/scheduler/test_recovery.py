@@ -20,7 +20,7 @@ from nephila.scheduler.restore import snapshots
 from nephila.scheduler.service import Scheduler
 from nephila.scheduler.store import CommitLog
 
-from tests.scheduler.world import World, chain, site
+from tests.scheduler.world import Answer, World, chain, site
 
 
 async def crash_and_go_on(tmp_path, world: World, steps: int) -> World:
@@ -55,6 +55,30 @@ async def test_twenty_crashes_lose_nothing(tmp_path, seed, segment_bytes):
     total = sum(map(len, fetched)) + len(world.fetched)
     assert total <= 60 + 20 * world.scheduler.config.window
     await world.scheduler.close()
+
+
+async def test_hosts_put_away_while_the_log_is_read_keep_their_urls(tmp_path):
+    """URLs on their way and those kept aside are in no queue: their hosts are not forgotten under them."""
+
+    def web(request):
+        return Answer(status=500) if request.url.endswith("/0") else Answer(took_s=5.0)
+
+    world = await World(tmp_path, web, concurrency=10).start()
+    for page in range(2):
+        world.crawl(*(f"http://h{i}.test/{page}" for i in range(60)), delay_s=0.01)
+        world.run(3.0)
+    assert world.scheduler.dispatcher.delayed()
+    assert world.scheduler.frontier.in_fetch
+    world.kill()
+    await world.scheduler.close()
+    clock = ManualClock(world.clock.now() + 100, world.clock.monotonic() + 100)
+    again = await World(tmp_path, lambda request: Answer(), clock, hot_hosts=2).start()
+    check(again.scheduler.dispatcher)
+    again.run()
+    check(again.scheduler.dispatcher)
+    assert all(f.url.split("/")[2] == f.host for f in again.fetched)
+    assert sum(again.scheduler.ended("t").values()) == 120
+    await again.scheduler.close()
 
 
 async def test_a_restart_rests_hosts_that_were_being_fetched(tmp_path):

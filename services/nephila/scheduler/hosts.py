@@ -7,7 +7,7 @@ an object; what is not an object is complete in the store.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -119,12 +119,13 @@ class Hosts:
             found.append(account)
         return found
 
-    def trim(self, busy: set[int]) -> None:
-        """Put away the coldest objects when there are too many. O(objects that are put away), amortised."""
+    def trim(self, busy: Callable[[], set[int]]) -> None:
+        """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
+        another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
         limit = self.config.hot_hosts
         if len(self.hot) <= limit:
             return
-        for host in list(self._cold(busy, len(self.hot) - limit * 3 // 4)):
+        for host in list(self._cold(busy(), len(self.hot) - limit * 3 // 4)):
             self.put_away(host)
 
     def _cold(self, busy: set[int], count: int) -> Iterator[Host]:

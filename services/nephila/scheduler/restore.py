@@ -60,6 +60,10 @@ class Restored:
     asked: dict[str, None] = field(default_factory=dict)
     """Hosts whose robots.txt was being fetched."""
 
+    def numbers(self) -> set[int]:
+        """Hosts of URLs that are in no queue."""
+        return {kept[0] for table in (self.on_way, self.aside) for kept in table.values()}
+
 
 def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, read_only: bool = False) -> Frontier:
     """An empty frontier over the files of its directory."""
@@ -189,10 +193,7 @@ class _Replay:
         # After the ends of earlier requests: what a turn hands out is the last thing that it does.
         for leased in commit.leased:
             self._leased(leased)
-        if len(frontier.hosts.hot) > frontier.config.hot_hosts:
-            # A host without a queue is forgotten when it is put away, and its number given to another.
-            found = self.found
-            frontier.hosts.trim({waits[0] for table in (found.on_way, found.aside) for waits in table.values()})
+        frontier.hosts.trim(self.found.numbers)
 
     def _forget_job(self, uid: str) -> None:
         found = self.found

@@ -205,7 +205,7 @@ class Scheduler:
                 self._unsynced = True
             if self.log.size > self.config.segment_bytes and self._sync is None:
                 self._snapshot()
-            self.frontier.hosts.trim(self.frontier.busy())
+            self.frontier.hosts.trim(self.frontier.busy)
         except Exception as error:
             self._fatal(error)
             return
