@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import msgspec
 from nephila.kernel.bus.membership import Claim, Membership, plan
 from nephila.kernel.ring import most, place
 
@@ -157,8 +158,6 @@ def test_a_claim_survives_the_wire_and_nonsense_is_nothing():
     member = Membership("a", 2.5)
     member.assigned([1, 5], 7)
     member.promised = frozenset({3})
-    import msgspec
-
     assert msgspec.msgpack.decode(member.claim(), type=Claim) == Claim("a", 2.5, {1: 7, 5: 7}, [3])
     member.told(b"")
     assert member.leaving == frozenset()

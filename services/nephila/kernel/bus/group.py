@@ -45,7 +45,8 @@ class Handover(Protocol):
         """These are ours; nothing of them is delivered before this returns."""
 
     async def leaving(self, partitions: frozenset[int]) -> None:
-        """These go to another member: deliveries have stopped; finish, give back or abort, and ack."""
+        """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
+        `drain_s` is over; what is unacked then comes again there."""
 
     def lost(self, partitions: frozenset[int]) -> None:
         """These are another member's already: emit nothing more for them."""
@@ -249,12 +250,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
         self._lose(gone)
         self._beat_at = time.monotonic()
-        opening = []
+        opening = {}
         for tp in assigned:
             place = self.intake.places.get(tp)
             if place is None:
-                self.intake.places[tp] = Place()
-                opening.append(tp)
+                opening[tp] = self.intake.places[tp] = Place()
             elif place.position is not None:
                 consumer.seek(tp, place.position.next)
         self._pauses(consumer)
@@ -265,30 +265,30 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(self._hand_over(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
-    async def _open(self, tps: list[TopicPartition]) -> None:
+    async def _open(self, opening: dict[TopicPartition, Place]) -> None:
         """Find where to begin, let the service restore what it needs, then read."""
         while True:
             consumer = self._consumer
-            mine = [tp for tp in tps if tp in self.intake.places]
-            if not mine or consumer is None:
+            mine = {tp: place for tp, place in opening.items() if not place.gone}
+            if not mine:
                 return
             try:
-                starts = await self._starts(consumer, mine)
-                break
+                if consumer is not None:
+                    starts = await self._starts(consumer, list(mine))
+                    break
             except (KafkaError, IllegalStateError) as error:
                 self._bad(error)
-                await asyncio.sleep(BACKOFF_S)
+            await asyncio.sleep(BACKOFF_S)
         if self.handover is not None:
             await self.handover.gained(frozenset(tp.partition for tp in mine))
-        for tp in mine:
-            place = self.intake.places.get(tp)
-            if place is None:
-                continue
+        for tp, place in mine.items():
             place.position = Position(starts[tp])
             place.ready = True
-            with contextlib.suppress(IllegalStateError):
-                consumer.seek(tp, starts[tp])
-        self._pauses(consumer)
+            if not place.gone and self._consumer is not None:
+                with contextlib.suppress(IllegalStateError):
+                    self._consumer.seek(tp, starts[tp])
+        if self._consumer is not None:
+            self._pauses(self._consumer)
 
     async def _starts(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
         committed = await consumer._coordinator.fetch_committed_offsets(tps)

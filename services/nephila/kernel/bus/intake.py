@@ -34,13 +34,16 @@ CLAIM_RETRY_S = 1.0
 class Place:
     """One partition of one topic while it is ours."""
 
-    __slots__ = ("leaving", "objects", "position", "ready", "stopped", "wanted")
+    __slots__ = ("gone", "held_bytes", "leaving", "objects", "position", "ready", "stopped", "wanted")
 
     def __init__(self) -> None:
         self.position: Position | None = None
         self.ready = False
         """Opened: it may be read."""
         self.leaving = False
+        self.gone = False
+        """Not ours any more: what still ends counts for nothing."""
+        self.held_bytes = 0
         self.stopped = False
         """Refused: what comes next must not be read by this program."""
         self.wanted: tuple[int, list[str]] | None = None
@@ -136,7 +139,7 @@ class Intake:
             place.stopped = self.refused = True
             return UserError(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
         place.objects.clear()
-        self._offer(reader, position, record, messages)
+        self._offer(reader, place, position, record, messages)
         return None
 
     def _message(self, reader: KafkaSubscription, place: Place, frame: Frame) -> Any:
@@ -148,14 +151,17 @@ class Intake:
         return message_of(reader.topic.message, Frame(data, frame.encoding))
 
     def _offer(
-        self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, messages: list[Any]
+        self, reader: KafkaSubscription, place: Place, position: Position, record: ConsumerRecord, messages: list[Any]
     ) -> None:
         finish = position.take(record.offset)
         size = len(record.value or b"")
         reader.held_bytes += size
+        place.held_bytes += size
 
         def done() -> None:
-            reader.held_bytes -= size
+            if not place.gone:
+                reader.held_bytes -= size
+                place.held_bytes -= size
             finish()
 
         receipt = Receipt(len(messages))
@@ -273,7 +279,10 @@ class Intake:
 
     def drop(self, partitions: frozenset[int]) -> None:
         """These are not ours any more; what handlers still hold ends without effect on positions."""
-        self.places = {tp: place for tp, place in self.places.items() if tp.partition not in partitions}
+        for tp in [tp for tp in self.places if tp.partition in partitions]:
+            place = self.places.pop(tp)
+            place.gone = True
+            self.topics[tp.topic].held_bytes -= place.held_bytes
         for reader in self.topics.values():
             reader.drop(partitions)
 
