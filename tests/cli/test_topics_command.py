@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -51,6 +54,16 @@ def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
     assert (ran.code, ran.out) == (code, "")
     assert says in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_nothing_but_the_one_line_is_said():
+    """As a program of its own: the client library's log stays out of it."""
+    command = [sys.executable, "-m", "nephila", "topics", "list", "--bootstrap", "127.0.0.1:1"]
+    path = os.pathsep.join(sys.path)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": path})
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("nephila: no Kafka broker answers")
+    assert ran.stderr.count("\n") == 1
 
 
 def test_the_environment_names_the_broker(nephila, monkeypatch):

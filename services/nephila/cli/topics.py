@@ -64,5 +64,7 @@ def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json =
 
 def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:
     from nephila.kernel.bus.kafka_config import kafka_config
+    from nephila.kernel.bus.kafka_topics import hush
 
+    hush()
     return kafka_config({"bootstrap": bootstrap, "partitions": partitions, "prefix": prefix}, "command line")

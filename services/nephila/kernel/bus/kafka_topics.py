@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,11 @@ class Applied:
     name: str
     partitions: int
     created: bool
+
+
+def hush() -> None:
+    """Silence aiokafka's own log, for programs that speak to people: the bus says in one line what matters of it."""
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
 def absent(config: KafkaConfig, error: BaseException) -> UserError:
