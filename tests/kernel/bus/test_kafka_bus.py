@@ -78,7 +78,7 @@ def urls(got: list[Any]) -> list[str]:
 
 async def test_a_broker_killed_and_started_again_loses_nothing(rig, broker):
     """While messages flow: what was acknowledged arrives, in the end everything does, in order, and flow goes on."""
-    bus, got = rig.bus(), []
+    bus, got = rig.bus(request_timeout_s=1.0), []  # shorter than the outage: requests expire
     reader(bus, got)
     await bus.start()
     receipts = []
