@@ -164,6 +164,11 @@ def alone(work: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any
 COLUMNS = ("insert_ns", "hit_ns", "miss_ns", "bytes_per_key", "false_positives_pct")
 
 
+def label(name: str, row: dict[str, Any], keys: int) -> str:
+    """A rival's name, and its size where that is not the table's."""
+    return name if row["keys"] == keys else f"{name} (at {row['keys']:,} keys)"
+
+
 def show(rows: dict[str, dict[str, Any]], keys: int) -> str:
     """The table of one stream and size."""
     lines: list[list[object]] = []
@@ -171,9 +176,8 @@ def show(rows: dict[str, dict[str, Any]], keys: int) -> str:
         if "absent" in row:
             lines.append([f"{name}: {row['absent']}", *["-"] * (len(COLUMNS) + 1)])
             continue
-        label = name if row["keys"] == keys else f"{name} (at {row['keys']:,} keys)"
         disk = row.get("disk_bytes_per_key", row.get("disk_bytes", 0) / row["keys"])
-        lines.append([label, *(float(row[column]) for column in COLUMNS), float(disk)])
+        lines.append([label(name, row, keys), *(float(row[column]) for column in COLUMNS), float(disk)])
     return report.table(["", "insert ns", "hit ns", "miss ns", "B a key", "false %", "disk B"], lines)
 
 
@@ -185,7 +189,7 @@ def claim(rows: dict[str, dict[str, Any]]) -> list[str]:
     for name, row in rows.items():
         if name.startswith(("Python", "hash", "Bloom")) and "absent" not in row:
             ratios = (f"{what} {row[f'{what}_ns'] / trie[f'{what}_ns']:.2f}" for what in ("insert", "hit", "miss"))
-            lines.append(f"  {name}, time / trie's: {', '.join(ratios)}")
+            lines.append(f"  {label(name, row, trie['keys'])}, time / trie's: {', '.join(ratios)}")
     return lines
 
 
