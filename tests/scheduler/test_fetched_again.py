@@ -231,3 +231,24 @@ async def test_a_page_that_is_due_is_not_stuck_behind_one_that_is_tried_again(tm
     assert sum(f.url == "http://a.test/" for f in world.fetched) >= 5
     assert +world.scheduler.ended("t") == {Outcome.STORED: 2}
     await world.scheduler.close()
+
+
+async def test_a_due_page_that_is_tried_again_keeps_its_place(tmp_path):
+    """A server error at the second fetch makes no room for a page that was never fetched."""
+
+    def web(request: FetchRequest) -> Answer:
+        return Answer(status=500 if request.fetch_no == 2 and request.attempt == 1 else 200)
+
+    world = await World(tmp_path, web, retry_delay_s=60.0).start()
+    scope = Scope(max_depth=-1, max_pages=1)
+    world.crawl("http://a.test/", scope=scope, recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 10)
+    world.crawl("http://b.test/", scope=scope, recrawl=Recrawl(every_s=HOUR))
+    pass_time(world, 1.2 * HOUR)
+    check(world.scheduler.dispatcher)
+    assert [(f.url, f.fetch_no, f.attempt) for f in world.fetched] == [
+        ("http://a.test/", 1, 1),
+        ("http://a.test/", 2, 1),
+        ("http://a.test/", 2, 2),
+    ]
+    await world.scheduler.close()

@@ -215,7 +215,8 @@ class Endings:
         partition = frontier.settle(waiting)
         job.leased -= 1
         job.last_fetch_no = max(job.last_fetch_no, entry.fetch_no)
-        if entry.fetch_no > job.first_fetch_no:
+        state = job.agenda.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
+        if state is not None and state.outcome is Outcome.STORED:
             job.keep_place(entry.url_key)
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
