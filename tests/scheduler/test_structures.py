@@ -51,3 +51,15 @@ def test_ready_hosts_against_a_model():
         if step % 500 == 0:
             ready.check()
             assert set(ready.jobs()) == {j for jobs in model.values() for j in jobs}
+
+
+def test_hosts_that_come_and_go_behind_a_slow_jobs_head_leave_nothing():
+    """One job takes a host again and again for which another would only come later: its line there stays short."""
+    ready = Ready()
+    ready.add(0, [(2, 1)])
+    for _ in range(1000):
+        ready.add(1, [(1, 5), (2, 7)])
+        assert ready.take(1) == 1
+    ready.check()
+    assert len(ready._heaps[2]) < 100
+    assert ready.take(2) == 0

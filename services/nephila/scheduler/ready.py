@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 _HOST_BITS = 32
 _STAMP_BITS = 40
+_SPARE = 64
 
 
 class Ready:
-    """Operations are O(log hosts) amortised. Hosts and jobs are small integers."""
+    """Operations are O(log hosts) amortised, memory that of hosts x jobs. Hosts and jobs are small integers."""
 
     def __init__(self) -> None:
         self._heaps: dict[int, list[int]] = {}
@@ -48,7 +49,16 @@ class Ready:
 
     def _push(self, job: int, order: int, stamp: int, host: int) -> None:
         entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
-        heapq.heappush(self._heaps.setdefault(job, []), entry)
+        heap = self._heaps.setdefault(job, [])
+        if len(heap) > 2 * len(self._hosts) + _SPARE:
+            # Behind a head that its job is slow to take others come and go.
+            heap[:] = filter(self._counts, heap)
+            heapq.heapify(heap)
+        heapq.heappush(heap, entry)
+
+    def _counts(self, entry: int) -> bool:
+        known = self._hosts.get(entry & ((1 << _HOST_BITS) - 1))
+        return known is not None and known[0] == entry >> _HOST_BITS & ((1 << _STAMP_BITS) - 1)
 
     def jobs(self) -> list[int]:
         """Jobs with a host that is ready."""
@@ -58,10 +68,8 @@ class Ready:
         """The first host of a job; what is stale is dropped on the way."""
         heap = self._heaps[job]
         while heap:
-            host = heap[0] & ((1 << _HOST_BITS) - 1)
-            known = self._hosts.get(host)
-            if known is not None and known[0] == heap[0] >> _HOST_BITS & ((1 << _STAMP_BITS) - 1):
-                return host
+            if self._counts(heap[0]):
+                return heap[0] & ((1 << _HOST_BITS) - 1)
             heapq.heappop(heap)
         del self._heaps[job]
         return None
@@ -89,11 +97,9 @@ class Ready:
         for job, heap in self._heaps.items():
             for i, entry in enumerate(heap[1:], 1):
                 assert heap[(i - 1) // 2] <= entry, "heap order is broken"
-            for entry in heap:
+            for entry in filter(self._counts, heap):
                 host = entry & ((1 << _HOST_BITS) - 1)
-                known = self._hosts.get(host)
-                if known is not None and known[0] == entry >> _HOST_BITS & ((1 << _STAMP_BITS) - 1):
-                    assert job not in found.setdefault(host, set()), f"host {host} stands twice for job {job}"
-                    found[host].add(job)
+                assert job not in found.setdefault(host, set()), f"host {host} stands twice for job {job}"
+                found[host].add(job)
         for host, known in self._hosts.items():
             assert found.get(host, set()) == set(known[1:]), f"host {host} is not where it should be"
