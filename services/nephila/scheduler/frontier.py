@@ -180,6 +180,8 @@ class Frontier:
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
+        for number in [number for number in self.lined_up if not self.store.queued(number)]:
+            self.addresses.leave(self.lined_up.pop(number))
         renamed = {}
         for partition in self.partitions:
             for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
