@@ -28,7 +28,7 @@ from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
         (["crawl", "http://a.test/", "--max-pagse", "3"], "--max-pages"),
         (["crawl", "--seeds", "nowhere.txt"], "nowhere.txt"),
         (["crawl", "--resume", "--out", "nowhere"], "nowhere holds no crawl"),
-        (["crawl", "http://a.test/", "--workers", "2"], "--workers"),
+        (["crawl", "http://a.test/", "--workers", "-1"], "--workers"),
     ],
     ids=lambda v: " ".join(v)[:40] if isinstance(v, list) else "",
 )

@@ -26,6 +26,27 @@ def test_a_host_is_kept_and_its_memory_bounded():
     assert placement.choose("d", []) is None
 
 
+def test_hosts_leave_a_worker_that_has_far_more_to_do():
+    """Not for a little more: each that moves costs a connection."""
+    load = {"first": 0}
+    placement = Placement(load.__getitem__)
+    for number in range(40):
+        load["first"] = number
+        placement.choose(str(number), load)
+    load["second"] = 24
+    assert placement.choose("0", load) == "first"
+    load["second"] = 0
+    moved = 0
+    for number in range(40):
+        worker = placement.choose(str(number), load)
+        if worker == "second":
+            moved += 1
+            load["first"] -= 1
+            load["second"] += 1
+    assert 5 <= moved <= 20
+    assert placement.choose("0", load) == "second"
+
+
 def test_a_page_is_done_with_outcome_and_record_in_any_order():
     """Either may come first; both are needed."""
     first, second = request("a/1"), request("a/2")

@@ -1,8 +1,9 @@
-"""Which worker a host belongs to: the one with the least to do when it first comes, and that one from then on. Pure.
+"""Which worker a host belongs to: the one with the least to do when it first comes, and that one as a rule. Pure.
 
 Workers own no state of a host, so a host may be put anywhere at any time; it is kept where it is for its open
-connection. Invariant: only those that are offered are chosen. What is remembered is bounded: the host that did not come
-for longest is placed anew.
+connection, unless that worker has far more to do than another: the one that was ready first would keep all hosts of a
+crawl for ever. Invariants: only those that are offered are chosen, and none while it has more than `MORE` times the
+least load and `SLACK`. What is remembered is bounded: the host that did not come for longest is placed anew.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Generic, TypeVar
 
 W = TypeVar("W", bound=Hashable)
 
+MORE, SLACK = 1.5, 8
+"""How much more than the least a worker may have to do before hosts leave it: a host that moves costs a connection."""
 HOSTS = 100_000
 """Hosts remembered, about 150 bytes each: more than there can be open connections by far."""
 
@@ -30,11 +33,14 @@ class Placement(Generic[W]):
 
     def choose(self, host: str, workers: Collection[W]) -> W | None:
         """The worker for a host among these; None when there is none. O(workers)."""
+        if not workers:
+            return None
         worker = self._place.get(host)
-        if worker is None or worker not in workers:
-            if not workers:
-                return None
-            worker = self._place[host] = min(workers, key=self._load)
+        least = min(workers, key=self._load)
+        if worker is not least and (
+            worker is None or worker not in workers or self._load(worker) > MORE * self._load(least) + SLACK
+        ):
+            worker = self._place[host] = least
         self._place.move_to_end(host)
         if len(self._place) > self._most:
             self._place.popitem(last=False)
