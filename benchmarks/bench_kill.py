@@ -1,11 +1,12 @@
 """The kill show: kill -9 a crawl again and again, resume it, and look for a lost, doubled or torn row in all it wrote.
 
 usage: python -m benchmarks.bench_kill --web DIR [--kills 20] [--seed 7] [--format sqlite,jsonl,warc] [--window N]
-       [--failpoint NAME[:nth] | --all-failpoints] [--extra '…words for nephila crawl…']
+       [--workers N] [--failpoint NAME[:nth] | --all-failpoints] [--extra '…words for nephila crawl…']
 
 Each kill falls 0.2-1.0 s (seeded) after the first fetch of its run, seen in the server's log. A crawl that ends before
 its kill is checked and a new one is begun, until all kills are done. Refetches = requests the server counted minus
-pages; they may be at most window x kills.
+pages; they may be at most window x kills. With --workers a worker is killed every other time (seeded) instead of
+the whole program, which goes on without it.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -40,11 +42,14 @@ class Show:
     extra: list[str]
     rng: random.Random
     env: dict[str, str]
+    workers: int = 0
     kills: int = 0
+    worker_kills: int = 0
     rounds: int = 0
     complaints: list[str] = field(default_factory=list)
     refetches: list[dict[str, Any]] = field(default_factory=list)
     _seen: int = 0
+    _worker_kills_seen: int = 0
 
     @property
     def out(self) -> Path:
@@ -80,6 +85,8 @@ class Show:
             "--quiet",
             "--out",
             str(self.out),
+            "--workers",
+            str(self.workers),
             *self.extra,
             *resume,
         ]
@@ -98,17 +105,28 @@ class Show:
         if kill_after_s is not None:
             while process.poll() is None and self.requests() == before:
                 time.sleep(0.02)
-            deadline = time.monotonic() + kill_after_s
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.005)
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
+            while self._kill(process, time.monotonic() + kill_after_s):
+                kill_after_s = self.rng.uniform(0.2, 1.0)
         process.wait()
         self.kills += process.returncode == -signal.SIGKILL
         print(
             f"  run of {time.monotonic() - started:.2f} s ended with {process.returncode}", file=sys.stderr, flush=True
         )
         return process.returncode
+
+    def _kill(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
+        """Kill the program then, or one of its workers: true when it goes on without it."""
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        workers = measure.children(process.pid) if self.workers and self.rng.random() < 0.5 else []
+        if process.poll() is not None:
+            return False
+        if not workers:
+            process.send_signal(signal.SIGKILL)
+            return False
+        os.kill(self.rng.choice(workers), signal.SIGKILL)
+        self.worker_kills += 1
+        return True
 
     def check(self, window: int | None, kills: int) -> None:
         """Look at all a finished crawl wrote, and count its refetches."""
@@ -119,6 +137,8 @@ class Show:
         found += durable.warc_complaints(self.out, count) if "warc" in self.formats else []
         requests = self.requests() - self._seen
         self._seen += requests
+        kills += self.worker_kills - self._worker_kills_seen
+        self._worker_kills_seen = self.worker_kills
         window = window or said_window(self.out)
         again: dict[str, Any] = {
             "kills": kills,
@@ -148,7 +168,7 @@ def said_window(out: Path) -> int | None:
 def by_time(show: Show, kills: int, window: int | None) -> None:
     """Kills at seeded moments."""
     in_round = 0
-    while show.kills < kills:
+    while show.kills + show.worker_kills < kills:
         code = show.run(show.rng.uniform(0.2, 1.0))
         if code == -signal.SIGKILL:
             in_round += 1
@@ -204,6 +224,7 @@ def parser() -> argparse.ArgumentParser:
         help="a plain web on a free port (python -m benchmarks.web.plain DIR --port 8087)",
     )
     options.add_argument("--kills", type=int, default=20)
+    options.add_argument("--workers", type=int, default=0, help="worker processes; one of them is killed now and then")
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--format", default="sqlite,jsonl,warc")
     options.add_argument("--window", type=int, help="unacked requests; default: what run.json says")
@@ -232,6 +253,7 @@ def main(argv: list[str] | None = None) -> int:
             args.extra.split(),
             random.Random(args.seed),
             SMALL_LOG if points or args.snapshots else {},
+            args.workers,
         )
         with plainweb.Serving(web, folder / "server", log=show.access_log):
             for point in points:
@@ -253,13 +275,16 @@ def conclude(show: Show, points: list[str]) -> int:
         print(f"WRONG  {complaint}")
     data = {
         "kills": show.kills,
+        "workers": show.workers,
+        "worker_kills": show.worker_kills,
         "failpoints": points,
         "formats": show.formats,
         "crawls": show.refetches,
         "complaints": show.complaints,
     }
     path = report.save("kill" if not points else "failpoints", data)
-    print(f"{show.kills} kills, {len(show.complaints)} complaints; raw: benchmarks/results/{path.name}")
+    killed = f"{show.kills} kills of the program, {show.worker_kills} of a worker"
+    print(f"{killed}, {len(show.complaints)} complaints; raw: benchmarks/results/{path.name}")
     return int(bool(show.complaints))
 
 

@@ -33,14 +33,6 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
-def children(pid: int) -> list[int]:
-    """Processes that a process has started and that live."""
-    try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except OSError:
-        return []
-
-
 def named(name: str) -> list[int]:
     """Processes of that name."""
     found = []
@@ -65,7 +57,7 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Look again and again."""
         while not self._over.wait(EVERY_S):
-            for child in children(self._pid):
+            for child in measure.children(self._pid):
                 self.workers[child] = max(cpu_s(child), self.workers.get(child, 0.0))
 
     def stop(self) -> list[float]:

@@ -97,6 +97,14 @@ def run(command: Sequence[str], core: int, *, log: Path | None = None, env: Mapp
     return wait(start(command, core, log=log, env=env), started)
 
 
+def children(pid: int) -> list[int]:
+    """Processes that a process has started and that live."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
 def rss_mb(pid: int) -> float:
     """The resident memory of a living process; 0 when it is gone."""
     try:

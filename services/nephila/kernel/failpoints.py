@@ -16,7 +16,6 @@ POINTS = (
     "frontier_commit_after",
     "snapshot",
     "restore",
-    "parse",
 )
 _name, _, _what = os.environ.get("NEPHILA_FAILPOINT", "").partition(":")
 _left = int(_what) if _what.isdecimal() else 1
