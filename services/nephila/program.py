@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from nephila.alone import Alone
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import UserError
@@ -37,6 +38,9 @@ class Transport(Bus, Protocol):
 
     async def close(self) -> None:
         """Commit what was dealt with, leave the groups."""
+
+    def watch(self, group: str, handover: Any) -> None:
+        """Tell the service which partitions come and go; before `start`."""
 
     @property
     def troubles(self) -> list[str]:
@@ -68,6 +72,8 @@ class Program:
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
         bus.on_fatal = self._fatal
+        if kind.name == "scheduler":
+            bus.watch("scheduler", Alone(self.service, config.partitions, self.clock, self._fatal))
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

@@ -121,6 +121,10 @@ def crawl(
     host_map: HostMap = None,
     format: Format = "sqlite",
     store: Store = "",
+    bootstrap: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
+    ] = "",
     links: Annotated[bool, typer.Option("--links", help="Keep the links in a table.", rich_help_panel=RESULT)] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
@@ -173,6 +177,10 @@ def crawl(
         given=given,
         store=store,
     )
+    if bootstrap:
+        from nephila.cli import remote
+
+        raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
     raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet))
 
 

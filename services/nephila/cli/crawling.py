@@ -74,14 +74,14 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
 
 def settle(request: Request, directory: Directory) -> Run:
     """The run as it will be: fresh, or what was stored with the given options over it."""
-    document = _read_job(request)
+    document = read_job(request)
     if not request.resume:
         if not request.urls and not request.seed_file and document is None:
             raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
         directory.check_fresh()
         return Run(
             program=f"nephila {__version__}",
-            seeds=request.urls or _urls(document),
+            seeds=request.urls or urls_of(document),
             seed_file=request.seed_file,
             options=request.options,
             document=document,
@@ -109,7 +109,7 @@ def settle(request: Request, directory: Directory) -> Run:
     return run
 
 
-def _read_job(request: Request) -> dict[str, Any] | None:
+def read_job(request: Request) -> dict[str, Any] | None:
     """The one job of a file; options that it says and the command line does not are left to it."""
     if not request.job_file:
         return None
@@ -125,7 +125,7 @@ def _read_job(request: Request) -> dict[str, Any] | None:
     return documents[0].content
 
 
-def _urls(document: dict[str, Any] | None) -> list[str]:
+def urls_of(document: dict[str, Any] | None) -> list[str]:
     seeds = document["spec"]["seeds"] if document else []
     return [seed["url"] for seed in seeds if "url" in seed]
 

@@ -96,6 +96,8 @@ def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
     kafka = {**kafka, "partitions": program.partitions}
     if "partitions" in kind.__struct_fields__:
         own = {**own, "partitions": program.partitions}
+    if name == "scheduler":
+        own = {"status_interval_s": 1.0, **own}
     return program, kafka, load(kind, own, f"{where}: {name}", name)
 
 

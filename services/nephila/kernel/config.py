@@ -33,9 +33,9 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
 
 def _path(kind: type, value: Any) -> Any:
     """What msgspec does not know itself."""
-    if kind is Path and isinstance(value, str):
+    if kind is Path and isinstance(value, str | Path):
         return Path(value)
-    raise NotImplementedError
+    raise NotImplementedError(f"a setting of type {kind.__name__}")
 
 
 def _environment(known: set[str], service: str) -> dict[str, str]:

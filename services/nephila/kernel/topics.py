@@ -45,8 +45,9 @@ PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
+JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli",), key="uid")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, DEAD)
+TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
 
 DEFAULT_PARTITIONS = 64

@@ -52,5 +52,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Redirects followed from one URL."""
     segment_bytes: int = 64 * 1024 * 1024
     """Log growth that triggers a snapshot, after which older segments are deleted."""
+    status_interval_s: float = 0.0
+    """How often the jobs that have changed are told on `job-status`; 0 = never: in one program nobody reads it."""
     fsync_interval_s: float = 1.0
     """Longest time a commit may live in the page cache alone; a killed process loses nothing, a power cut this much."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -91,6 +91,10 @@ class KafkaBus:
         if any(other.group == reader.group for other in table.readers):
             raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
         table.readers.append(reader)
+
+    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
+        """See `Bus.behind`. Of partitions that this member holds."""
+        return await self.groups[group].behind({f"{self.config.prefix}{topic.name}" for topic in topics})
 
     # ---- what only this bus has
 

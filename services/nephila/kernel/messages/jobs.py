@@ -131,3 +131,27 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     sitemaps: bool = False
     # The job and all that is known of its URLs is dropped; rows stay.
     deleted: bool = False
+
+
+class JobStatus(msgspec.Struct, array_like=True, gc=False):
+    """How a job stands. Topic `job-status` (compacted by uid), from whoever owns its frontier."""
+
+    uid: str = ""
+    # Of the desired state that this speaks of.
+    generation: int = 0
+    queued: int = 0
+    # URLs handed out and without receipt.
+    on_way: int = 0
+    stored: int = 0
+    denied: int = 0
+    failed: int = 0
+    dropped: int = 0
+    # Nothing is left to do but what is fetched again later, and all seeds and links that were sent before
+    # have been taken.
+    done: bool = False
+    # Its page budget is spent.
+    spent: bool = False
+    paused: bool = False
+    deleted: bool = False
+    # Seconds since 1970 UTC.
+    at: float = 0.0

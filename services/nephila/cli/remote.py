@@ -1,0 +1,107 @@
+"""`nephila crawl --bootstrap`: a crawl by the services of a system; this program tells the job, watches and sums up."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from nephila import __version__
+from nephila.cli.crawling import Request, read_job, seeds_of, urls_of
+from nephila.cli.output import note, print_json
+from nephila.cli.plan import make_plan
+from nephila.cli.safe import plain
+from nephila.directory import Run
+from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.messages import JobStatus, Seed
+
+if TYPE_CHECKING:
+    from nephila.kernel.messages import CrawlJob
+
+THEIRS = (
+    *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
+    *("format", "store", "max_time", "max_wait"),
+)
+"""Options that are the services' own: their settings say it."""
+
+
+def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
+    """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
+    from nephila.process import run_loop
+
+    for name in THEIRS:
+        if name in request.given:
+            option = name.replace("_", "-")
+            raise UsageError(
+                f"--{option} is for the services to say (nephila downloader --config …), not with --bootstrap"
+            )
+    document = read_job(request)
+    if not request.urls and not request.seed_file and document is None:
+        raise UsageError("nothing to crawl: give a URL, a job.yaml or --seeds FILE")
+    run = Run(
+        program=f"nephila {__version__}",
+        seeds=request.urls or urls_of(document),
+        seed_file=request.seed_file,
+        document=document,
+        options=request.options,
+    )
+    plan = make_plan(run, request.out)
+    job = plan.job
+    if document is None:
+        job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
+    refused: list[tuple[str, str]] = []
+    seeds = seeds_of(run, plan, refused, again=False)
+    # What this program has to say it says itself, in one line.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    status, more = run_loop(_watched(job, bootstrap, seeds, quiet=quiet or as_json))
+    for what, why in (*refused, *more):
+        print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
+    _sum_up(status, as_json=as_json, quiet=quiet)
+    return 0
+
+
+async def _watched(
+    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], *, quiet: bool
+) -> tuple[JobStatus, list[tuple[str, str]]]:
+    from nephila.kernel.bus import kafka_topics
+    from nephila.kernel.bus.kafka import KafkaBus
+    from nephila.kernel.bus.kafka_config import KafkaConfig
+    from nephila.kernel.clock import SystemClock
+    from nephila.kernel.config import load
+    from nephila.submission import Submission
+
+    config = load(KafkaConfig, {"bootstrap": bootstrap}, "command line", "kafka")
+    there = await kafka_topics.existing(config)
+    if "requests" not in there:
+        raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
+    config = load(KafkaConfig, {"bootstrap": bootstrap, "partitions": there["requests"]}, "command line", "kafka")
+    clock = SystemClock()
+    bus = KafkaBus(config, clock)
+    submission = Submission(bus, clock, config.partitions, job)
+    if not quiet:
+        submission.on_status = lambda status: note(f"{job.uid}: {_line(status)}")
+    try:
+        await bus.start()
+        if not quiet:
+            note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
+        return await submission.run(seeds), submission.refused
+    finally:
+        await bus.close()
+
+
+def _line(status: JobStatus) -> str:
+    ended = f"{status.stored:,} stored, {status.denied:,} denied, {status.failed:,} failed, {status.dropped:,} dropped"
+    return f"{ended}; {status.queued:,} queued, {status.on_way:,} on their way"
+
+
+def _sum_up(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
+    reason = "max_pages" if status.spent else "done"
+    if as_json:
+        names = ("stored", "denied", "failed", "dropped")
+        outcomes = {name: getattr(status, name) for name in names}
+        print_json({"job": status.uid, "reason": reason, "outcomes": outcomes, "left": status.queued})
+    elif not quiet:
+        asked = "the page budget is spent" if status.spent else "done"
+        print(f"{status.uid}: {asked}; {_line(status)}")

@@ -1,0 +1,103 @@
+"""A crawl by the services of a system: what `nephila crawl --bootstrap` does.
+
+The job is told, then its seeds; then the job once more under the next generation, so that a scheduler which calls that
+one done has read all seeds before. Nothing is kept here: who stops watching leaves the crawl to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from nephila.kernel.bus.base import Bus, Delivery, Receipt
+from nephila.kernel.clock import Clock
+from nephila.kernel.errors import UserError
+from nephila.kernel.messages import CrawlJob, JobStatus, Seed
+from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+from nephila.native import UrlError, parse_url, partition_of
+
+SILENT_S = 60.0
+"""Without a word about the job for so long, no scheduler is there."""
+SEED_BATCH = 1000
+
+
+class Submission:
+    """One job on its way through a system. Build it before the bus is started."""
+
+    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob) -> None:
+        self.job = job
+        self.status = JobStatus(job.uid)
+        self.refused: list[tuple[str, str]] = []
+        self.on_status: Callable[[JobStatus], None] | None = None
+        self._bus = bus
+        self._clock = clock
+        self._partitions = partitions
+        self._heard = asyncio.Event()
+        self._known = False
+        self._deleted = 0
+        self._live = False
+        bus.subscribe(JOBS, "submission", self._on_job, credits=1000)
+        bus.subscribe(JOB_STATUS, "submission", self._on_status, credits=1000)
+
+    async def run(self, seeds: Iterable[Seed]) -> JobStatus:
+        """Tell job and seeds, return when the job is done. Raises `UserError` when nobody answers."""
+        if self._known:
+            raise UserError(f"the system has a job {self.job.uid!r} already; name yours otherwise, or delete that one")
+        # What was said before is of a job of this name that was deleted.
+        self._live = True
+        first = self._deleted + 1
+        await self._tell(first)
+        await self._until(lambda status: status.generation >= first)
+        await self._send(seeds)
+        await self._tell(first + 1)
+        return await self._until(lambda status: status.generation > first and status.done)
+
+    async def _tell(self, generation: int) -> None:
+        await self._bus.publish(JOBS, 0, msgspec.structs.replace(self.job, generation=generation))
+
+    async def _send(self, seeds: Iterable[Seed]) -> None:
+        waiting: list[Receipt] = []
+        for seed in seeds:
+            try:
+                partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
+            except UrlError as error:
+                self.refused.append((seed.url, str(error)))
+                continue
+            waiting.append(self._bus.publish(SEEDS, partition, seed))
+            if len(waiting) == SEED_BATCH:
+                for receipt in waiting:
+                    await receipt
+                waiting.clear()
+        for receipt in waiting:
+            await receipt
+
+    async def _until(self, reached: Callable[[JobStatus], bool]) -> JobStatus:
+        while not reached(self.status):
+            self._heard.clear()
+            try:
+                await asyncio.wait_for(self._heard.wait(), SILENT_S)
+            except TimeoutError:
+                raise UserError(
+                    f"no scheduler has said anything of job {self.job.uid!r} for {SILENT_S:g} s; is one running?"
+                ) from None
+            if self.status.deleted:
+                raise UserError(f"job {self.job.uid!r} was deleted")
+        return self.status
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: CrawlJob = delivery.message
+        if job.uid == self.job.uid:
+            self._known = not job.deleted
+            self._deleted = job.generation
+        delivery.ack()
+
+    def _on_status(self, delivery: Delivery) -> None:
+        status: JobStatus = delivery.message
+        if self._live and status.uid == self.job.uid:
+            self.status = status
+            self._heard.set()
+            if self.on_status is not None:
+                self.on_status(status)
+        delivery.ack()
