@@ -16,6 +16,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Fetches in flight at once: what the downloader announced as its capacity."""
     hot_hosts: int = 20_000
     """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
+    hot_robots_bytes: int = 64 * 1024 * 1024
+    """robots.txt of hosts kept as objects: read, one of many short lines takes 26 times its size."""
     window: int = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"

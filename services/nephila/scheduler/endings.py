@@ -24,7 +24,7 @@ from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
 from nephila.scheduler.politeness import is_refusal, may_retry, took_s
-from nephila.scheduler.robots import believe, crawl_delay_s, from_outcome
+from nephila.scheduler.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
@@ -171,11 +171,9 @@ class Endings:
         host.robots_tries = 0
         host.changed = True
         origin = waiting.entry.url.removesuffix("/robots.txt")
-        utc = now + frontier.utc_offset
-        text = from_outcome(outcome, origin, utc, frontier.config)
+        text = from_outcome(outcome, origin, now + frontier.utc_offset, frontier.config)
         frontier.pending(partition).robots.append(text)
-        host.robots[origin] = believe(text, now, utc)
-        host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
+        frontier.hosts.take_robots(host, text)
         for job in frontier.users(host):
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
         if outcome.started_at > 0 and host.crawl_delay_s:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield
+from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, RobotsTxt
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.host import Host
@@ -39,6 +39,10 @@ class Hosts:
         self.now = 0.0
         self.utc_offset = 0.0
         self.hot: dict[int, Host] = {}
+        self.robots_bytes = 0
+        """Of robots.txt of hosts that are objects; read, they are up to 26 times as large."""
+        self.written_bytes = 0
+        """States written since the last checkpoint: the store keeps them in memory until then."""
 
     def __len__(self) -> int:
         return len(self.store)
@@ -74,11 +78,17 @@ class Hosts:
             record.state.uses = self._named(record.state.uses)
             take_state(host, record.state, self.now, utc_now)
         for text in record.robots:
-            host.robots[text.origin] = believe(text, self.now, utc_now)
-        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
+            self.take_robots(host, text)
         for part in self._named(record.yields):
             known = host.yields[part.job] = Yield(part.job, host.key)
             known.unpack(part.packed)
+
+    def take_robots(self, host: Host, text: RobotsTxt) -> None:
+        """Believe a robots.txt from now on."""
+        before = host.robots.get(text.origin)
+        self.robots_bytes += len(text.body) - (len(before.text.body) if before is not None else 0)
+        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset)
+        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
 
     def state_of(self, host: Host) -> HostState:
         """What outlives a restart of a host's politeness and accounts."""
@@ -88,6 +98,7 @@ class Hosts:
         """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
         self._save(host)
         del self.hot[host.number]
+        self.robots_bytes -= sum(len(known.text.body) for known in host.robots.values())
         if not self.store.state(host.number):
             self.store.forget(host.number)
 
@@ -105,7 +116,9 @@ class Hosts:
         yields = [HostYield(names[job], part.pack()) for job, part in host.yields.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
-        self.store.set_state(host.number, _encode(HostRecord(state, robots, yields)))
+        packed = _encode(HostRecord(state, robots, yields))
+        self.store.set_state(host.number, packed)
+        self.written_bytes += len(packed)
 
     def _named(self, accounts: Iterable[Account]) -> list[Account]:
         """Accounts of the store under the names of their jobs, without those of deleted ones."""
@@ -122,19 +135,20 @@ class Hosts:
     def trim(self, busy: Callable[[], set[int]]) -> None:
         """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
         another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
-        limit = self.config.hot_hosts
-        if len(self.hot) <= limit:
+        hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
+        many, heavy = len(self.hot) > hosts, self.robots_bytes > robots_bytes
+        if not many and not heavy:
             return
-        for host in list(self._cold(busy(), len(self.hot) - limit * 3 // 4)):
-            self.put_away(host)
-
-    def _cold(self, busy: set[int], count: int) -> Iterator[Host]:
-        for host in list(self.hot.values()):
-            if count <= 0:
+        hosts, robots_bytes = hosts * 3 // 4 if many else hosts, robots_bytes * 3 // 4 if heavy else robots_bytes
+        for host in self._cold(busy()):
+            many, heavy = len(self.hot) > hosts, self.robots_bytes > robots_bytes
+            if not many and not heavy:
                 return
-            if not host.in_flight and host.number not in busy:
-                count -= 1
-                yield host
+            if many or host.robots:
+                self.put_away(host)
+
+    def _cold(self, busy: set[int]) -> Iterator[Host]:
+        return (host for host in list(self.hot.values()) if not host.in_flight and host.number not in busy)
 
     def flush(self) -> None:
         """Write every object that has changed into the store, before a checkpoint."""
@@ -144,6 +158,8 @@ class Hosts:
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
         self.store.check()
+        held = [known for host in self.hot.values() for known in host.robots.values()]
+        assert self.robots_bytes == sum(len(known.text.body) for known in held), "robots.txt are miscounted"
         for number, host in self.hot.items():
             assert host.number == number, f"{host.key} is under another number"
             assert self.store.name(number) == host.key, f"{host.key} is under another name"

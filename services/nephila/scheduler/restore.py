@@ -37,7 +37,6 @@ from nephila.scheduler.frontier import Frontier, Partition
 from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
-from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.seen import drop_others, new_seen
 
 STATES_PER_FRAME = 10_000
@@ -210,8 +209,7 @@ class _Replay:
             self.found.asked.pop(state.host, None)
         for text in commit.robots:
             host = frontier.hosts.named(text.host)
-            host.robots[text.origin] = believe(text, frontier.now, frontier.utc_now)
-            host.crawl_delay_s = crawl_delay_s(host, frontier.config.agent, frontier.config)
+            frontier.hosts.take_robots(host, text)
             host.changed = True
             self.found.asked.pop(text.host, None)
 

@@ -38,6 +38,8 @@ WAITING_SHOWN = 10_000
 """Hosts named when a crawl ends because all that is left waits too long."""
 SAMPLED = 10_000
 """States of URLs that freshness is estimated from."""
+WRITTEN_PER_SEGMENT = 4
+"""States of hosts written between two snapshots, in sizes of a segment."""
 CREDITS = 1 << 30
 """The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
 
@@ -210,7 +212,7 @@ class Scheduler:
             if commits:
                 self.log.append(commits)
                 self._unsynced = True
-            if self.log.size > self.config.segment_bytes and self._sync is None:
+            if self._sync is None and self._wants_snapshot:
                 self._snapshot()
             self.frontier.hosts.trim(self.frontier.busy)
         except Exception as error:
@@ -229,11 +231,19 @@ class Scheduler:
         if self.on_turn is not None:
             self.on_turn()
 
+    @property
+    def _wants_snapshot(self) -> bool:
+        """The log has grown enough, or what the host store keeps in memory until then: a host whose robots.txt is as
+        large as it may be costs half a megabyte there for each short line in the log."""
+        limit = self.config.segment_bytes
+        return self.log.size > limit or self.frontier.hosts.written_bytes > WRITTEN_PER_SEGMENT * limit
+
     def _snapshot(self) -> None:
         """Let the log begin anew behind a snapshot of what it says so far."""
         try:
             self.log.snapshot(snapshots(self.dispatcher))
             cleanup(self.frontier)
+            self.frontier.hosts.written_bytes = 0
         except OSError as error:
             raise disk_error(error, self.log.directory) from None
 
