@@ -9,6 +9,7 @@ import pytest
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import CrawlJob, HostBudget, Recrawl, Scope, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
+from nephila.scheduler import dispatch
 from nephila.scheduler.audit import check
 
 from tests.scheduler.world import Answer, World, site
@@ -54,6 +55,25 @@ async def test_a_job_with_many_hosts_does_not_hold_up_one_with_few(tmp_path):
     world.run()
     assert max(i for i, f in enumerate(world.fetched) if f.job == "small") < 12
     assert len(world.fetched) == 303
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("paused", [True, False])
+async def test_a_job_is_not_behind_all_that_is_ready_for_another(tmp_path, monkeypatch, paused):
+    """As many hosts are ready for one job as are kept, and more wait: another still has its share at once, and all of
+    it when the first is paused."""
+    monkeypatch.setattr(dispatch, "READY_MAX", 50)
+    pages = {f"http://h{i}.test/": [] for i in range(300)} | {f"http://s{i}.test/": [] for i in range(3)}
+    world = await World(tmp_path, site(pages), concurrency=2).start()
+    world.crawl(*(f"http://h{i}.test/" for i in range(300)), job="big")
+    world.run(1.0)
+    if paused:
+        world.crawl(job="big", paused=True)
+    before = len(world.fetched)
+    world.crawl(*(f"http://s{i}.test/" for i in range(3)), job="small")
+    world.run(1.0)
+    assert max(i for i, f in enumerate(world.fetched) if f.job == "small") < before + 12
+    assert len(fetched_by(world, "small")) == 3
     await world.scheduler.close()
 
 

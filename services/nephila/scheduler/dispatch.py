@@ -24,7 +24,7 @@ MOVED_PER_TURN = 4096
 LET_THROUGH = 3
 """URLs of a trap's shape fetched from each host all the same: a real page may look odd, a trap has more than three."""
 READY_MAX = 100_000
-"""Hosts kept by job as long as there is one to take; the others wait in the heap of the store."""
+"""Hosts kept by job as long as every job that can go on has one; the others wait in the heap of the store."""
 
 
 def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
@@ -148,7 +148,8 @@ class Dispatcher:
         frontier = self.frontier
         store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
         moved = 0
-        while moved < limit and (len(ready) < READY_MAX or not ready.jobs()):
+        full = len(ready) >= READY_MAX and not self._somebody_waits()
+        while moved < limit and (len(ready) < READY_MAX or not full):
             number = store.take_ready(now)
             if number < 0:
                 break
@@ -160,6 +161,12 @@ class Dispatcher:
             else:
                 frontier.park(number, (numbered[job] for job, _ in heads if number not in numbered[job].stalled))
         return moved
+
+    def _somebody_waits(self) -> bool:
+        """Whether a job could take a URL and has none of the hosts that are ready. O(jobs), asked only when there are
+        very many of them."""
+        served = set(self.frontier.ready.jobs())
+        return any(job.open and job.number not in served and job.queued for job in self.frontier.jobs.values())
 
     @staticmethod
     def _idle(job: Job, number: int) -> bool:
