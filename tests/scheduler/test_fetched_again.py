@@ -181,6 +181,18 @@ async def test_a_fetch_that_ends_while_nothing_is_watched_is_not_the_last(tmp_pa
     await world.scheduler.close()
 
 
+async def test_a_clock_set_forward_while_nothing_happens_is_noticed(tmp_path):
+    """A machine slept for five hours, in which monotonic time stands still: what is due then comes soon after."""
+    world = await World(tmp_path, site({"/": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=6 * HOUR))
+    pass_time(world, HOUR / 2)
+    assert len(world.fetched) == 1
+    world.clock.jump(6 * HOUR)
+    pass_time(world, HOUR / 6)
+    assert len(world.fetched) == 2
+    await world.scheduler.close()
+
+
 async def test_fetching_again_makes_no_room_for_more_pages(tmp_path):
     """A page that is due keeps its place under max_pages, before a restart and after: no other page takes it."""
     urls = [f"http://a.test/{i}" for i in range(6)]

@@ -40,6 +40,9 @@ SAMPLED = 10_000
 """States of URLs that freshness is estimated from."""
 WRITTEN_PER_SEGMENT = 4
 """States of hosts written between two snapshots, in sizes of a segment."""
+LOOK_S = 600.0
+"""Longest wait between two turns when anything is due: UTC may be set, and monotonic time stands still while a machine
+sleeps."""
 CREDITS = 1 << 30
 """The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
 
@@ -252,6 +255,7 @@ class Scheduler:
         when = self.dispatcher.next_event() if self._emitting and not self._held else None
         if when is None or self._turn_due:
             return
+        when = min(when, self.frontier.now + LOOK_S)
         if self._timer is not None:
             if self._timer[0] == when:
                 return
