@@ -140,6 +140,10 @@ class Robots:
         """The verdict alone."""
         return self.decide(agent, path_query).allowed
 
+    def rules(self, agent: str) -> int:
+        """How many rules hold for an agent: what a decision costs, times the length of the path."""
+        return len(self._group(agent).rules)
+
     def crawl_delay_s(self, agent: str) -> float | None:
         """Seconds of the Crawl-delay that holds for an agent; None where there is none. Not capped."""
         return self._group(agent).delay_s
