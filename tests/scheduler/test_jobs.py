@@ -77,6 +77,19 @@ async def test_a_job_is_not_behind_all_that_is_ready_for_another(tmp_path, monke
     await world.scheduler.close()
 
 
+async def test_two_jobs_on_one_busy_address_have_equal_shares(tmp_path):
+    """A host that waits for its server address is chosen for one job and served for another: only the fetch counts."""
+    pages = [f"http://a.test/{i}" for i in range(100)]
+    world = await World(tmp_path, site({page: [] for page in pages})).start()
+    world.crawl(*pages, job="one", delay_s=0.05)
+    world.crawl(*pages, job="two", delay_s=0.05)
+    world.run(20.0)
+    counts = [len(fetched_by(world, job)) for job in ("one", "two")]
+    assert min(counts) > 20
+    assert max(counts) - min(counts) <= 2
+    await world.scheduler.close()
+
+
 async def test_weights_are_shares(tmp_path):
     """A job of weight 3 gets three fetches for one of weight 1 as long as both have work."""
     pages = {f"http://h{i}.test/": [] for i in range(400)}

@@ -49,6 +49,8 @@ class Dispatcher:
         self.endings = Endings(frontier, self.retry_later)
         self.shares: FairShare[int] = FairShare()
         self._weights: dict[int, float] = {}
+        self._charged = -1
+        """Number of the job that was charged a fetch by `shares` and has not had it; -1 when none was."""
         self._delayed: list[tuple[float, int, int, int, bytes]] = []
         """(when, order, host, number of the job, packed URL): a job may be deleted, and one of its name come."""
         self._order = itertools.count()
@@ -202,6 +204,7 @@ class Dispatcher:
                 del self._weights[number]
         chosen = shares.next({job.number for job in able})
         assert chosen is not None
+        self._charged = chosen
         return numbered[chosen]
 
     # ---- one host
@@ -226,7 +229,9 @@ class Dispatcher:
         """One fetch from a ready host, and whatever ends without one on the way to it."""
         frontier = self.frontier
         store = frontier.store
+        charged, self._charged = self._charged, -1
         if self._has_to_wait(host, job, now, lined_up):
+            self.shares.refund(charged)
             return
         for _ in range(ENDED_PER_TURN):
             if frontier.outstanding >= frontier.config.window or self._effort > EFFORT_PER_TURN:

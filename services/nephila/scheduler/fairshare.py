@@ -76,6 +76,11 @@ class FairShare(Generic[J]):
                 deficits[following] += self._weights[following] / self._least
         return None
 
+    def refund(self, job: J) -> None:
+        """The last fetch charged to a job was none; harmless for one that does not share. O(1)."""
+        if job in self._deficits:
+            self._deficits[job] += 1
+
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
         assert sorted(map(repr, self._ring)) == sorted(map(repr, self._weights)), "ring and weights differ"
