@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.messages import CrawlJob
+from nephila.kernel.messages import CrawlJob, Scope, ScopeMode
 from nephila.kernel.robots import Robots, parse
+from nephila.native import HostStore
+from nephila.scheduler.job import Job
+from nephila.scheduler.seen import new_seen
 from nephila.scheduler.sources import MAX_SITEMAPS, sitemap_seeds
 
 WANTED = CrawlJob(uid="j", sitemaps=True)
@@ -14,6 +17,30 @@ def asked(robots: str | None, job: CrawlJob = WANTED) -> list[str]:
     """URLs for https://a.test:8443."""
     parsed: Robots | None = None if robots is None else parse(robots.encode())
     return [parts.href for parts in sitemap_seeds(job, "https://a.test:8443", parsed)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "yes", "no"),
+    [
+        (ScopeMode.ANY, "a.test", "www.a.test"),
+        (ScopeMode.UNSPECIFIED, "www.a.test", "b.a.test"),
+        (ScopeMode.DOMAIN, "a.test", "b.test"),
+        (ScopeMode.PREFIX, "a.test", "b.a.test"),
+    ],
+)
+def test_of_the_hosts_of_seeds_alone(mode: ScopeMode, yes: str, no: str) -> None:
+    """Whatever the scope and however the seed is spelled; a pattern for pages does not stand in the way."""
+    seeds = ["HTTP://A.test:80/x/y", "http://c.test/"]
+    spec = CrawlJob(uid="j", seeds=seeds, scope=Scope(mode, include=["page"]), sitemaps=True)
+    job = Job(spec, 0, HostStore(""), new_seen("", 0))
+    job.scope.add_seed("a.test", "/x/y")
+    assert job.is_seed_host(yes)
+    assert not job.is_seed_host(no)
+    assert job.is_seed_host("c.test") == (mode is ScopeMode.ANY)
+    job.scope.add_seed("c.test", "/")
+    job.scope.anchors.add("d.test/" if mode is ScopeMode.PREFIX else "d.test")
+    assert job.is_seed_host("c.test")
+    assert job.is_seed_host("d.test") == (mode is not ScopeMode.ANY)
 
 
 def test_only_for_jobs_that_want_them() -> None:

@@ -5,7 +5,7 @@ One seen test and one push per page's links, not per link: the common link was s
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, ScopeMode
+from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
 from nephila.kernel.robots import Robots
 from nephila.scheduler import again
 from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
@@ -41,19 +41,11 @@ def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: 
 def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
     """Admit the sitemaps of a seed's host, where the job asks for them: those its robots.txt names, or the usual one.
     They anchor nothing: a sitemap may lie on another host."""
-    if not job.spec.sitemaps or not _is_seed_host(job, host_key):
+    if not job.spec.sitemaps or not job.is_seed_host(host_key):
         return
     for parts in sitemap_seeds(job.spec, origin, robots):
         if parts.fingerprint not in job.seen:
             admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
-
-
-def _is_seed_host(job: Job, host_key: str) -> bool:
-    if job.scope.mode == ScopeMode.ANY:
-        return any(host_of(seed) == host_key for seed in job.spec.seeds)
-    return job.scope.decide(f"http://{host_key}/", host_key).admitted or host_key in {
-        anchor.partition("/")[0] for anchor in job.scope.anchors
-    }
 
 
 def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from nephila.kernel.messages import CrawlJob, HostBudget, HostUse, Outcome, Politeness, Quarantine, Scope, Traps
-from nephila.native import HostStore
+from nephila.kernel.messages import (
+    CrawlJob,
+    HostBudget,
+    HostUse,
+    Outcome,
+    Politeness,
+    Quarantine,
+    Scope,
+    ScopeMode,
+    Traps,
+)
+from nephila.native import HostStore, UrlError, parse_url
 from nephila.scheduler.agenda import Agenda
 from nephila.scheduler.entry import SEED, Entry
 from nephila.scheduler.importance import Importance
@@ -17,6 +27,13 @@ from nephila.scheduler.strategies import Row, row_of
 
 REJECTED_LIMIT = 500_000
 """Out-of-scope fingerprints remembered, so that the links of a site's template are judged once, not on every page."""
+
+
+def _host_key(url: str) -> str:
+    try:
+        return parse_url(url).host_key
+    except UrlError:
+        return ""
 
 
 class Job:
@@ -71,6 +88,7 @@ class Job:
         """Whether what the job spends on each host is counted."""
         self.traps = spec.traps or Traps()
         self.recrawl = Policy(spec.recrawl)
+        self._seed_hosts: frozenset[str] | None = None
 
     def change(self, spec: CrawlJob) -> None:
         """A new desired state: applies to what is queued as well."""
@@ -112,6 +130,14 @@ class Job:
     @property
     def _budget_left(self) -> int:
         return self.max_pages - self.ended[Outcome.STORED] - self.leased
+
+    def is_seed_host(self, host_key: str) -> bool:
+        """Whether the scope is anchored there; without anchors whether the job names a seed there. O(1) amortised."""
+        if self.scope.mode != ScopeMode.ANY:
+            return self.scope.is_anchor(host_key)
+        if self._seed_hosts is None:
+            self._seed_hosts = frozenset(filter(None, map(_host_key, self.spec.seeds)))
+        return host_key in self._seed_hosts
 
     def keep_place(self, url_key: bytes) -> None:
         """A URL that has its place in the page budget waits again."""

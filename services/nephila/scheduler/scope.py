@@ -70,6 +70,8 @@ class CompiledScope:
         self._include = compile_patterns(scope.include, "include")
         self._exclude = compile_patterns(scope.exclude, "exclude")
         self.anchors: set[str] = set(anchors)
+        self._hosts: set[str] = set()
+        self._hosts_of = 0
 
     def anchor_of(self, host_key: str, path: str) -> str:
         """The anchor a seed at this place contributes; empty for mode any."""
@@ -86,8 +88,20 @@ class CompiledScope:
         anchor = self.anchor_of(host_key, path)
         if not anchor or anchor in self.anchors:
             return ""
+        if self._hosts_of == len(self.anchors):
+            self._hosts.add(anchor.partition("/")[0])
+            self._hosts_of += 1
         self.anchors.add(anchor)
         return anchor
+
+    def is_anchor(self, host_key: str) -> bool:
+        """Whether a seed's anchor is this host, its domain or a directory on it. O(1) amortised."""
+        if self.mode == ScopeMode.PREFIX:
+            if self._hosts_of != len(self.anchors):  # anchors are only ever added
+                self._hosts = {anchor.partition("/")[0] for anchor in self.anchors}
+                self._hosts_of = len(self.anchors)
+            return bare_host(host_key) in self._hosts
+        return self.anchor_of(host_key, "/") in self.anchors
 
     def take_over(self, old: CompiledScope) -> None:
         """Keep the anchors of an earlier scope of the same job, as far as they can be said in this mode.
