@@ -42,7 +42,8 @@ from nephila.scheduler.admission import add_links
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.host import Dispatch
-from nephila.scheduler.restore import cleanup, open_frontier, restore, snapshots
+from nephila.scheduler.restore import open_frontier, restore
+from nephila.scheduler.snapshots import cleanup, snapshots
 from nephila.scheduler.store import CommitLog
 
 from benchmarks import measure, report

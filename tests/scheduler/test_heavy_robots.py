@@ -32,7 +32,7 @@ async def test_few_of_them_are_kept_as_objects(tmp_path):
 
 
 async def test_a_host_with_many_rules_does_not_hold_up_the_others(tmp_path):
-    """Of a host that forbids all its pages with thousands of rules a few are answered in a turn, then the loop goes on."""
+    """Of a host that forbids all with thousands of rules a few are answered in a turn, then the loop goes on."""
     long = b"User-agent: *\n" + b"Disallow: /x*y\n" * 20_000 + b"Disallow: /\n"
 
     def web(request):

@@ -16,8 +16,8 @@ from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Politenes
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.restore import snapshots
 from nephila.scheduler.service import Scheduler
+from nephila.scheduler.snapshots import snapshots
 from nephila.scheduler.store import CommitLog
 
 from tests.scheduler.world import Answer, World, chain, site

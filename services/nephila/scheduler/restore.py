@@ -1,4 +1,4 @@
-"""From the log to the views and back: recovery of a frontier, and the state a snapshot is made of.
+"""From the log to the views: recovery of a frontier. What a snapshot is made of is in `snapshots`.
 
 What lies in the files of the host store and the seen sets is opened, not read; what was committed after the snapshot
 is replayed. What was leased when the process died goes back to the head of its host's queue with its attempt counted,
@@ -7,22 +7,18 @@ and its host rests for one delay from now: when that fetch ended nobody knows, b
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
-    DeletedJob,
-    EndedCount,
     EndedUrl,
     FrontierCommit,
     FrontierSnapshot,
     JobState,
     LeasedUrl,
     Outcome,
-    PartitionPosition,
     QueuedUrl,
 )
 from nephila.native import HostStore
@@ -32,14 +28,13 @@ from nephila.scheduler.admission import HEAD
 from nephila.scheduler.agenda import OUT
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.entry import COPY_SHIFT, pack_queued, queued_of, repack, unpack
+from nephila.scheduler.entry import COPY_SHIFT, pack_queued, repack, unpack
 from nephila.scheduler.frontier import Frontier, Partition
 from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
-from nephila.scheduler.seen import drop_others, new_seen
+from nephila.scheduler.seen import new_seen
 
-STATES_PER_FRAME = 10_000
 Key = tuple[str, bytes]
 
 
@@ -342,68 +337,3 @@ def _return(
         store.push(number, job.number, HEAD, packed)
     for packed in heads:
         store.push(number, job.number, HEAD, packed)
-
-
-# ---- snapshots
-
-
-def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
-    """The state after the last commit; nothing may be pending. Queues, hosts and seen URLs that are new since the last
-    one go into files of their own first: O(new URLs + hosts), amortised over the merges of those files."""
-    frontier = dispatcher.frontier
-    frontier.hosts.flush()
-    on_way = [
-        (uid, waiting)
-        for partition in frontier.partitions
-        for (uid, _), waiting in partition.outstanding.items()
-        if not uid or uid in frontier.jobs
-    ]
-    yield FrontierSnapshot(
-        [
-            PartitionPosition(p.number, p.epoch, p.sequence, [EndedCount(uid, o, n) for (uid, o), n in p.ended.items()])
-            for p in frontier.partitions
-        ],
-        [_job_state(job) for job in frontier.jobs.values()],
-        frontier.next_job,
-        frontier.store.checkpoint(),
-        [
-            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid),
-            *_kept_aside(dispatcher),
-        ],
-        [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for uid, w in on_way],
-        taken_at=frontier.utc_now,
-        deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
-    )
-    for job in frontier.jobs.values():
-        states = job.agenda.dump()
-        while watched := list(itertools.islice(states, STATES_PER_FRAME)):
-            yield FrontierSnapshot(watched_job=job.uid, watched=watched)
-
-
-def _job_state(job: Job) -> JobState:
-    return JobState(
-        job.spec,
-        job.number,
-        job.seen.checkpoint(),
-        sorted(job.scope.anchors),
-        list(job.quarantines.values()),
-        job.first_fetch_no,
-        job.last_fetch_no,
-        job.importance.pack() if job.importance is not None else b"",
-    )
-
-
-def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
-    frontier = dispatcher.frontier
-    for when, number, uid, packed in dispatcher.delayed():
-        entry = unpack(packed)
-        not_before = when + frontier.utc_offset
-        yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)
-
-
-def cleanup(frontier: Frontier) -> None:
-    """Delete the files that the newest snapshot does not name, once it is durable."""
-    frontier.store.cleanup()
-    for job in frontier.jobs.values():
-        job.seen.cleanup()
-    drop_others(frontier.config.directory, frontier.numbered)

@@ -31,7 +31,8 @@ from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
 from nephila.scheduler.jobstatus import Reporter
-from nephila.scheduler.restore import Restored, cleanup, open_frontier, restore, snapshots
+from nephila.scheduler.restore import Restored, open_frontier, restore
+from nephila.scheduler.snapshots import cleanup, snapshots
 from nephila.scheduler.store import CommitLog, disk_error
 
 WAITING_SHOWN = 10_000
