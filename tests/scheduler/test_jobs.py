@@ -7,7 +7,7 @@ import itertools
 import msgspec
 import pytest
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import CrawlJob, HostBudget, Recrawl, Scope, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Recrawl, Scope, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler import dispatch
 from nephila.scheduler.audit import check
@@ -74,6 +74,26 @@ async def test_a_job_is_not_behind_all_that_is_ready_for_another(tmp_path, monke
     world.run(1.0)
     assert max(i for i, f in enumerate(world.fetched) if f.job == "small") < before + 12
     assert len(fetched_by(world, "small")) == 3
+    await world.scheduler.close()
+
+
+async def test_a_job_that_wants_one_fetch_at_a_time_has_it_beside_one_that_wants_more(tmp_path):
+    """Of several jobs on a host the most careful one says how many fetches there are at once, as with the delay."""
+    pages = [f"http://a.test/{i}" for i in range(8)]
+    world = await World(tmp_path, lambda request: Answer(took_s=3.0), per_address=0).start()
+    world.crawl(*pages, job="one", paused=True)
+    world.bus.publish(JOBS, 0, CrawlJob("two", "two", 1, [], Scope(max_depth=-1), Politeness(1.0, 4, True)))
+    for page in pages[:5]:
+        world.bus.publish(SEEDS, 0, Seed("two", page))
+    world.crawl(job="one")
+    world.clock.advance(4.0)
+    most = 0
+    while not world.done:
+        world.clock.advance(0.5)
+        if any(f.job == "one" for f in world.under_way):
+            most = max(most, len(world.under_way))
+    assert most == 1
+    assert (len(fetched_by(world, "one")), len(fetched_by(world, "two"))) == (8, 5)
     await world.scheduler.close()
 
 

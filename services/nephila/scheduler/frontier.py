@@ -257,7 +257,8 @@ class Frontier:
             self.schedule(number)
 
     def _limit(self, host: Host) -> int:
-        return max((job.policies.concurrency(host.key) for job in self.users(host)), default=1)
+        """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
+        return min((job.policies.concurrency(host.key) for job in self.users(host)), default=1)
 
     def users(self, host: Host) -> Iterable[Job]:
         """Jobs that have URLs queued on a host."""
