@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Union
+from collections.abc import Callable
+from typing import Any, Union
 
 import msgspec
 
@@ -91,14 +91,8 @@ class Sent(_Word):
 Word = Union[Settings, Ready, Refused, Drain, Drained, Forget, Contact, Contacted, Sent]  # noqa: UP007
 
 
-class Item(NamedTuple):
-    """One item as read: a message of `topic`, or a control word when `topic` is None, or acked numbers."""
-
-    topic: Topic | None
-    number: int
-    partition: int
-    body: Any
-    """The message; the word; an array of numbers."""
+Item = tuple[int, int, int, memoryview]
+"""Kind, number, partition and body of an item, the body not decoded yet."""
 
 
 class Frame:
@@ -155,43 +149,41 @@ def _storable(message: Any) -> Any:
     return msgspec.structs.replace(message, **changed)
 
 
-_DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.message).decode for topic in TOPICS)
-_WORD = msgspec.msgpack.Decoder(Word).decode
+DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.message).decode for topic in TOPICS)
+"""By kind: what makes the message of a body. Raises `msgspec.DecodeError`, a ValueError."""
+decode_word: Callable[[Any], Word] = msgspec.msgpack.Decoder(Word).decode
+
+
+def decode_acks(body: memoryview) -> array[int]:
+    """The numbers in the body of an item of acks."""
+    numbers = array("Q")
+    numbers.frombytes(body)
+    return numbers
 
 
 class Reader:
-    """Bytes in, items out. Raises `ValueError` for what no other end of this version writes."""
+    """Bytes in, items out."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Item]:
-        """The items that are whole with these bytes. To be read to the end before it is fed again."""
-        rest = self._rest
+    def feed(self, data: bytes) -> list[Item]:
+        """The items that are whole with these bytes, in order."""
+        rest, head, size = self._rest, HEAD.unpack_from, HEAD.size
         if rest:
             rest += data
-            if len(rest) < HEAD.size or len(rest) < HEAD.size + HEAD.unpack_from(rest)[3]:
-                return
+            if len(rest) < size or len(rest) < size + head(rest)[3]:
+                return []
             data, self._rest = bytes(rest), bytearray()
-        at, end, size = 0, len(data), HEAD.size
+        at, end = 0, len(data)
         view = memoryview(data)
+        items = []
         while end - at >= size:
-            kind, number, partition, length = HEAD.unpack_from(data, at)
-            stop = at + size + length
+            kind, number, partition, length = head(data, at)
+            start, stop = at + size, at + size + length
             if stop > end:
                 break
-            yield _item(kind, number, partition, view[at + size : stop])
+            items.append((kind, number, partition, view[start:stop]))
             at = stop
         self._rest += view[at:]
-
-
-def _item(kind: int, number: int, partition: int, body: memoryview) -> Item:
-    if kind == ACKS:
-        numbers = array("Q")
-        numbers.frombytes(body)
-        return Item(None, 0, 0, numbers)
-    if kind == CONTROL:
-        return Item(None, 0, 0, _WORD(body))
-    if kind >= len(TOPICS):
-        raise ValueError(f"item of kind {kind}")
-    return Item(TOPICS[kind], number, partition, _DECODE[kind](body))
+        return items

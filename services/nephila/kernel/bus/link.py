@@ -8,13 +8,13 @@ is gone, is not known here.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.bus.frames import Frame, Reader, Word
-from nephila.kernel.topics import Topic
+from nephila.kernel.bus.frames import ACKS, CONTROL, DECODE, Frame, Reader, Word, decode_acks, decode_word
+from nephila.kernel.topics import TOPICS, Topic
 
 FRAME_BYTES = 64 << 10
 """Written at once when so much is collected: the other end can begin with it."""
@@ -87,18 +87,21 @@ class Link:
 
     def receive(self, data: bytes) -> None:
         """Bytes have come from the other end. Raises `ValueError` when they are none of its."""
-        for topic, number, partition, body in self._reader.feed(data):
-            if topic is not None:
-                receipt = self._take(topic, partition, body)
+        take = self._take
+        for kind, number, partition, body in self._reader.feed(data):
+            if kind < len(TOPICS):
+                receipt = take(TOPICS[kind], partition, DECODE[kind](body))
                 if receipt.done:
                     self._acked(number)
                 else:
-                    receipt.add_done_callback(lambda number=number: self._acked(number))  # type: ignore[misc]
-            elif type(body) is array:
-                for acked in body:
+                    receipt.add_done_callback(partial(self._acked, number))
+            elif kind == ACKS:
+                for acked in decode_acks(body):
                     self._pending.pop(acked).resolve_one()
+            elif kind == CONTROL:
+                self._on_word(decode_word(body))
             else:
-                self._on_word(body)
+                raise ValueError(f"an item of kind {kind}")
 
     def close(self) -> None:
         """Nothing is sent any more; what is pending stays so."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.base import Delivery, Receipt
@@ -90,7 +91,7 @@ class Workers:
         self, member: Member, write: Callable[[bytearray], None], soon: Soon, on_word: Callable[[Any], None]
     ) -> None:
         """Give a worker that begins its link; it is sent nothing before `join`."""
-        member.link = Link(self._bus, write, soon, on_word, lambda *item: self._back(member, *item))
+        member.link = Link(self._bus, write, soon, on_word, partial(self._back, member))
 
     def join(self, member: Member) -> None:
         """A worker is ready: it hears of the jobs, then of requests."""
