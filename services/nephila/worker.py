@@ -21,7 +21,19 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.frames import Contact, Contacted, Drain, Drained, Forget, Ready, Refused, Sent, Settings
+from nephila.kernel.bus.frames import (
+    Contact,
+    Contacted,
+    Drain,
+    Drained,
+    Forget,
+    Ping,
+    Pong,
+    Ready,
+    Refused,
+    Sent,
+    Settings,
+)
 from nephila.kernel.bus.link import UNBOUNDED, Link
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect
@@ -68,6 +80,9 @@ class Worker:
     def _on_word(self, word: Any) -> None:
         if isinstance(word, Forget):
             self.recent.forget(word.job)
+            return
+        if isinstance(word, Ping):
+            self.link.say(Pong())
             return
         if isinstance(word, Contacted):
             self._questions.pop(word.number)(word.go)

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import msgspec
 
 import nephila
 from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.bus.frames import Contact, Contacted, Drained, Ready, Refused, Sent, Settings
+from nephila.kernel.bus.frames import Contact, Contacted, Drained, Ping, Ready, Refused, Sent, Settings
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect, pair
 from nephila.kernel.bus.workers import Member, Workers
@@ -39,6 +40,11 @@ FRUITLESS = 20
 """Deaths in a row between which no request was ended."""
 BACKOFF_S = 0.1
 """Before the second death in a row is made good; doubles with each."""
+WATCH_S = 15.0
+"""Between two looks at workers that have something in their hands; with nothing to do nobody looks."""
+SILENT = 4
+"""Looks at which a worker gave no sign of life, though asked, before it is killed. Looks are counted, not seconds: a
+main process that stood still has heard nothing either."""
 MARGIN_S = 2.0
 """What a worker gets beyond its grace before it is killed."""
 
@@ -50,6 +56,10 @@ class _Process:
         self.member = member
         self.popen: subprocess.Popen[bytes] | None = None
         self.pipe: Pipe
+        self.heard = False
+        """Something has come from it since it was looked at last."""
+        self.silent = 0
+        """Looks at which nothing had come."""
         self.drained = asyncio.Event()
         """It has nothing in its hands any more, or is gone."""
 
@@ -58,9 +68,16 @@ class WorkerProcesses:
     """See the module; `lifecycle.Service`."""
 
     def __init__(
-        self, count: int, downloader: DownloaderConfig, parser: ParserConfig, bus: LocalBus, clock: Clock
+        self,
+        count: int,
+        downloader: DownloaderConfig,
+        parser: ParserConfig,
+        bus: LocalBus,
+        clock: Clock,
+        watch_s: float = WATCH_S,
     ) -> None:
         self.bus = Workers(bus, clock)
+        self.bus.on_busy = self._watch
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, when workers cannot be kept alive."""
         self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
@@ -74,6 +91,8 @@ class WorkerProcesses:
         self._parser = parser
         self._processes: set[_Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watch_s = watch_s
+        self._watching = False
         self._barren = 0
         self._fruitless = 0
         self._ending = False
@@ -123,7 +142,7 @@ class WorkerProcesses:
             process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_word(process, w)
         )
         link = process.member.link
-        process.pipe = Pipe(link.receive, lambda error: self._on_gone(process, error))
+        process.pipe = Pipe(partial(self._on_bytes, process), partial(self._on_gone, process))
         ours, theirs = pair()
         try:
             process.popen = _spawn(theirs.fileno())
@@ -137,6 +156,29 @@ class WorkerProcesses:
         encode = msgspec.msgpack.encode
         pages = self._local.has_reader(PAGES)
         link.say(Settings(encode(self._downloader), encode(self._parser), pages))
+
+    def _on_bytes(self, process: _Process, data: bytes) -> None:
+        process.heard = True
+        process.member.link.receive(data)
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._clock.call_at(self._clock.monotonic() + self._watch_s, self._look)
+
+    def _look(self) -> None:
+        """Ask those that have something in their hands for a sign of life; kill who gave none for long."""
+        self._watching = False
+        for one in self._processes:
+            one.silent = 0 if one.heard or not one.member.load else one.silent + 1
+            one.heard = False
+            if one.silent > SILENT and one.popen is not None:
+                log.error("worker %d gives no sign of life and is killed", one.member.number)
+                one.popen.kill()
+            elif one.member.load:
+                one.member.link.say(Ping())
+        if any(one.member.load for one in self._processes):
+            self._watch()
 
     @staticmethod
     def _write_of(process: _Process) -> Callable[[bytearray], None]:

@@ -64,6 +64,14 @@ class Forget(_Word):
     job: str
 
 
+class Ping(_Word):
+    """Main → worker: are you there?"""
+
+
+class Pong(_Word):
+    """Worker → main: the loop turns."""
+
+
 class Contact(_Word):
     """Worker → main: may this attempt begin on an address it was not counted on?"""
 
@@ -88,7 +96,7 @@ class Sent(_Word):
     at: float
 
 
-Word = Union[Settings, Ready, Refused, Drain, Drained, Forget, Contact, Contacted, Sent]  # noqa: UP007
+Word = Union[Settings, Ready, Refused, Drain, Drained, Forget, Ping, Pong, Contact, Contacted, Sent]  # noqa: UP007
 
 
 Item = tuple[int, int, int, memoryview]

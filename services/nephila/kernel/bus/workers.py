@@ -69,6 +69,8 @@ class Workers:
         """Requests for suspects, which wait for their turn alone."""
         self._suspects = Suspects()
         self._draining = False
+        self.on_busy: Callable[[], None] = _nothing
+        """Called when a worker that had nothing in its hands is given something."""
 
     def start(self) -> None:
         """Begin to take jobs and requests."""
@@ -161,6 +163,8 @@ class Workers:
                 self._hand_out(member, delivery)
 
     def _hand_out(self, member: Member, delivery: Delivery) -> None:
+        if not member.custody:
+            self.on_busy()
         member.custody.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
 
@@ -250,3 +254,7 @@ class Workers:
         )
         self._bus.publish(DEAD, held.partition, letter)
         self._publish(held, FetchResult.FAILED, "dead_letter")
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,114 @@
+"""Processes that fetch: a silent one is killed, one that cannot live ends the program, none is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from nephila import workers as module
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel import messages as m
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
+from nephila.native import parse_url
+from nephila.parser.config import ParserConfig
+from nephila.workers import WorkerProcesses
+
+from tests.e2e.web import Web, page, serve
+
+
+class Main:
+    """A main process in a few lines: it waits for outcomes."""
+
+    def __init__(self, web: Web, watch_s: float = 60.0, count: int = 1) -> None:
+        self.bus = LocalBus(SystemClock())
+        config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
+        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, watch_s)
+        self.outcomes: asyncio.Queue[m.FetchOutcome] = asyncio.Queue()
+        self.fatal: asyncio.Queue[BaseException] = asyncio.Queue()
+        self.workers.on_fatal = self.fatal.put_nowait
+        self.bus.subscribe(OUTCOMES, "scheduler", lambda d: (self.outcomes.put_nowait(d.message), d.ack()), credits=99)
+        self.bus.subscribe(RECORDS, "storage", lambda d: d.ack(), credits=99)
+
+    def ask(self, url: str) -> None:
+        """As the scheduler would."""
+        parts = parse_url(url)
+        self.bus.publish(
+            REQUESTS, 0, m.FetchRequest("j", parts.fingerprint, url, parts.host_key, fetch_no=1, attempt=1)
+        )
+
+    async def ended(self) -> m.FetchOutcome:
+        """The next outcome."""
+        return await asyncio.wait_for(self.outcomes.get(), 30)
+
+
+@asynccontextmanager
+async def main(web: Web, **settings: object) -> AsyncIterator[Main]:
+    """Workers that are closed in the end; none of their processes is left."""
+    made = Main(web, **settings)  # type: ignore[arg-type]
+    await made.workers.start()
+    try:
+        yield made
+    finally:
+        pids = made.workers.pids
+        await made.workers.drain(0.5)
+        await made.workers.close()
+        assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+async def test_a_worker_that_stands_still_is_replaced(caplog):
+    """Frozen, it gives no sign of life; its request comes back and another worker does it."""
+    with serve(lambda request: page()) as web:
+        async with main(web, watch_s=0.1) as rig:
+            rig.ask("http://a.test/1")
+            assert (await rig.ended()).result is m.FetchResult.FETCHED
+            (pid,) = rig.workers.pids
+            os.kill(pid, signal.SIGSTOP)
+            rig.ask("http://a.test/2")
+            assert (await rig.ended()).result is m.FetchResult.LOST
+            rig.ask("http://a.test/2")
+            assert (await rig.ended()).result is m.FetchResult.FETCHED
+            assert pid not in rig.workers.pids
+    assert "worker 1 gives no sign of life and is killed" in caplog.messages
+
+
+async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):
+    """They die with nothing in their hands, again and again: one line, not a loop."""
+    monkeypatch.setattr(module, "BACKOFF_S", 0.0)
+    monkeypatch.setenv("PYTHONHOME", "/nowhere")
+    with serve(lambda request: page()) as web:
+        async with main(web, count=2) as rig:
+            error = await asyncio.wait_for(rig.fatal.get(), 30)
+    assert str(error).startswith("worker processes keep dying (ended with code 1); try --workers 0")
+    assert rig.fatal.empty()
+
+
+async def test_a_drain_waits_for_what_is_under_way():
+    """A fetch that ends within the grace is whole; one that does not is given back."""
+    release = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    def slow(request):
+        loop.call_soon_threadsafe(asked.put_nowait, request.path)
+        if request.path == "/slow":
+            asyncio.run_coroutine_threadsafe(release.wait(), loop).result(20)
+        return page()
+
+    with serve(slow) as web:
+        async with main(web) as rig:
+            rig.ask("http://a.test/slow")
+            rig.ask("http://b.test/never")
+            assert {await asked.get(), await asked.get()} == {"/slow", "/never"}
+            assert (await rig.ended()).host == "b.test"
+            draining = asyncio.ensure_future(rig.workers.drain(20.0))
+            await asyncio.sleep(0)
+            release.set()
+            await asyncio.wait_for(draining, 20)
+            outcome = await rig.ended()
+            assert (outcome.host, outcome.result) == ("a.test", m.FetchResult.FETCHED)
