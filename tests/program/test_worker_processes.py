@@ -22,6 +22,11 @@ from nephila.workers import WorkerProcesses
 from tests.e2e.web import Web, page, serve
 
 
+def alive(pids: list[int]) -> list[int]:
+    """Those that there still are."""
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
 class Main:
     """A main process in a few lines: it waits for outcomes."""
 
@@ -58,7 +63,7 @@ async def main(web: Web, **settings: object) -> AsyncIterator[Main]:
         pids = made.workers.pids
         await made.workers.drain(0.5)
         await made.workers.close()
-        assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        assert not alive(pids)
 
 
 async def test_a_worker_that_stands_still_is_replaced(caplog):
