@@ -41,6 +41,8 @@ class Rooms:
     storage: StorageConfig
     workers: int = 0
     """Processes that fetch and parse; 0: this one does."""
+    workers_first: int = 0
+    """How many of them begin at once, the others when there is enough to do; 0: all."""
 
 
 class Assembly:
@@ -52,15 +54,18 @@ class Assembly:
         self.bus = LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
-        self.workers = (
-            WorkerProcesses(rooms.workers, rooms.downloader, rooms.parser, self.bus, clock) if rooms.workers else None
-        )
+        self.workers = self._worker_processes(rooms) if rooms.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
         """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
         if self.workers is not None:
             self.scheduler.tell_wider(self.workers.bus.forget)
             self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
+
+    def _worker_processes(self, rooms: Rooms) -> WorkerProcesses:
+        return WorkerProcesses(
+            rooms.workers, rooms.downloader, rooms.parser, self.bus, self.clock, first=rooms.workers_first
+        )
 
     def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
         parser = build_parser(rooms.parser, self.bus, self.clock)

@@ -75,9 +75,13 @@ class WorkerProcesses:
         bus: LocalBus,
         clock: Clock,
         watch_s: float = WATCH_S,
+        first: int = 0,
     ) -> None:
+        """`first`: begin with so many, and with another whenever those there are have a crowd of requests; 0: with
+        all."""
         self.bus = Workers(bus, clock)
         self.bus.on_busy = self._watch
+        self.bus.on_crowd = self._grow
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, when workers cannot be kept alive."""
         self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
@@ -87,6 +91,8 @@ class WorkerProcesses:
         self._local = bus
         self._clock = clock
         self._count = count
+        self._begun = min(first or count, count)
+        self._growing = False
         self._downloader = downloader
         self._parser = parser
         self._processes: set[_Process] = set()
@@ -105,7 +111,7 @@ class WorkerProcesses:
     async def start(self) -> None:
         """Begin the workers, and take requests; they wait until a worker is ready."""
         self.bus.start()
-        for number in range(1, self._count + 1):
+        for number in range(1, self._begun + 1):
             await self._begin(number)
 
     async def drain(self, grace_s: float) -> None:
@@ -135,6 +141,19 @@ class WorkerProcesses:
             await asyncio.wait(self._tasks)
 
     # ---- one process
+
+    def _grow(self) -> None:
+        """One more, if there may be one and none is beginning."""
+        if self._begun < self._count and not self._growing and not self._ending:
+            self._growing = True
+            self._begun += 1
+            self._task(self._begin_again(self._begun))
+
+    async def _begin_again(self, number: int) -> None:
+        try:
+            await self._begin(number)
+        except UserError as error:
+            self._fatal(error)
 
     async def _begin(self, number: int) -> None:
         process = _Process(Member(number))
@@ -191,6 +210,7 @@ class WorkerProcesses:
             go = self.contact(word.job, word.url_key, word.attempt, word.address)
             process.member.link.say(Contacted(word.number, go))
         elif isinstance(word, Ready):
+            self._growing = False
             if self._ending:
                 process.drained.set()
             else:
@@ -223,10 +243,7 @@ class WorkerProcesses:
             return
         if self._barren > 1:
             await asyncio.sleep(BACKOFF_S * 2 ** (self._barren - 2))
-        try:
-            await self._begin(process.member.number)
-        except UserError as error:
-            self._fatal(error)
+        await self._begin_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:
         """Wait for the end of a process, not for ever; says how it ended."""

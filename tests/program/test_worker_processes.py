@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,13 +28,19 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
+async def until(so: Callable[[], object]) -> None:
+    """Other processes do their work meanwhile."""
+    while not so():
+        await asyncio.sleep(0.01)
+
+
 class Main:
     """A main process in a few lines: it waits for outcomes."""
 
-    def __init__(self, web: Web, watch_s: float = 60.0, count: int = 1) -> None:
+    def __init__(self, web: Web, watch_s: float = 60.0, count: int = 1, first: int = 0) -> None:
         self.bus = LocalBus(SystemClock())
         config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
-        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, watch_s)
+        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, watch_s, first)
         self.outcomes: asyncio.Queue[m.FetchOutcome] = asyncio.Queue()
         self.fatal: asyncio.Queue[BaseException] = asyncio.Queue()
         self.workers.on_fatal = self.fatal.put_nowait
@@ -117,3 +124,26 @@ async def test_a_drain_waits_for_what_is_under_way():
             await asyncio.wait_for(draining, 20)
             outcome = await rig.ended()
             assert (outcome.host, outcome.result) == ("a.test", m.FetchResult.FETCHED)
+
+
+async def test_more_begin_when_there_is_more_to_do():
+    """One is enough for a few requests at a time; a crowd brings another, and not more than allowed."""
+    hold = threading.Event()
+
+    def slow(request):
+        hold.wait(20)
+        return page()
+
+    with serve(slow) as web:
+        async with main(web, count=2, first=1) as rig:
+            for number in range(8):
+                rig.ask(f"http://h{number}.test/")
+            await until(lambda: rig.workers.bus.members and not rig.workers.bus.waiting)
+            few = len(rig.workers.pids)
+            for number in range(8, 24):
+                rig.ask(f"http://h{number}.test/")
+            await until(lambda: len(rig.workers.bus.members) == 2)
+            hold.set()
+            for _ in range(24):
+                assert (await rig.ended()).result is m.FetchResult.FETCHED
+            assert (few, len(rig.workers.pids)) == (1, 2)

@@ -52,6 +52,10 @@ Store = Annotated[
 Workers = Annotated[
     int | None,
     typer.Option(
-        min=0, max=256, metavar="N", help="Processes that fetch and parse; 0 = all in one.", rich_help_panel=MANNERS
+        min=0,
+        max=256,
+        metavar="N",
+        help="Processes that fetch and parse; 0 = all in one; default: as many as help, up to the other cores.",
+        rich_help_panel=MANNERS,
     ),
 ]

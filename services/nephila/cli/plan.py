@@ -116,6 +116,7 @@ def make_rooms(
         "scheduler",
     )
     downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
+    workers: int | None = options.get("workers")
     # What makes no sense is told now, before anything is made.
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
@@ -128,13 +129,10 @@ def make_rooms(
         downloader=downloader,
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=structs.replace(storage, store=store),
-        workers=default_workers(usable_cores()) if options.get("workers") is None else options["workers"],
+        # Where nobody says how many, the main process has a core of its own, and as many begin as have enough to do.
+        workers=usable_cores() - 1 if workers is None else workers,
+        workers_first=1 if workers is None else 0,
     )
-
-
-def default_workers(cores: int) -> int:
-    """Worker processes where nobody says how many: the main process has a core of its own."""
-    return cores - 1
 
 
 def _once(job: CrawlJob) -> tuple[str, ...]:

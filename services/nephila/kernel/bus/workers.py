@@ -29,6 +29,8 @@ from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, Topic
 log = logging.getLogger(__name__)
 
 GROUP = "workers"
+CROWD = 8
+"""Requests in one worker's hands that make another worth its start: a crawl of one site never needs a second."""
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 
 Soon = Callable[[Callable[[], None]], None]
@@ -71,6 +73,8 @@ class Workers:
         self._draining = False
         self.on_busy: Callable[[], None] = _nothing
         """Called when a worker that had nothing in its hands is given something."""
+        self.on_crowd: Callable[[], None] = _nothing
+        """Called when a worker is given something that has `CROWD` in its hands: one more would have enough to do."""
 
     def start(self) -> None:
         """Begin to take jobs and requests."""
@@ -167,6 +171,8 @@ class Workers:
             self.on_busy()
         member.custody.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
+        if len(member.custody) > CROWD:
+            self.on_crowd()
 
     def _place_waiting(self) -> None:
         while self._waiting and not self._draining:
