@@ -30,7 +30,7 @@ def alive(pids: list[int]) -> list[int]:
 
 async def until(so: Callable[[], object]) -> None:
     """Other processes do their work meanwhile."""
-    while not so():
+    while not so():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 
