@@ -49,6 +49,11 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
+def can_have_workers() -> bool:
+    """Whether this system hands descriptors of sockets to child processes."""
+    return os.name == "posix"
+
+
 def usable_cores() -> int:
     """Cores that this process may run on."""
     try:

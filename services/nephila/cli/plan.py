@@ -23,7 +23,7 @@ from nephila.kernel.jobtable import MODES, STRATEGIES
 from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
 from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
-from nephila.process import usable_cores
+from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS, FORMATS
@@ -117,6 +117,8 @@ def make_rooms(
     )
     downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     workers: int | None = options.get("workers")
+    if workers and not can_have_workers():
+        raise UsageError("--workers: this system cannot start worker processes; leave the option out")
     # What makes no sense is told now, before anything is made.
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
@@ -130,7 +132,7 @@ def make_rooms(
         parser=load(ParserConfig, parser, HERE, "parser"),
         storage=structs.replace(storage, store=store),
         # Where nobody says how many, the main process has a core of its own, and as many begin as have enough to do.
-        workers=usable_cores() - 1 if workers is None else workers,
+        workers=usable_cores() - 1 if workers is None and can_have_workers() else workers or 0,
         workers_first=1 if workers is None else 0,
     )
 

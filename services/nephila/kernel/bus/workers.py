@@ -71,6 +71,8 @@ class Workers:
         """Requests for suspects, which wait for their turn alone."""
         self._suspects = Suspects()
         self._draining = False
+        self._wider: set[str] = set()
+        """Jobs whose scope has got further anchors in this turn."""
         self.on_busy: Callable[[], None] = _nothing
         """Called when a worker that had nothing in its hands is given something."""
         self.on_crowd: Callable[[], None] = _nothing
@@ -138,9 +140,17 @@ class Workers:
             member.link.say(Drain(grace_s))
 
     def forget(self, job: str) -> None:
-        """The scope of a job is wider now: links that were not wanted may be."""
-        for member in self._members:
-            member.link.say(Forget(job))
+        """The scope of a job is wider now: links that were not wanted may be. A file of seeds widens it a thousand times
+        in one turn; that is one word to each worker."""
+        if not self._wider:
+            self._clock.call_soon(self._tell_wider)
+        self._wider.add(job)
+
+    def _tell_wider(self) -> None:
+        wider, self._wider = self._wider, set()
+        for job in sorted(wider):
+            for member in self._members:
+                member.link.say(Forget(job))
 
     # ---- to the workers
 
