@@ -140,8 +140,8 @@ class Workers:
             member.link.say(Drain(grace_s))
 
     def forget(self, job: str) -> None:
-        """The scope of a job is wider now: links that were not wanted may be. A file of seeds widens it a thousand times
-        in one turn; that is one word to each worker."""
+        """The scope of a job is wider now: links that were not wanted may be. A file of seeds widens it a thousand
+        times in one turn; that is one word to each worker."""
         if not self._wider:
             self._clock.call_soon(self._tell_wider)
         self._wider.add(job)
