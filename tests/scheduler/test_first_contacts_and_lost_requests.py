@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 
-from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Scope, ScopeMode
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url
+from nephila.scheduler.audit import check
 
 from tests.scheduler.world import JOB, Answer, World, chain, site
 
@@ -35,6 +37,7 @@ def lost(world: World, url: str, *, attempt: int = 1, fetch_no: int = 1, job: st
     )
     world.bus.publish(OUTCOMES, 0, outcome)
     world.clock.run_due()
+    check(world.scheduler.dispatcher)
 
 
 async def two_hosts(tmp_path) -> World:
@@ -152,3 +155,37 @@ async def test_a_restart_after_a_loss_knows_it(tmp_path):
     again = await World(tmp_path, chain(3), world.clock).start()
     again.run()
     assert len(again.rows) == 3
+
+
+async def test_losses_at_random_lose_nothing(tmp_path):
+    """Two hundred pages on three hosts; every third request is lost, before its outcome or after it: one row each."""
+    rng = random.Random(11)
+    urls = [f"http://h{n % 3}.test/{n}" for n in range(200)]
+    pages = site({url: urls[2 * n + 1 : 2 * n + 3] for n, url in enumerate(urls)})
+    doomed: set[bytes] = set()
+
+    def lose(request: FetchRequest) -> None:
+        doomed.discard(request.url_key)
+        # Nobody has the record of a lost page.
+        world.held = [record for record in world.held if record.url_key != request.url_key]
+        lost(world, request.url, attempt=request.attempt, fetch_no=request.fetch_no)
+
+    def web(request: FetchRequest) -> Answer:
+        answer, fate = pages(request), rng.random()
+        if fate < 0.35:
+            doomed.add(request.url_key)
+            answer.silent = fate < 0.15
+            world.clock.call_at(world.clock.monotonic() + rng.uniform(0.01, 0.5), lambda: lose(request))
+        return answer
+
+    world = World(tmp_path, web)
+    world.hold_receipts = True
+    await world.start()
+    world.crawl(urls[0], scope=Scope(ScopeMode.ANY, max_depth=-1), delay_s=0.01)
+    while not world.done:
+        world.clock.advance(0.05)
+        world.held.sort(key=lambda record: record.url_key in doomed)
+        world.release(sum(record.url_key not in doomed for record in world.held))
+    assert world.scheduler.ended(JOB).total() == len(urls)
+    assert set(world.outcomes()) == set(urls)
+    assert 250 < len(world.fetched) < 400
