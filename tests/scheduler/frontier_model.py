@@ -43,6 +43,8 @@ class JobModel:
     """Hosts whose directory /d/ is closed as a trap."""
     held: set[bytes] = field(default_factory=set)
     """Stored pages that wait to be fetched again: each keeps its place under max_pages."""
+    lowered: bool = False
+    """Its page budget was made smaller at some time: what was handed out under the larger one counts for more."""
     recrawled: bool = False
     """It had a policy at some time."""
 
@@ -50,7 +52,7 @@ class JobModel:
         """One that shares nothing that changes."""
         return JobModel(
             self.life, self.spec, set(self.admitted), set(self.seeds), dict(self.ended), Counter(self.fetches),
-            set(self.closed), set(self.held), self.recrawled,
+            set(self.closed), set(self.held), self.lowered, self.recrawled,
         )  # fmt: skip
 
     @property
@@ -100,6 +102,8 @@ class Way:
     """Groups of commits written before it was seen."""
     state: str = "leased"
     receipted: Outcome | None = None
+    held: bool = False
+    """A page that is stored is being fetched again: it gets its place back when it has to be tried again."""
 
 
 @dataclass

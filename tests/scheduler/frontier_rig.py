@@ -124,7 +124,7 @@ class Rig:
                 if key[0] and way.request.attempt >= 3:
                     way = self.on_way[key] = Way(way.request, way.until, way.group, "ending")
                 else:
-                    del self.on_way[key]
+                    self.again(way)
                     if not key[0] and way.request.attempt >= 3:
                         self.model.robots[way.request.host] = "disallow"
         self.stale = [way for way in self.stale if way.until > self.now - 3600]
@@ -140,24 +140,32 @@ class Rig:
         delivery.ack()
         self.expire()
         self.requests += 1
-        key = (request.job, request.url_key)
+        key, held = (request.job, request.url_key), False
         assert key not in self.on_way, f"{request.url} is leased twice: {self.on_way[key]}"
         if request.kind is FetchKind.ROBOTS:
             host = request.host
         else:
             host = HOST_OF[request.url_key]
-            self._check_page(self.model.jobs[request.job], request, host)
+            held = self._check_page(self.model.jobs[request.job], request, host)
         assert request.host == host
         flying = [w for w in (*self.on_way.values(), *self.stale) if w.request.host == host and self._flies(w)]
         assert not flying, f"{request.url} is asked for while {flying} is"
         early = self.model.free_at[host] - self.now
         assert early <= 1e-6, f"{request.url} is asked for {early:g} s too early"
-        self.on_way[key] = Way(request, self.now + LEASE_S, self.marks.written)
+        self.on_way[key] = Way(request, self.now + LEASE_S, self.marks.written, held=held)
 
     def _flies(self, way: Way) -> bool:
         return way.state == "leased" and way.until > self.now
 
-    def _check_page(self, job: JobModel, request: FetchRequest, host: str) -> None:
+    def again(self, way: Way) -> None:
+        """A request is to be made again."""
+        key = way.request.url_key
+        del self.on_way[way.request.job, key]
+        if way.held:
+            self.model.jobs[way.request.job].held.add(key)
+
+    def _check_page(self, job: JobModel, request: FetchRequest, host: str) -> bool:
+        """Whether the request may be made; returns whether the page had its place under max_pages."""
         key, spec = request.url_key, job.spec
         assert key in job.admitted
         assert not spec.paused, f"{request.url} is asked for, and its job is paused"
@@ -168,7 +176,9 @@ class Rig:
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
         pages = job.scope.max_pages
         taken = sum(key[0] == spec.uid and way.state != "ending" for key, way in self.on_way.items())
-        assert not pages or held or job.stored + taken < pages, f"{job.stored} stored, {taken} taken of {pages}"
+        assert not pages or held or job.lowered or job.recrawled or job.stored + taken < pages, (
+            f"{job.stored} stored, {taken} taken of {pages}"
+        )
         assert not job.excluded(request.url), f"{request.url} is excluded"
         seed = key in job.seeds
         assert request.seed == seed
@@ -179,6 +189,7 @@ class Rig:
         if spec.politeness is not None and not spec.politeness.ignore_robots:
             word = self.model.robots.get(host)
             assert word == "allow" or (word == "rules" and not request.url.endswith("/3")), f"robots: {word}"
+        return held
 
     def _reopen(self, job: JobModel, key: bytes, fetch_no: int) -> None:
         """A URL that had ended is open again: it is time for its next fetch."""
@@ -253,6 +264,9 @@ class Rig:
         for host in self.model.free_at:
             self.model.free_at[host] += gone
         for (uid, url_key), way in self.on_way.items():
+            job = self.model.jobs.get(uid)
+            if way.held and job is not None and url_key in job.admitted - set(job.ended):
+                job.held.add(url_key)
             known = way.group <= whole or (way.group == whole + 1 and PARTITION_OF.get(url_key) in torn)
             if uid in self.model.jobs and way.state == "leased" and known:
                 host, delay_s = way.request.host, self.model.jobs[uid].delay_s

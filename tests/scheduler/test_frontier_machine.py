@@ -137,6 +137,8 @@ class FrontierMachine(RuleBasedStateMachine):
         if known is None:
             rig.lives += 1
             known = rig.model.jobs[uid] = JobModel(rig.lives, spec)
+        old, new = known.scope.max_pages, spec.scope.max_pages if spec.scope else 0
+        known.lowered = known.lowered or bool(new) and (not old or new < old)
         known.spec = spec
         known.recrawled = known.recrawled or spec.recrawl is not None
 
@@ -232,7 +234,9 @@ class FrontierMachine(RuleBasedStateMachine):
         way = (open_ or rig.stale)[pick % len(open_ or rig.stale)]
         if rig.stale and pick % 7 == 0:
             way = rig.stale[pick % len(rig.stale)]
-        if way.request.kind is FetchKind.ROBOTS:
+        taken = rig.on_way.get((way.request.job, way.request.url_key), way)
+        if way.request.kind is FetchKind.ROBOTS or taken is not way:
+            # Of two requests for a URL under one name of a job an outcome cannot tell which it answers.
             return
         job = rig.model.jobs.get(way.request.job)
         current = rig.on_way.get((way.request.job, way.request.url_key)) is way
@@ -280,17 +284,16 @@ class FrontierMachine(RuleBasedStateMachine):
         assert job is not None
         if job.budget.pages and outcome.started_at:
             job.fetches[request.host] += 1
-        key = (request.job, request.url_key)
         if kind in ("ok", "same"):
             way.state = "fetched"
             if way.receipted is not None:
                 self.end(way)
         elif kind in ("given back", "expired"):
-            del rig.on_way[key]
+            rig.again(way)
         elif kind == "moved":
             self.moved(way, job, target)
         elif outcome.result is FetchResult.FAILED and may_retry(outcome.reason) and request.attempt < 3:
-            del rig.on_way[key]
+            rig.again(way)
         else:
             way.state = "ending"
 
@@ -307,7 +310,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if request.hops >= 10:
             way.state = "ending"
         elif target == request.url:
-            del self.rig.on_way[request.job, request.url_key]
+            self.rig.again(way)
         else:
             way.state = "ending"
             seed = request.seed and request.hops < 5
@@ -487,7 +490,7 @@ class FrontierMachine(RuleBasedStateMachine):
             for way in [*rig.on_way.values(), *rig.stale]:
                 if way.request.kind is FetchKind.ROBOTS and way.state == "leased":
                     self.robots(0, "404", None)
-                elif way.state == "leased":
+                elif way.state == "leased" and rig.on_way.get((way.request.job, way.request.url_key), way) is way:
                     self.answer_ok(way)
             rig.turn()
             while rig.rows:
