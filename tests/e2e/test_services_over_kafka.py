@@ -1,0 +1,204 @@
+"""The four services as programs of their own over a real broker: a crawl is told, watched, killed at, and right."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_hostile_web import free_port
+from tests.e2e.web import NEPHILA, page, run, serve
+from tools.kafka_broker import Broker
+
+SERVICES = ("storage", "parser", "downloader", "scheduler")
+PAGES = 60
+
+
+@pytest.fixture(scope="module")
+def system_broker(tmp_path_factory):
+    """A broker of this file's own: it has topics under their plain names."""
+    broker = Broker(tmp_path_factory.mktemp("broker")).start()
+    yield broker
+    broker.stop()
+
+
+class System:
+    """The services, one process each."""
+
+    def __init__(self, folder: Path, broker: Broker, web) -> None:
+        self.folder = folder
+        self.broker = broker
+        maps = json.dumps([web.host_map])
+        text = f"""
+bootstrap: {broker.address}
+partitions: 16
+grace_s: 5
+scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
+downloader: {{allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
+storage: {{directory: rows}}
+kafka: {{session_s: 6}}
+"""
+        (folder / "system.yaml").write_text(text)
+        self.ports = {name: free_port() for name in SERVICES}
+        self.programs: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, *names: str) -> None:
+        """Begin, and wait until they are ready."""
+        for name in names:
+            environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": str(self.ports[name])}
+            with (self.folder / f"{name}.log").open("a") as log:
+                self.programs[name] = subprocess.Popen(
+                    [*NEPHILA, name, "--config", "system.yaml"], cwd=self.folder, stderr=log, env=environment
+                )
+        for name in names:
+            self._ready(name)
+
+    def _ready(self, name: str) -> None:
+        # Each question takes as long as the service needs to answer, or a moment when nobody listens yet.
+        words = [sys.executable, "-c", _WAIT, str(self.ports[name])]
+        waiter = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        log = (self.folder / f"{name}.log").read_text()
+        assert waiter.returncode == 0, f"{name}: {waiter.stdout} {log[-2000:]}"
+
+    def metrics(self, name: str) -> str:
+        """The figures of a service."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.ports[name]}/metrics", timeout=10) as answer:
+            return answer.read().decode()
+
+    def end(self, *names: str, number: int = signal.SIGTERM) -> list[int]:
+        """End them; returns their exit codes."""
+        for name in names:
+            self.programs[name].send_signal(number)
+        return [self.programs.pop(name).wait(40) for name in names]
+
+    def rows(self) -> Counter[str]:
+        """URLs by outcome."""
+        with contextlib.closing(sqlite3.connect(self.folder / "rows" / "nephila.db")) as db:
+            found = db.execute("select url, outcome from pages").fetchall()
+        assert len(found) == len({url for url, _ in found})
+        return Counter(outcome for _, outcome in found)
+
+
+_WAIT = """
+import sys, time, urllib.request
+for _ in range(300):
+    try:
+        urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/readyz", timeout=2)
+        sys.exit(0)
+    except Exception as error:
+        why = error
+    time.sleep(0.1)
+print(why)
+sys.exit(1)
+"""
+
+
+@pytest.fixture
+def system(tmp_path, system_broker, web):
+    """All services, ready."""
+    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    assert applied.returncode == 0, applied.stderr
+    system = System(tmp_path, system_broker, web)
+    system.start(*SERVICES)
+    yield system
+    for program in system.programs.values():
+        program.kill()
+        program.wait(10)
+
+
+def answer(request):
+    """Sixty pages in a tree, and one that is not there."""
+    if request.path == "/robots.txt":
+        return None
+    number = int(request.path.removeprefix("/"))
+    if number >= PAGES:
+        return None
+    return page(*(f"/{child}" for child in (2 * number + 1, 2 * number + 2)), title=f"Page {number}")
+
+
+@pytest.fixture
+def web():
+    """The site."""
+    with serve(answer) as served:
+        yield served
+
+
+CRAWL = ("--delay", "0.02", "--json")
+
+
+def test_a_crawl_by_services_ends_with_the_right_count(system):
+    """Told over the broker, watched to its end; every URL has a row, every service its figures, all end when asked."""
+    done = run("crawl", "http://a.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["reason"] == "done"
+    assert told["outcomes"] == {"stored": PAGES, "denied": 0, "failed": PAGES + 1, "dropped": 0}
+    assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
+    assert f'nephila_urls_ended{{outcome="stored"}} {PAGES}.0' in system.metrics("scheduler")
+    assert f"nephila_pages_parsed_total {PAGES}.0" in system.metrics("parser")
+    assert system.end(*SERVICES) == [0, 0, 0, 0]
+    for name in SERVICES:
+        for line in (system.folder / f"{name}.log").read_text().splitlines():
+            assert json.loads(line)["service"] == name
+
+
+def test_services_that_are_killed_lose_nothing(system):
+    """Each killed once in the middle and begun again: the crawl goes on and every URL has its row."""
+    words = [*NEPHILA, "crawl", "http://b.test/0", "--bootstrap", system.broker.address, "--delay", "0.1", "--json"]
+    crawl = subprocess.Popen(words, cwd=system.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        for name in ("downloader", "parser", "scheduler", "storage"):
+            system.end(name, number=signal.SIGKILL)
+            system.start(name)
+        out, err = crawl.communicate(timeout=100)
+    finally:
+        crawl.kill()
+        crawl.wait()
+    assert crawl.returncode == 0, err
+    assert json.loads(out)["outcomes"]["stored"] == PAGES
+    assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
+
+
+def test_a_second_scheduler_gives_way(system):
+    """It ends with one line, and the first goes on with all partitions."""
+    other = system.folder / "other"
+    other.mkdir()
+    text = (system.folder / "system.yaml").read_text().replace("partitions:", "member: other\npartitions:", 1)
+    (other / "system.yaml").write_text(text)
+    environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": "0"}
+    second = subprocess.run(
+        [*NEPHILA, "scheduler", "--config", "system.yaml"],
+        cwd=other,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        env=environment,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert "another scheduler holds" in second.stderr
+    assert "run one at a time" in second.stderr
+    done = run("crawl", "http://c.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["outcomes"]["stored"] == PAGES
+
+
+def test_what_cannot_be_submitted_is_one_line(tmp_path, system_broker):
+    """No broker, no topics, an option that is for the services to say."""
+    nobody = run("crawl", "http://a.test/", "--bootstrap", f"127.0.0.1:{free_port()}", cwd=tmp_path)
+    assert nobody.returncode == 1
+    assert "no Kafka broker answers" in nobody.stderr
+    theirs = run("crawl", "http://a.test/", "--bootstrap", system_broker.address, "--allow-private", cwd=tmp_path)
+    assert theirs.returncode == 2
+    assert "--allow-private is for the services to say" in theirs.stderr
+    for done in (nobody, theirs):
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
