@@ -86,7 +86,9 @@ class Program:
         return registry
 
     def _unready(self) -> str:
-        return self._state or "; ".join(self.bus.troubles)
+        # Storage says so when its database is away.
+        trouble = getattr(self.service, "trouble", "")
+        return self._state or "; ".join([*self.bus.troubles, *([trouble] if trouble else [])])
 
     async def run(self) -> None:
         """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 import uuid
 from collections.abc import Iterable
@@ -53,8 +52,6 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=False)
-    # What this program has to say it says itself, in one line.
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     status, more = run_loop(_watched(job, bootstrap, seeds, quiet=quiet or as_json))
     for what, why in (*refused, *more):
         print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
@@ -72,6 +69,7 @@ async def _watched(
     from nephila.kernel.config import load
     from nephila.submission import Submission
 
+    kafka_topics.hush()
     config = load(KafkaConfig, {"bootstrap": bootstrap}, "command line", "kafka")
     there = await kafka_topics.existing(config)
     if "requests" not in there:

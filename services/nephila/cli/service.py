@@ -126,11 +126,13 @@ def run(name: str, path: str) -> None:
     from nephila.kernel import logs
     from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.bus.kafka_config import KafkaConfig
+    from nephila.kernel.bus.kafka_topics import hush
     from nephila.kernel.clock import SystemClock
     from nephila.process import run_loop
     from nephila.program import Kind, Program
 
     logs.configure(name, member, program.log_level)
+    hush()
     settings = load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, f"{path}: kafka", "kafka")
     service = importlib.import_module(f"{KINDS[name]}.service")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
