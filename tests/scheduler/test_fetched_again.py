@@ -193,6 +193,17 @@ async def test_a_clock_set_forward_while_nothing_happens_is_noticed(tmp_path):
     await world.scheduler.close()
 
 
+async def test_a_clock_set_back_freezes_nothing(tmp_path):
+    """Ten days back: the next fetch comes an interval from then, not in ten days."""
+    world = await World(tmp_path, site({"/": []})).start()
+    world.crawl("http://a.test/", recrawl=Recrawl(every_s=6 * HOUR))
+    pass_time(world, HOUR / 2)
+    world.clock.jump(-240 * HOUR)
+    pass_time(world, 7 * HOUR)
+    assert len(world.fetched) == 2
+    await world.scheduler.close()
+
+
 async def test_fetching_again_makes_no_room_for_more_pages(tmp_path):
     """A page that is due keeps its place under max_pages, before a restart and after: no other page takes it."""
     urls = [f"http://a.test/{i}" for i in range(6)]

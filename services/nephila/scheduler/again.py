@@ -6,7 +6,10 @@ ended. Both are in the log, by the URL's place in the queue and by its new state
 
 from __future__ import annotations
 
+import math
+
 from nephila.kernel.messages import Outcome, Outlinks, QueuedUrl, Receipt, UrlState
+from nephila.scheduler.agenda import REWIND_S
 from nephila.scheduler.entry import COPY_SHIFT, SEED, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Outstanding
@@ -18,18 +21,28 @@ AT_ONCE = 1000
 
 
 def queue_due(frontier: Frontier) -> None:
-    """Queue what is due, of all jobs that are not paused."""
+    """Queue what is due, of all jobs that are not paused. O(1) while nothing is, else O(jobs)."""
+    now = frontier.utc_now
+    set_back = now < frontier.looked_at - REWIND_S
+    frontier.looked_at = now
+    if frontier.soonest_due > now and not set_back:
+        return
+    soonest = math.inf
     for job in frontier.jobs.values():
-        if job.recrawl.active and not job.spec.paused and job.agenda.next_due() <= frontier.utc_now:
-            for _, state in zip(range(AT_ONCE), job.agenda.due(frontier.utc_now), strict=False):
-                _queue(frontier, job, state)
+        if set_back:
+            job.agenda.rewind(now)
+        if job.recrawl.active and not job.spec.paused:
+            if job.agenda.next_due() <= now:
+                for _, state in zip(range(AT_ONCE), job.agenda.due(now), strict=False):
+                    _queue(frontier, job, state)
+            soonest = min(soonest, job.agenda.next_due())
+    frontier.soonest_due = soonest
 
 
 def next_due(frontier: Frontier) -> float | None:
     """When the next URL is due, in monotonic seconds; None when none ever is."""
-    instants = [job.agenda.next_due() for job in frontier.jobs.values() if job.recrawl.active and not job.spec.paused]
-    first = min(instants, default=float("inf"))
-    return first - frontier.utc_offset if first < float("inf") else None
+    first = frontier.soonest_due
+    return first - frontier.utc_offset if first < math.inf else None
 
 
 def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
@@ -102,4 +115,6 @@ def told(frontier: Frontier, job: Job, links: Outlinks) -> None:
 
 def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.agenda.put(state)
+    if state.next_at > 0:
+        frontier.soonest_due = min(frontier.soonest_due, state.next_at)
     frontier.pending(frontier.partition(state.url_key)).urls.append(state)

@@ -87,11 +87,19 @@ class Agenda:
         """Hand out what is due, the longest overdue first to the minute. Take as many as there is room for: the rest
         stays. A state may be put while this runs."""
         if now < self._now - REWIND_S:
-            self._rewind(now)
+            self.rewind(now)
         self._now = now
         while (found := self._pop(now)) is not None:
             self._out.add(found)
             yield _unpack(self.job, found, self._packed[found])
+
+    def rewind(self, now: float) -> None:
+        """The clock was set back: nothing waits longer from now on than the interval that was set for it. O(n)."""
+        for key, packed in self._packed.items():
+            latest = now + _interval_s(packed)
+            if _next_at(packed) > latest:
+                self._packed[key] = _NEXT.pack(latest) + packed[_NEXT.size :]
+        self._rebuild()
 
     def take(self, url_key: bytes) -> bool:
         """Hand out one URL whether it is due or not; False when it is not here or out already."""
@@ -202,14 +210,6 @@ class Agenda:
 
     def _waits(self, key: bytes) -> bool:
         return key in self._packed and key not in self._out
-
-    def _rewind(self, now: float) -> None:
-        """The clock was set back: nothing waits longer from now on than the interval that was set for it."""
-        for key, packed in self._packed.items():
-            latest = now + _interval_s(packed)
-            if _next_at(packed) > latest:
-                self._packed[key] = _NEXT.pack(latest) + packed[_NEXT.size :]
-        self._rebuild()
 
     def _rebuild(self) -> None:
         self._slots, self._order, self._near, self._entries = {}, [], [], 0

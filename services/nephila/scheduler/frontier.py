@@ -8,6 +8,7 @@ after. Views are never a second truth: `restore` rebuilds them from the log alon
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
@@ -72,6 +73,10 @@ class Frontier:
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
+        self.soonest_due = -math.inf
+        """When the first page of all jobs is fetched again, or sooner: UTC. Jobs are looked at for it when it has come,
+        and anew when one of them is changed."""
+        self.looked_at = -math.inf
         self.in_fetch = 0
         """Requests without outcome."""
         self.outstanding = 0
@@ -146,6 +151,7 @@ class Frontier:
     def take_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
         """Make the desired state of a job the actual one; None when the job is deleted."""
         known = self.jobs.get(spec.uid)
+        self.soonest_due = -math.inf
         if spec.deleted:
             if known is not None:
                 self._drop(known)
