@@ -35,7 +35,10 @@ async def test_every_group_gets_the_message_and_the_receipt_comes(rig):
     assert [d.message.url for d in taken] == ["u", "u"]
     assert {d.partition for d in taken} == {3}
     taken[0].ack()
-    assert receipt.done is not rig.acked_receipts
+    if rig.acked_receipts:
+        assert not receipt.done
+    else:
+        await rig.until(lambda: receipt.done)
     assert bus.unacked == 1
     taken[1].ack()
     await rig.until(lambda: receipt.done)
