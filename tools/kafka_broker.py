@@ -172,6 +172,7 @@ class Broker:
         self.options = list(options)
         self.port, controller = _free_ports()
         self.process: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._write(controller)
 
     @property
@@ -188,6 +189,7 @@ class Broker:
             self.process = subprocess.Popen(
                 self._command(), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
             )
+        self._watch(self.process.pid)
         until = time.monotonic() + START_S
         while time.monotonic() < until and self.process.poll() is None:
             if log.exists() and b"Kafka Server started" in log.read_bytes() and _is_open(self.port):
@@ -197,8 +199,20 @@ class Broker:
         words = (self.folder / "output.log").read_text()[-500:]
         raise Missing(f"the broker did not start; its logs are in {self.folder}: {words}")
 
+    def _watch(self, pid: int) -> None:
+        """When the tests themselves are killed, their end of the pipe closes and the broker goes too."""
+        command = ["sh", "-c", f"read _; kill -9 {pid}"]
+        self._guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+    def _unwatch(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.kill()
+            guard.communicate()
+
     def stop(self, wait_s: float = STOP_S) -> None:
         """End it as an administrator would."""
+        self._unwatch()
         process, self.process = self.process, None
         if process is not None and process.poll() is None:
             process.terminate()
@@ -210,6 +224,7 @@ class Broker:
 
     def crash(self) -> None:
         """kill -9."""
+        self._unwatch()
         process, self.process = self.process, None
         if process is not None:
             process.kill()
