@@ -53,7 +53,7 @@ STEPS: Mapping[int, Sequence[str]] = {
 """PostgreSQL begins with version 2, which is what nephila.db has reached."""
 
 _COMPRESS = "ALTER TABLE pages ALTER COLUMN text SET COMPRESSION lz4"
-"""A fifth of the server's time per row is left of what its older compression takes (docs/adr/0014)."""
+"""A fifth of the server's time per row is left of what its older compression takes (docs/adr/0016)."""
 _HAS_LZ4 = "SELECT 1 FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)"
 
 

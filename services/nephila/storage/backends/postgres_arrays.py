@@ -1,6 +1,6 @@
 """Columns of a batch as PostgreSQL's binary arrays: one bound value per column, however many rows.
 
-The driver can make arrays of lists by itself, for 13 µs a row more (docs/adr/0014).
+The driver can make arrays of lists by itself, for 13 µs a row more (docs/adr/0016).
 """
 
 from __future__ import annotations
