@@ -21,7 +21,7 @@ from nephila.kernel.messages import FetchKind, FetchRequest, FrontierCommit, Lin
 from nephila.kernel.topics import DEAD, RECORDS, REQUESTS
 from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.entry import unpack
+from nephila.scheduler.entry import COPY_SHIFT, unpack
 from nephila.scheduler.frontier import DELETED
 from nephila.scheduler.service import Scheduler
 from nephila.scheduler.store import _encode, frame
@@ -288,7 +288,8 @@ class Rig:
             for number in frontier.store.hosts_of(job.number):
                 for _, packed in frontier.store.items(number, job.number):
                     entry = unpack(packed)
-                    waiting[uid, entry.url_key] = entry.fetch_no
+                    if job.importance is None or not job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
+                        waiting[uid, entry.url_key] = entry.fetch_no
         for _, _, uid, packed in self.scheduler.dispatcher.delayed():
             entry = unpack(packed)
             waiting[uid, entry.url_key] = entry.fetch_no

@@ -129,3 +129,19 @@ async def test_a_job_too_many_is_refused_and_not_logged(tmp_path):
         frontier.put_job(CrawlJob("x", "x", 1))
     assert not any(commit.jobs for commit in frontier.commits())
     await world.scheduler.close()
+
+
+async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path):
+    """A page on its way when the snapshot was taken, ended behind it: the log keeps no place for it any more."""
+    world = await World(tmp_path, site({"/": []}), retry_delay_s=1.0).start()
+    world.crawl("http://a.test/", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every_s=3600.0))
+    pass_time(world, 3600.0 - 1.0)
+    while not world.scheduler.frontier.in_fetch:
+        world.clock.advance(0.05)
+    world.scheduler._snapshot()
+    pass_time(world, 60.0)
+    await world.scheduler.close()
+    world = await later(world, tmp_path).start()
+    check(world.scheduler.dispatcher)
+    assert not world.scheduler.frontier.jobs["t"].owed
+    await world.scheduler.close()

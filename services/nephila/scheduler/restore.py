@@ -209,8 +209,11 @@ class _Replay:
             self.found.asked.pop(text.host, None)
 
     def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
-        """Take a URL from wherever it waits."""
+        """Take a URL from wherever it waits; the place that a page budget kept for it is its own again."""
         found = self.found
+        job = self.frontier.jobs.get(key[0])
+        if job is not None:
+            job.owed.discard(key[1])
         known = found.on_way.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
@@ -218,11 +221,9 @@ class _Replay:
         kept = found.aside.pop(key, None)
         if kept is not None:
             return kept[:2]
-        job = self.frontier.jobs.get(key[0])
         number = self.frontier.store.find(host)
         if job is None or number < 0:
             return None
-        job.owed.discard(key[1])
         packed = self._take_queued(job, number, key[1])
         return None if packed is None else (number, packed)
 
@@ -257,6 +258,8 @@ class _Replay:
             state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
             if state is not None and job.agenda.take(queued.url_key):
                 again.reopen(self.frontier, job, state)
+            elif state is not None and state.outcome is Outcome.STORED:
+                job.keep_place(queued.url_key)
         if queued.not_before:
             self._wait(queued, on_way=False)
             return
