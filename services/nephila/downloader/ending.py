@@ -10,24 +10,12 @@ from email.utils import parsedate_to_datetime
 from nephila.downloader.fetcher import Answer
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
+from nephila.kernel.outcomes import given_back
 
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 MAX_RETRY_AFTER_S = 86_400.0
 MAX_LOCATION = 8192
 """Characters of a redirect's target, as of a page's link: readers of WARC give up at 32 KB of record headers."""
-
-
-def given_back(request: m.FetchRequest) -> m.FetchOutcome:
-    """The request goes back untouched: no attempt is counted."""
-    return m.FetchOutcome(
-        job=request.job,
-        url_key=request.url_key,
-        host=request.host,
-        kind=request.kind,
-        fetch_no=request.fetch_no,
-        attempt=request.attempt,
-        epoch=request.epoch,
-    )
 
 
 def unfetched(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.ending import REDIRECTS, given_back, location_of, outcome_of, page_of, unfetched
+from nephila.downloader.ending import REDIRECTS, location_of, outcome_of, page_of, unfetched
 from nephila.downloader.fetcher import Answer, Fetcher, Order
 from nephila.downloader.fetchers import make_fetcher
 from nephila.downloader.flight import Flight
@@ -31,6 +31,7 @@ from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.networks import Networks
+from nephila.kernel.outcomes import given_back
 from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
 from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
 
@@ -122,8 +123,7 @@ class Downloader:
 
     def _refuse(self, delivery: Delivery) -> None:
         if not delivery.acked:
-            receipt = self._bus.publish(OUTCOMES, delivery.partition, given_back(delivery.message))
-            delivery.ack_after((receipt,))
+            delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, given_back(delivery.message)),))
 
     def _with_host(self, flight: Flight) -> None:
         flight.has_host = True
@@ -224,10 +224,9 @@ class Downloader:
 
     def _is_paced(self, request: m.FetchRequest) -> bool:
         """robots.txt belongs to no job: it is paced as long as one of them is."""
-        paced = self._paced
         if request.job:
-            return paced.get(request.job, True)
-        return not paced or any(paced.values())
+            return self._paced.get(request.job, True)
+        return not self._paced or any(self._paced.values())
 
     def _with_place(self, flight: Flight) -> None:
         if not flight.dialled and (self._is_over(flight) or self._has_no_slot(flight)):

@@ -23,7 +23,8 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.placement import Placement
 from nephila.kernel.bus.suspects import Suspects
 from nephila.kernel.clock import Clock
-from nephila.kernel.messages import CrawlJob, DeadLetter, FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.messages import CrawlJob, DeadLetter, FetchRequest, FetchResult
+from nephila.kernel.outcomes import given_back
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, Topic
 
 log = logging.getLogger(__name__)
@@ -230,20 +231,9 @@ class Workers:
     # ---- instead of a worker
 
     def _publish(self, held: Held, result: FetchResult, reason: str) -> Receipt:
-        request = held.request
-        outcome = FetchOutcome(
-            job=request.job,
-            url_key=request.url_key,
-            host=request.host,
-            kind=request.kind,
-            fetch_no=request.fetch_no,
-            attempt=request.attempt,
-            epoch=request.epoch,
-            result=result,
-            reason=reason,
-            started_at=held.since,
-            ended_at=self._clock.now() if held.since else 0.0,
-        )
+        outcome = given_back(held.request)
+        outcome.result, outcome.reason = result, reason
+        outcome.started_at, outcome.ended_at = held.since, self._clock.now() if held.since else 0.0
         return self._bus.publish(OUTCOMES, held.partition, outcome)
 
     def _give_back(self, delivery: Delivery) -> None:
