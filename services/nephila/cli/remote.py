@@ -64,17 +64,16 @@ async def _watched(
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
     from nephila.kernel.bus import kafka_topics
     from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import KafkaConfig
+    from nephila.kernel.bus.kafka_config import kafka_config
     from nephila.kernel.clock import SystemClock
-    from nephila.kernel.config import load
     from nephila.submission import Submission
 
     kafka_topics.hush()
-    config = load(KafkaConfig, {"bootstrap": bootstrap}, "command line", "kafka")
+    config = kafka_config({"bootstrap": bootstrap}, "command line")
     there = await kafka_topics.existing(config)
     if "requests" not in there:
         raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
-    config = load(KafkaConfig, {"bootstrap": bootstrap, "partitions": there["requests"]}, "command line", "kafka")
+    config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")
     clock = SystemClock()
     bus = KafkaBus(config, clock)
     submission = Submission(bus, clock, config.partitions, job)

@@ -125,7 +125,7 @@ def run(name: str, path: str) -> None:
     member = program.member or socket.gethostname()
     from nephila.kernel import logs
     from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import KafkaConfig
+    from nephila.kernel.bus.kafka_config import KafkaConfig, checked
     from nephila.kernel.bus.kafka_topics import hush
     from nephila.kernel.clock import SystemClock
     from nephila.process import run_loop
@@ -133,7 +133,10 @@ def run(name: str, path: str) -> None:
 
     logs.configure(name, member, program.log_level)
     hush()
-    settings = load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, f"{path}: kafka", "kafka")
+    where = f"{path or 'environment'}: kafka"
+    settings = checked(
+        load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, where, "kafka"), where
+    )
     service = importlib.import_module(f"{KINDS[name]}.service")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 

@@ -67,12 +67,11 @@ def kafka_config(values: Mapping[str, Any], where: str) -> KafkaConfig:
     bootstrap = os.environ.get("NEPHILA_BOOTSTRAP")
     base = load(KafkaConfig, {"bootstrap": bootstrap} if bootstrap else {}, "environment", "kafka")
     given = {name: value for name, value in values.items() if value is not None}
-    config = load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where)
-    _check(config, where)
-    return config
+    return checked(load(KafkaConfig, {**msgspec.structs.asdict(base), **given}, where), where)
 
 
-def _check(config: KafkaConfig, where: str) -> None:
+def checked(config: KafkaConfig, where: str) -> KafkaConfig:
+    """The same settings if they make sense. Raises `UsageError` in one line."""
     for address in config.bootstrap.split(","):
         if not _ADDRESS.fullmatch(address.strip()):
             raise UsageError(f"{where}: bootstrap {config.bootstrap!r} is not HOST:PORT, or several with commas")
@@ -83,3 +82,4 @@ def _check(config: KafkaConfig, where: str) -> None:
         raise UsageError(f"{where}: prefix {config.prefix!r} may have letters, digits, '.', '_' and '-' only")
     if config.heartbeat_s * 3 > config.session_s:
         raise UsageError(f"{where}: heartbeat_s must be at most a third of session_s ({config.session_s:g})")
+    return config
