@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from tests import state_machines
 from tests.native.conftest import load
 
 LONG = bool(os.environ.get("NEPHILA_LONG"))
@@ -177,14 +177,4 @@ def test_any_sequence_of_operations(name: str, kind: str) -> None:
         examples, steps = LONG_OPERATIONS // STEPS, STEPS
     else:
         examples, steps = (12, 60) if name == "rust" else (4, 40)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=not LONG,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    state_machines.run(machine, examples, steps, long=LONG)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -20,7 +19,6 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 from nephila.kernel.messages import (
     CrawlJob,
@@ -46,6 +44,7 @@ from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.politeness import is_refusal, may_retry
 
+from tests import state_machines
 from tests.scheduler.frontier_model import HOSTS, KEYS, URL_OF, URLS, JobModel, Way
 from tests.scheduler.frontier_rig import Rig, listed
 
@@ -529,14 +528,4 @@ def test_any_sequence_of_operations(kind: str) -> None:
     """Whatever happens in whatever order, the frontier is the model."""
     machine = type("Machine", (FrontierMachine,), {"config": KINDS[kind]})
     examples, steps = (LONG_OPERATIONS // STEPS // len(KINDS) + 1, STEPS) if LONG else (20, 60)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=not LONG,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    state_machines.run(machine, examples, steps, long=LONG)

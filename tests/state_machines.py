@@ -1,0 +1,21 @@
+"""How long a state machine runs: some hundred operations by default, or as many as a long run asks for."""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+
+def run(machine: type[RuleBasedStateMachine], examples: int, steps: int, *, long: bool) -> None:
+    """Run a machine; a short run does the same each time, a long one looks elsewhere."""
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            derandomize=not long,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
