@@ -32,6 +32,7 @@ from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
 from nephila.parser.meta import to_json
+from nephila.parser.morelinks import more_links, tree_of
 from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
@@ -279,7 +280,20 @@ class Parser:
         found = self._page_pass(
             body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
         )
-        return self._found(page, job, record, found, encoding, sniffed)
+        links = self._found(page, job, record, found, encoding, sniffed)
+        if config.follow and not found.crowded and not self._nofollow(page, job, found):
+            return [*links, *self._more(page, body, found, encoding)]
+        return links
+
+    def _more(self, page: m.Page, body: bytes, found: PagePass, encoding: str) -> Iterator[m.Outlinks]:
+        """Links of the kinds that are asked for beside those of the page pass."""
+        known = found.fingerprints
+        keys = {known[at : at + 16] for at in range(0, len(known), 16)}
+        for flag, entries in more_links(tree_of(body, encoding), found.base, self.config.follow):
+            rows = [row for row in whole(resolved(page.url, entries)) if row.fingerprint not in keys]
+            if rows:
+                keys.update(row.fingerprint for row in rows)
+                yield pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, flag)
 
     def _found(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
@@ -313,9 +327,13 @@ class Parser:
             links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
-        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
+        if self._nofollow(page, job, found):
             return ()
         return (links,)
+
+    def _nofollow(self, page: m.Page, job: m.CrawlJob, found: PagePass) -> bool:
+        robots = found.robots
+        return bool(robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag)
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:
