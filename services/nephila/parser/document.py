@@ -1,0 +1,183 @@
+"""A fetched document as rules look at it: its source, its trees and its JSON, each made when it is first asked for.
+
+Two trees: lexbor's (HTML as browsers read it) for CSS, libxml2's for XPath. Invariant: nothing here fails on hostile
+bytes; what cannot be parsed is empty. It bounds neither time nor memory: who asks for a tree of a large or deep page
+does it in a process that can be killed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any, Final
+
+import webencodings
+
+from nephila.parser.rules.jsons import NoJson, objects, parse_json
+
+_JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
+_BLOCKS: Final = (
+    "br,p,div,li,tr,td,th,h1,h2,h3,h4,h5,h6,section,article,header,footer,ul,ol,dl,dd,dt,table,blockquote,pre,figure,"
+    "figcaption,main,aside,nav,form,hr,script,style,template,noscript"
+)
+_BLOCK_NAMES: Final = frozenset(_BLOCKS.split(",")) - {"script", "style", "template", "noscript"}
+# Serialised HTML: "<" stands for markup everywhere but inside the raw elements, which are closed.
+_MARKUP: Final = re.compile(
+    r"<!--.*?-->|<(script|style|template|noscript)\b[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>.*?</\1>|"
+    r"</?([a-zA-Z][^\s/>]*)[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>",
+    re.DOTALL,
+)
+
+
+class Document:
+    """See the module."""
+
+    def __init__(
+        self,
+        body: bytes,
+        url: str = "",
+        encoding: str = "utf-8",
+        content_type: str = "",
+        facts: dict[str, str] | None = None,
+    ) -> None:
+        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at."""
+        self.body = body
+        self.url = url
+        self.encoding = encoding
+        self.content_type = content_type
+        self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
+
+    @cached_property
+    def source(self) -> str:
+        """The body as text; what cannot be decoded is U+FFFD."""
+        known = webencodings.lookup(self.encoding)
+        codec = known.codec_info.name if known is not None else "windows-1252"
+        text = self.body.decode(codec, "replace")
+        if not text.isascii():
+            # Some codecs give lone surrogates, which no library takes.
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _lone(text) else text
+        return text.removeprefix("\ufeff")
+
+    @cached_property
+    def tree(self) -> Any:
+        """lexbor's tree of the document."""
+        from selectolax.lexbor import LexborHTMLParser
+
+        if self.encoding == "utf-8" and "source" not in self.__dict__ and _is_utf8(self.body):
+            return LexborHTMLParser(self.body)
+        return LexborHTMLParser(self.source)
+
+    @cached_property
+    def etree(self) -> Any:
+        """libxml2's tree of the document; None when there is nothing in it."""
+        from lxml import etree
+
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
+        try:
+            return etree.fromstring(self.source.replace("\0", "\ufffd").encode(), parser)
+        except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+            return None
+
+    @cached_property
+    def json(self) -> Any:
+        """The document's value when it is JSON, else None."""
+        try:
+            return parse_json(self.source)
+        except NoJson:
+            return None
+
+    @cached_property
+    def ld(self) -> list[dict[str, Any]]:
+        """Every object in the page's JSON-LD, outermost first."""
+        found: list[dict[str, Any]] = []
+        for node in self.tree.css('script[type="application/ld+json"]'):
+            try:
+                found += objects(parse_json(node.text()))
+            except NoJson:
+                continue
+        return found
+
+    @cached_property
+    def metas(self) -> dict[str, list[str]]:
+        """Contents of <meta> elements by name or property, in lower case."""
+        found: dict[str, list[str]] = {}
+        for node in self.tree.css("meta[content]"):
+            attributes = node.attributes
+            for key in ("property", "name"):
+                name = attributes.get(key)
+                if name:
+                    found.setdefault(name.lower(), []).append(attributes.get("content") or "")
+                    break
+        return found
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the server calls it JSON."""
+        return _JSON_TYPE.match(self.content_type) is not None
+
+
+def lexbor_text(node: Any) -> str:
+    """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
+    if node.css_first(_BLOCKS) is None or (node.tag in _BLOCK_NAMES and _first_below(node) is None):
+        return str(node.text())
+    return text_of_html(node.inner_html or "")
+
+
+def _first_below(node: Any) -> Any:
+    # Asked of a node, lexbor answers with the node itself as well.
+    found = node.css(_BLOCKS)
+    return found[1] if len(found) > 1 else None
+
+
+def lxml_text(node: Any) -> str:
+    """The same of an element of libxml2's tree."""
+    if not len(node):
+        return node.text or ""
+    return text_of_html(inner_html(node))
+
+
+def inner_html(node: Any) -> str:
+    """The markup inside an element of libxml2's tree."""
+    from html import escape
+
+    from lxml import etree
+
+    parts = [escape(node.text or "", quote=False)]
+    parts += [etree.tostring(child, encoding="unicode", method="html") for child in node]
+    return "".join(parts)
+
+
+def outer_html(node: Any) -> str:
+    """The markup of an element of libxml2's tree."""
+    from lxml import etree
+
+    text: str = etree.tostring(node, encoding="unicode", method="html", with_tail=False)
+    return text
+
+
+def text_of_html(html: str) -> str:
+    """Serialised HTML as text, a line end for every border of a block. O(n)."""
+    from html import unescape
+
+    def instead(found: re.Match[str]) -> str:
+        return "\n" if (found[2] or "").lower() in _BLOCK_NAMES else ""
+
+    return unescape(_MARKUP.sub(instead, html))
+
+
+def _is_utf8(body: bytes) -> bool:
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return not body.startswith(b"\xef\xbb\xbf")
+
+
+def _lone(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
