@@ -130,10 +130,11 @@ def outlinks(
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     for at in range(0, len(rows), per_message):
-        yield _pack(page, rows[at : at + per_message], listing.source, flag)
+        yield pack(page, rows[at : at + per_message], listing.source, flag)
 
 
-def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Outlinks:
+def pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Outlinks:
+    """One message of links, each with these flags; their depth is the page's own."""
     count = len(rows)
     ends: list[int] = []
     spans: list[int] = []

@@ -1,10 +1,10 @@
-"""IN: pages, jobs. OUT: outlinks, then records.
+"""IN: pages, jobs, rules. OUT: outlinks, then records.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages (sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
 loop). Invariants: the outlinks of a page are published before its record, so that a crawl never looks finished while
 links are on their way; a page that cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is
-kept between pages but the jobs and the lists under way.
+kept between pages but jobs, rules and what is under way: lists, and pages that a child process reads.
 """
 
 from __future__ import annotations
@@ -12,23 +12,31 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, NamedTuple
+
+from msgspec import structs
 
 from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
+from nephila.parser.document import Document
+from nephila.parser.elsewhere import Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.listing import outlinks, resolved, rows_hash
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
+from nephila.parser.rules.apply import RuleReader
+from nephila.parser.rules.outcome import facts_of
+from nephila.parser.sandbox import Sandbox
 from nephila.parser.slices import Slicing
 from nephila.parser.sources import Form, form_of, read
 from nephila.parser.text import plain_text, text_hash
@@ -62,25 +70,37 @@ class Parser:
         self._slicing = Slicing(clock)
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
+        self._elsewhere = Elsewhere()
+        self._sandbox = Sandbox()
+        self.rules = RuleReader(clock, self._sandbox, self._elsewhere, scripts=config.rule_scripts)
 
     async def start(self) -> None:
-        """Subscribe; jobs first, so that a page never meets its job's defaults."""
+        """Subscribe; jobs and rules first, so that a page never meets its job's defaults."""
+        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
     async def drain(self, grace_s: float) -> None:
         """A page is parsed and published within the call that delivers it; lists under way are done while there is
-        time, else their pages stay unacked."""
+        time, else their pages stay unacked; so do pages that a child reads."""
         if grace_s > 0:
             self._slicing.finish()
+        await self._elsewhere.drain(grace_s)
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
+        await self._elsewhere.close()
+        await self._sandbox.close()
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        self.rules.book.tell_rule(delivery.message)
+        delivery.ack()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self.rules.book.tell_job(job)
         self._relevance.pop(job.uid, None)
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
             self._relevance[job.uid] = Relevance(job.keywords)
@@ -96,19 +116,33 @@ class Parser:
             if form is not None:
                 self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
                 return
-            links, record = self._parse(page, job, body)
+            links, record, seen = self._parse(page, job, body)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
         self.pages += 1
+        if seen is not None and self.rules.book.concerns(page.job):
+            self._read_by_rule(delivery, page, record, links, body, seen)
+        else:
+            self._publish(delivery, record, links)
+
+    def _publish(self, delivery: Delivery, record: m.Record, links: Iterable[m.Outlinks]) -> None:
         # The body ends here: a page that waits for its receipts holds its text and links only.
         delivery.message = None
         publish, partition = self._bus.publish, delivery.partition
         receipts = [publish(OUTLINKS, partition, one) for one in links]
         receipts.append(publish(RECORDS, partition, record))
         delivery.ack_after(receipts)
+
+    def _read_by_rule(
+        self, delivery: Delivery, page: m.Page, record: m.Record, links: Sequence[m.Outlinks], body: bytes, seen: _Seen
+    ) -> None:
+        document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record))
+        done = partial(self._publish, delivery, record)
+        delivery.message = page = structs.replace(page, body=b"", wire_body=b"")
+        self.rules.read(page, record, links, document, seen.depth, seen.follow, done)
 
     def _on_dead(self, page: m.Page, error: BaseException) -> Iterable[Receipt]:
         """The URL of a page that cannot be parsed ends as failed(dead_letter), with what is known of it."""
@@ -122,25 +156,27 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes) -> _Parsed:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
-            return (), record
+            return (), record, None
         record.size_bytes = len(body)
         record.sha256 = hashlib.sha256(body).digest()
         kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
         if kind is Kind.HTML:
             return self._html(page, job, record, body, sniffed)
         entries = {"x_robots_tag": page.robots_tag, "sniffed_type": sniffed}
+        seen = None
         if kind is Kind.TEXT:
             encoding = encoding_of_text(body, page.charset, page.content_type or sniffed)
             record.text = plain_text(body, encoding, self.config.max_text_bytes)
             record.text_hash = text_hash(record.text)
             entries["encoding"] = encoding
+            seen = _Seen(encoding, 0, not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)))
         record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
-        return (), record
+        return (), record, seen
 
     def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
@@ -182,9 +218,7 @@ class Parser:
         if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
             yield from outlinks(page, listing, rows)
 
-    def _html(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> _Parsed:
         config = self.config
         encoding = encoding_of(body, page.charset, self._sniff)
         found = self._page_pass(
@@ -210,22 +244,35 @@ class Parser:
             config.max_meta_chars,
             config.max_meta_entries,
         )
+        follow = not ((robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag))
+        seen = _Seen(encoding, found.depth, follow)
         if not found.link_count:
-            return (), record
+            return (), record, seen
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
-        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return (), record
-        return (links,), record
+        return (links,) if follow else (), record, seen
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:
             return False
         token = self.config.robots_agent
         return nofollow(robots, token) or nofollow(robots_tag, token)
+
+
+class _Seen(NamedTuple):
+    """What a rule has to know of a page that was parsed."""
+
+    encoding: str
+    depth: int
+    """How deep its elements may be nested."""
+    follow: bool
+    """Its links may go on."""
+
+
+_Parsed = tuple[Sequence[m.Outlinks], m.Record, _Seen | None]
 
 
 def _record(page: m.Page) -> m.Record:

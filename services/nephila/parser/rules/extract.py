@@ -168,7 +168,9 @@ class _Run:
         """Links that some of the rules take, each URL once, with the hints of the first."""
         found: dict[str, Link] = {}
         for rule in rules:
-            values = self._selected(rule.take if rule.take.source or rule.take.path else _ANCHORS, None, False, "outlinks")
+            values = self._selected(
+                rule.take if rule.take.source or rule.take.path else _ANCHORS, None, False, "outlinks"
+            )
             for value in values:
                 href = self._href(value, rule)
                 if href and href not in found and _goes_on(rule, href):
@@ -186,9 +188,15 @@ class _Run:
         from urllib.parse import parse_qsl, urlencode, urlsplit
 
         parts = urlsplit(self._document.url)
-        pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=1000) if parts.query.count("&") < 999 else []
+        pairs = (
+            parse_qsl(parts.query, keep_blank_values=True, max_num_fields=1000) if parts.query.count("&") < 999 else []
+        )
         said = [value for name, value in pairs if name == counter.param]
-        now = int(said[-1]) if said and said[-1].isascii() and said[-1].isdecimal() and len(said[-1]) < 12 else counter.start
+        now = (
+            int(said[-1])
+            if said and said[-1].isascii() and said[-1].isdecimal() and len(said[-1]) < 12
+            else counter.start
+        )
         if now + counter.step > counter.most:
             return []
         rest = [(name, value) for name, value in pairs if name != counter.param]

@@ -22,8 +22,10 @@ SYMBOLS: Final = {
 }  # fmt: skip
 """Signs of currencies and their ISO 4217 codes; where a sign is shared, the largest user's."""
 _CODES: Final = frozenset(
-    "AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW KWD MAD MXN MYR "
-    "NGN NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD UYU VND ZAR".split()
+    """
+    AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW KWD MAD MXN MYR NGN
+    NOK NZD PEN PHP PKR PLN QAR RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD UYU VND ZAR
+    """.split()  # noqa: SIM905 - a table of words
 )
 _WORD: Final = re.compile(r"(?:[A-Za-z]{1,3})?[$€£¥₹₽₩₺₴₪฿₫₱₦円元]|[^\W\d_]+")
 
@@ -51,7 +53,9 @@ def _value(text: str, decimal: str) -> int | float:
     text = text.lstrip("+- ")
     digits, _, exponent = text.lower().partition("e")
     sign_of_decimals = decimal or _decimal_of(_BLANKS.sub(" ", digits))
-    whole, _, part = digits.rpartition(sign_of_decimals) if sign_of_decimals and sign_of_decimals in digits else (digits, "", "")
+    whole, _, part = (
+        digits.rpartition(sign_of_decimals) if sign_of_decimals and sign_of_decimals in digits else (digits, "", "")
+    )
     whole, part = (re.sub(r"\D", "", one) for one in (whole, part))
     if exponent:
         return sign * float(f"{whole or 0}.{part or 0}e{exponent}")

@@ -155,7 +155,8 @@ def _of_xpath(one: Any) -> Any:
 
 def _is_type(said: Any, wanted: str) -> bool:
     return any(
-        isinstance(one, str) and one.rpartition("/")[2] == wanted for one in (said if isinstance(said, list) else [said])
+        isinstance(one, str) and one.rpartition("/")[2] == wanted
+        for one in (said if isinstance(said, list) else [said])
     )
 
 
@@ -163,7 +164,9 @@ def _itemprop(name: str, document: Document, scope: Any) -> list[Any]:
     """Values of a microdata property as the standard takes them (HTML, 5.2.4)."""
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     expression = f'[itemprop~="{quoted}"]'
-    nodes = scope.css(expression, False) if isinstance(scope, Css) else [Css(one) for one in document.tree.css(expression)]
+    nodes = (
+        scope.css(expression, False) if isinstance(scope, Css) else [Css(one) for one in document.tree.css(expression)]
+    )
     return [_property(node) for node in nodes[:MAX_VALUES]]
 
 

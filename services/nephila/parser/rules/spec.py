@@ -219,7 +219,9 @@ def _check_scopes(fields: tuple[Field, ...], each: Take | None, path: str) -> No
 def _check_scope(field: Field, scope: str, path: str) -> None:
     source = field.take.source
     if source in _NODES and scope and source != scope:
-        inside = {"css": "elements selected by css", "xpath": "elements selected by xpath"}.get(scope, "values, not elements")
+        inside = {"css": "elements selected by css", "xpath": "elements selected by xpath"}.get(
+            scope, "values, not elements"
+        )
         other = f"; use {scope} here as well" if scope in _NODES else "; use jsonpath"
         raise ValueError(f"{path}: {source!r} cannot be used inside {inside}{other}")
     inner = _scope_of(field.take, scope)

@@ -131,7 +131,9 @@ _CONTENT: Final = Map(
 )
 _MATCH: Final = Map(
     {
-        "url": Key(OneOrMore(Expression(), 1000), "RE2, searched in the full URL; one of them has to match", needed=True),
+        "url": Key(
+            OneOrMore(Expression(), 1000), "RE2, searched in the full URL; one of them has to match", needed=True
+        ),
         "exclude": Key(OneOrMore(Expression(), 1000), "RE2, searched in the full URL; none may match"),
         "content": Key(_CONTENT, "what the page has to have as well; all of it"),
     },
@@ -190,7 +192,9 @@ SPEC: Final = Map(
         "fields": Key(Ref("fields", lambda: FIELDS), "what an item has; left out: the rule is about links"),
         "outlinks": Key(OneOrMore(_LINKS, 50, 0), "which links go on, the first that takes one; left out: all of them"),
         "pagination": Key(_PAGINATION, "links to further pages of a list; they go on at the page's own depth"),
-        "steps": Key(Later(ListOf(_STEP, 100), "what a browser does on the page"), "in a browser, before the page is read"),
+        "steps": Key(
+            Later(ListOf(_STEP, 100), "what a browser does on the page"), "in a browser, before the page is read"
+        ),
     }
 )
 DOCUMENT: Final = Map(

@@ -61,11 +61,10 @@ def _text(value: Any, options: Mapping[str, Any], base: str) -> Any:
 def _number(value: Any, options: Mapping[str, Any], base: str) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("not a number")
-    if isinstance(value, str):
-        value = number(value, options.get("decimal", ""))
-    if not math.isfinite(value):
+    found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
+    if not math.isfinite(found):
         raise ValueError("not a finite number")
-    return value
+    return found
 
 
 def _integer(value: Any, options: Mapping[str, Any], base: str) -> int:
