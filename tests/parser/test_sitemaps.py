@@ -65,7 +65,7 @@ def test_one_url_however_it_is_dressed(text: str) -> None:
     assert urls(text) == ["http://a/"]
 
 
-def test_extensions_are_passed_over() -> None:
+def test_extensions_say_more_of_a_page() -> None:
     """The URLs of images and videos are no pages; a date of news is the page's; alternates come last."""
     found = read(
         f"""<urlset {NS} xmlns:image="i" xmlns:video="v" xmlns:news="n" xmlns:xhtml="x">

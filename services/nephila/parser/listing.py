@@ -54,6 +54,9 @@ class Listing:
     """One of the words above, or what kind of feed it is: rss, atom, rdf, json."""
     title: str = ""
     entries: list[Entry] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    """Addresses of pictures on the pages listed, as written."""
+    videos: list[str] = field(default_factory=list)
     problem: str = ""
     """Why there may be more in it than was read: in words for people; "" when all was."""
 
@@ -130,11 +133,11 @@ def outlinks(
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     for at in range(0, len(rows), per_message):
-        yield pack(page, rows[at : at + per_message], listing.source, flag)
+        yield pack(page, rows[at : at + per_message], page.depth, listing.source, flag)
 
 
-def pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Outlinks:
-    """One message of links, each with these flags; their depth is the page's own."""
+def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
+    """One message of links that stand at `depth`. O(bytes)."""
     count = len(rows)
     ends: list[int] = []
     spans: list[int] = []
@@ -151,7 +154,7 @@ def pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Ou
         job=page.job,
         parent_key=page.url_key,
         parent_url=page.url,
-        depth=page.depth,
+        depth=depth,
         fingerprints=b"".join([row.fingerprint for row in rows]),
         urls=b"".join([row.href for row in rows]),
         url_ends=struct.pack(f"<{count}I", *ends),

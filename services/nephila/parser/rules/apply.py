@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from nephila.kernel import messages as m
 from nephila.kernel.clock import Clock
@@ -35,19 +35,31 @@ Done = Callable[[Sequence[m.Outlinks]], None]
 """Publishes the links and the record, and acks the page."""
 
 
+class Seen(NamedTuple):
+    """What a rule has to know of a page that was parsed."""
+
+    encoding: str
+    """WHATWG name."""
+    depth: int
+    """How deep its elements are nested at most."""
+    follow: bool
+    """Its links may go on."""
+
+
 class RuleReader:
     """See the module."""
 
-    def __init__(self, clock: Clock, sandbox: Sandbox, elsewhere: Elsewhere, *, scripts: bool = False) -> None:
+    def __init__(self, clock: Clock, sandbox: Sandbox, *, scripts: bool = False) -> None:
         self.book = RuleBook()
+        # Its own turn: a PDF of ten seconds keeps no rule waiting.
+        self.pages = Elsewhere(sandbox)
+        """Those under way."""
         self.items = 0
-        self.elsewhere = 0
+        self.sent_off = 0
         """Pages that went to the child."""
         self.broken = 0
         """Pages whose rule was given up."""
         self._clock = clock
-        self._sandbox = sandbox
-        self._pages = elsewhere
         self._scripts = scripts
         self._slow: dict[tuple[str, int], None] = {}
 
@@ -57,84 +69,72 @@ class RuleReader:
         record: m.Record,
         links: Sequence[m.Outlinks],
         document: Document,
-        depth: int,
-        follow: bool,
+        seen: Seen,
         done: Done,
     ) -> None:
-        """Read a page by the rule that is for it, if there is one; `depth` is how deep it is nested at most, `follow`
-        whether its links may go on. `done` is called now or in a later turn."""
+        """Read a page by the rule that is for it, if there is one. `done` is called now or in a later turn."""
         entries = list(self.book.of_url(page.job, page.url))
         if not entries:
             done(links)
-        elif self._inline(entries, document, depth):
-            done(self._read_now(page, record, links, document, entries, follow))
+            return
+        work = _Work(page, record, links, entries, seen.follow)
+        if self._inline(entries, document, seen.depth):
+            done(self._read_now(work, document))
         else:
-            self.elsewhere += 1
+            self.sent_off += 1
             from nephila.parser.rules.task import ask_of
 
-            payload = ask_of([entry.text for entry in entries], document, scripts=self._scripts)
-            body = self._pages.hold(payload)
-            self._pages.begin(self._read_later(page, record, links, body, entries, follow, done))
+            held = self.pages.hold(ask_of([entry.text for entry in entries], document, scripts=self._scripts))
+            page.body = b""
+            self.pages.begin(self._read_later(work, held, done))
 
     def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
         if len(document.body) > INLINE_BYTES or depth > INLINE_DEPTH:
             return False
         return all(entry.rule.bounded and _key(entry) not in self._slow for entry in entries)
 
-    def _read_now(
-        self,
-        page: m.Page,
-        record: m.Record,
-        links: Sequence[m.Outlinks],
-        document: Document,
-        entries: list[Entry],
-        follow: bool,
-    ) -> Sequence[m.Outlinks]:
+    def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks]:
         began = self._clock.monotonic()
-        for entry in entries:
+        for entry in work.entries:
             if holds(entry.rule, document):
                 found = extract(entry.rule, document)
                 if self._clock.monotonic() - began > SLOW_S:
                     self._slow[_key(entry)] = None
-                return self._finished(page, record, links, entry, found, follow)
-        return links
+                return self._finished(work, entry, found)
+        return work.links
 
-    async def _read_later(
-        self,
-        page: m.Page,
-        record: m.Record,
-        links: Sequence[m.Outlinks],
-        body: Body,
-        entries: list[Entry],
-        follow: bool,
-        done: Done,
-    ) -> None:
+    async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
         from nephila.parser.rules.task import RULES
 
+        links = work.links
         try:
-            answer = await self._sandbox.call(RULES, body.take())
-            if 0 <= answer.number < len(entries):
-                links = self._finished(page, record, links, entries[answer.number], answer.found, follow)
+            answer = await self.pages.read(RULES, held, lambda payload: payload)
+            if 0 <= answer.number < len(work.entries):
+                links = self._finished(work, work.entries[answer.number], answer.found)
         except (Broken, OSError) as error:
             # The page is what it is without a rule; what went wrong stands in its row.
             self.broken += 1
-            log.warning("rule %s: %s: %s", entries[0].rule.name, ascii(page.url)[:500], error)
-            record.rule, record.rule_version = entries[0].rule.name, entries[0].rule.version
-            note(record, str(error))
+            rule = work.entries[0].rule
+            log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error)
+            work.record.rule, work.record.rule_version = rule.name, rule.version
+            note(work.record, str(error))
         done(links)
 
-    def _finished(
-        self,
-        page: m.Page,
-        record: m.Record,
-        links: Sequence[m.Outlinks],
-        entry: Entry,
-        found: Extraction,
-        follow: bool,
-    ) -> Sequence[m.Outlinks]:
-        put_items(record, entry.rule, found)
+    def _finished(self, work: _Work, entry: Entry, found: Extraction) -> Sequence[m.Outlinks]:
+        put_items(work.record, entry.rule, found)
         self.items += len(found.items)
-        return links_of(page, links, found) if follow else links
+        return links_of(work.page, work.links, found) if work.follow else work.links
+
+
+class _Work(NamedTuple):
+    """A page and what is to be made of it."""
+
+    page: m.Page
+    record: m.Record
+    links: Sequence[m.Outlinks]
+    entries: list[Entry]
+    """Rules that may be for it, in the order in which they count."""
+    follow: bool
 
 
 def _key(entry: Entry) -> tuple[str, int]:

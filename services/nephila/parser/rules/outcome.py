@@ -56,8 +56,7 @@ def _packed(page: m.Page, links: Sequence[Link]) -> Iterator[m.Outlinks]:
         row = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, 0.0)
         by_depth.setdefault(link.depth, []).append((row, link.priority))
     for depth, rows in sorted(by_depth.items()):
-        message = pack(page, [row for row, _ in rows], m.LinkSource.UNSPECIFIED, 0)
-        message.depth = page.depth + depth
+        message = pack(page, [row for row, _ in rows], page.depth + depth, m.LinkSource.UNSPECIFIED)
         if any(priority for _, priority in rows):
             message.priorities = bytes(priority for _, priority in rows)
         yield message
