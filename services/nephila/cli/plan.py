@@ -44,8 +44,9 @@ JOB_OPTIONS = {
 """Options that a job file says as well: only where they are given do they override it."""
 
 
-def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
-    """The plan of a run; its seeds are added by the caller. Notes the window in `run`."""
+def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = False) -> Plan:
+    """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
+    crawl, which may have rules that are not here."""
     options = run.options
     document = from_json(run.document) if run.document else None
     uid = run.uid or JOB
@@ -59,7 +60,7 @@ def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
-    if not all_rules:
+    if not all_rules and (rules or not system):
         check_rules(job, Path(rules) if rules else None)
     return Plan(
         job=job,

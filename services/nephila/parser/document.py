@@ -8,7 +8,8 @@ does it in a process that can be killed.
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cache, cached_property
+from html import escape, unescape
 from typing import Any, Final
 
 import webencodings
@@ -17,10 +18,13 @@ from nephila.parser.rules.jsons import NoJson, objects, parse_json
 
 _JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCKS: Final = (
-    "br,p,div,li,tr,td,th,h1,h2,h3,h4,h5,h6,section,article,header,footer,ul,ol,dl,dd,dt,table,blockquote,pre,figure,"
-    "figcaption,main,aside,nav,form,hr,script,style,template,noscript"
-)
-_BLOCK_NAMES: Final = frozenset(_BLOCKS.split(",")) - {"script", "style", "template", "noscript"}
+    "br p div li tr td th h1 h2 h3 h4 h5 h6 section article header footer ul ol dl dd dt table blockquote pre figure "
+    "figcaption main aside nav form hr script style template noscript"
+).split()
+_RAW: Final = frozenset(("script", "style", "template", "noscript"))
+"""Their text is none of the page's, and asked for by itself it is as it is written."""
+_BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
+_BREAKS: Final = frozenset(_BLOCKS)
 # Serialised HTML: "<" stands for markup everywhere but inside the raw elements, which are closed.
 _MARKUP: Final = re.compile(
     r"<!--.*?-->|<(script|style|template|noscript)\b[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>.*?</\1>|"
@@ -97,18 +101,20 @@ class Document:
                 continue
         return found
 
-    @cached_property
-    def metas(self) -> dict[str, list[str]]:
-        """Contents of <meta> elements by name or property, in lower case."""
-        found: dict[str, list[str]] = {}
-        for node in self.tree.css("meta[content]"):
-            attributes = node.attributes
-            for key in ("property", "name"):
-                name = attributes.get(key)
-                if name:
-                    found.setdefault(name.lower(), []).append(attributes.get("content") or "")
-                    break
-        return found
+    def metas(self, name: str) -> list[str]:
+        """Contents of the <meta> elements of a name or property, in any case."""
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        selector = f'meta[property="{quoted}" i], meta[name="{quoted}" i]'
+        head = self.tree.head
+        # Nearly always they are in the head, and that is a small part of the tree.
+        nodes = (head.css(selector) if head is not None else []) or self.tree.css(selector)
+        return [node.attributes.get("content") or "" for node in nodes]
+
+    @property
+    def meta_names(self) -> list[str]:
+        """Names and properties of all <meta> elements."""
+        nodes = self.tree.css("meta[content]")
+        return [node.attributes.get("property") or node.attributes.get("name") or "" for node in nodes]
 
     @property
     def is_json(self) -> bool:
@@ -118,28 +124,43 @@ class Document:
 
 def lexbor_text(node: Any) -> str:
     """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
-    if node.css_first(_BLOCKS) is None or (node.tag in _BLOCK_NAMES and _first_below(node) is None):
+    if node.tag in _RAW:
         return str(node.text())
-    return text_of_html(node.inner_html or "")
+    if node.tag == "pre" or _has_block(node, 0):
+        return text_of_html(node.html or "")
+    return _one_line(node.text())
 
 
-def _first_below(node: Any) -> Any:
-    # Asked of a node, lexbor answers with the node itself as well.
-    found = node.css(_BLOCKS)
-    return found[1] if len(found) > 1 else None
+def _has_block(node: Any, depth: int) -> bool:
+    """Whether a block or raw element is in an element; what is nested deeper than any inline markup counts as one."""
+    for child in node.iter():
+        if child.tag in _BREAKS or (child.child is not None and (depth > 20 or _has_block(child, depth + 1))):
+            return True
+    return False
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ") if "\n" in text else text
 
 
 def lxml_text(node: Any) -> str:
     """The same of an element of libxml2's tree."""
-    if not len(node):
-        return node.text or ""
-    return text_of_html(inner_html(node))
+    if node.tag in _RAW:
+        return str(_string()(node))
+    if node.tag == "pre" or next(node.iterdescendants(*_BLOCKS), None) is not None:
+        return text_of_html(outer_html(node))
+    return _one_line(_string()(node))
+
+
+@cache
+def _string() -> Any:
+    from lxml import etree
+
+    return etree.XPath("string()", smart_strings=False)
 
 
 def inner_html(node: Any) -> str:
     """The markup inside an element of libxml2's tree."""
-    from html import escape
-
     from lxml import etree
 
     parts = [escape(node.text or "", quote=False)]
@@ -156,13 +177,21 @@ def outer_html(node: Any) -> str:
 
 
 def text_of_html(html: str) -> str:
-    """Serialised HTML as text, a line end for every border of a block. O(n)."""
-    from html import unescape
-
-    def instead(found: re.Match[str]) -> str:
-        return "\n" if (found[2] or "").lower() in _BLOCK_NAMES else ""
-
-    return unescape(_MARKUP.sub(instead, html))
+    """Serialised HTML as text: a line end for every border of a block, none else but in <pre>. O(n)."""
+    parts: list[str] = []
+    at = verbatim = 0
+    for found in _MARKUP.finditer(html):
+        text = html[at : found.start()]
+        parts.append(text if verbatim else _one_line(text))
+        at = found.end()
+        name = (found[2] or "").lower()
+        if name in _BLOCK_NAMES:
+            parts.append("\n")
+        if name == "pre":
+            verbatim = max(0, verbatim + (-1 if html[found.start() + 1] == "/" else 1))
+    text = html[at:]
+    parts.append(text if verbatim else _one_line(text))
+    return unescape("".join(parts))
 
 
 def _is_utf8(body: bytes) -> bool:

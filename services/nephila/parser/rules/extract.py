@@ -6,6 +6,8 @@ bounded in number and size; two runs on the same bytes give the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +16,7 @@ from nephila.native import UrlError, parse_url
 from nephila.parser.document import Document
 from nephila.parser.rules.select import Css, Script, Xml, plain, select
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field, Links, Rule
+from nephila.parser.rules.spec import Field, Links, Rule, Take
 from nephila.parser.rules.values import value_of
 
 MAX_ITEMS: Final = 10_000
@@ -85,8 +87,8 @@ class _Run:
         rule, size = self._rule, 0
         scopes: list[Any] = [None]
         if rule.each is not None:
-            scopes = self._selected(rule.each, None, False, "each")
-            if len(scopes) > MAX_ITEMS:
+            scopes = list(self._selected(rule.each, None, "each"))
+            if len(scopes) >= MAX_ITEMS:
                 self._problem("each", f"more than {MAX_ITEMS:,} items; the rest is left out")
         for scope in scopes[:MAX_ITEMS]:
             try:
@@ -114,10 +116,10 @@ class _Run:
         return item
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
-        first = not field.many and field.type == "text" and not field.fields
-        raw = self._selected(field.take, scope, first or field.exists, path)
+        first = field.exists or (not field.many and field.type == "text")
+        raw = self._selected(field.take, scope, path, first=first)
         if field.exists:
-            return bool(raw)
+            return any(True for _ in raw)
         if field.fields:
             return self._group(field, raw, path)
         values = self._typed(field, raw, path)
@@ -128,16 +130,16 @@ class _Run:
             return default if not field.many else ([] if default is None else [default])
         return values if field.many else values[0]
 
-    def _group(self, field: Field, raw: list[Any], path: str) -> Any:
+    def _group(self, field: Field, raw: Iterator[Any], path: str) -> Any:
         objects = []
-        for scope in raw if field.many else raw[:1]:
+        for scope in raw if field.many else islice(raw, 1):
             try:
                 objects.append(self._object(field.fields, scope, path + "."))
             except _Missing:
                 continue
         return objects if field.many else (objects[0] if objects else None)
 
-    def _typed(self, field: Field, raw: list[Any], path: str) -> list[Any]:
+    def _typed(self, field: Field, raw: Iterator[Any], path: str) -> list[Any]:
         values: list[Any] = []
         for number, one in enumerate(raw):
             try:
@@ -168,9 +170,8 @@ class _Run:
         """Links that some of the rules take, each URL once, with the hints of the first."""
         found: dict[str, Link] = {}
         for rule in rules:
-            values = self._selected(
-                rule.take if rule.take.source or rule.take.path else _ANCHORS, None, False, "outlinks"
-            )
+            take = rule.take if rule.take.source or rule.take.path else _ANCHORS
+            values = self._selected(take, None, "outlinks")
             for value in values:
                 href = self._href(value, rule)
                 if href and href not in found and _goes_on(rule, href):
@@ -216,12 +217,11 @@ class _Run:
 
     # ---- common
 
-    def _selected(self, take: Any, scope: Any, first: bool, path: str) -> list[Any]:
+    def _selected(self, take: Take, scope: Any, path: str, *, first: bool = False) -> Iterator[Any]:
         try:
-            return select(take, self._document, scope, first, self._script)
+            yield from select(take, self._document, scope, self._script, first=first)
         except ValueError as error:
             self._problem(path, str(error))
-            return []
 
     @property
     def _base(self) -> str:
@@ -278,10 +278,4 @@ def _short(raw: Any) -> str:
     return ascii(text if len(text) <= 60 else text[:59] + "…")
 
 
-def _anchors() -> Any:
-    from nephila.parser.rules.spec import Take
-
-    return Take(source="css", expression="a[href], area[href]")
-
-
-_ANCHORS: Final = _anchors()
+_ANCHORS: Final = Take(source="css", expression="a[href], area[href]")

@@ -40,7 +40,7 @@ def _hints(field: Field, document: Document) -> Iterator[str]:
     elif take.source == "xpath":
         yield from _of_xpath(take.expression, document)
     elif take.source == "meta":
-        yield from _of_names(take.expression, list(document.metas), "meta")
+        yield from _of_names(take.expression, document.meta_names, "meta")
     elif take.source == "jsonld":
         types = [str(one.get("@type")) for one in document.ld if one.get("@type")]
         yield from _of_names(take.expression, types, "jsonld")
@@ -154,7 +154,7 @@ def _of_value(query: str, value: Any) -> list[Any]:
 
 def _tried(take: Take, document: Document) -> list[Any]:
     try:
-        return select(take, document, None, False)
+        return list(select(take, document, None))
     except ValueError:
         return []
 

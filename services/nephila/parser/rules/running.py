@@ -24,6 +24,11 @@ class Runner:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._sandbox.close()
 
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the children there are."""
+        return self._sandbox.pids
+
     def run(self, rule: RuleDocument, page: Stored) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
         from nephila.parser.rules.apply import INLINE_BYTES, INLINE_DEPTH

@@ -6,7 +6,7 @@ is taken, and so does data of JSON.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -29,12 +29,12 @@ class Css:
     def __init__(self, node: Any) -> None:
         self.node = node
 
-    def css(self, expression: str, first: bool) -> list[Any]:
+    def css(self, expression: str) -> Iterable[Any]:
         """Elements below it."""
         found = self.node.css(expression)
         if found and found[0].mem_id == self.node.mem_id:
             del found[0]
-        return [Css(node) for node in (found[:1] if first else found[:MAX_VALUES])]
+        return map(Css, found[:MAX_VALUES])
 
     def attr(self, name: str) -> str | None:
         """An attribute; "" when it has no value, None when it is not there."""
@@ -75,27 +75,51 @@ class Xml:
 Element = (Css, Xml)
 
 
-def select(take: Take, document: Document, scope: Any, first: bool, script: Script | None = None) -> list[Any]:
-    """The values of a selection within `scope` (None: the whole document), in order. Elements where nothing of them
-    is taken."""
-    # A regular expression or a path may leave values out: all are needed for the first that stays.
-    all_of = not first or bool(take.regex or take.path or take.attr)
-    values = _begin(take, document, scope, not all_of)
+def select(
+    take: Take, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
+) -> Iterator[Any]:
+    """The values of a selection within `scope` (None: the whole document), in order, `MAX_VALUES` at most; each is made
+    when it is asked for. Elements where nothing of them is taken. `first`: no more than one is wanted. Raises
+    ValueError, when it is called or when a value is asked for."""
+    # Whatever comes after it may leave values out: only then is the first element enough.
+    bare = not (take.attr or take.regex or take.path or take.js)
+    values: Iterable[Any] = _begin(take, document, scope, first and bare)
     if take.attr:
-        values = [value for one in values if (value := one.attr(take.attr)) is not None]
+        values = _attributes(values, take.attr)
     elif take.html:
-        values = [one.html(take.html) for one in values]
+        values = (one.html(take.html) for one in values if isinstance(one, Element))
+    if bare:
+        return iter(values)
     if take.regex:
-        pattern = compiled("regex", take.regex)
-        values = list(islice(_matches(pattern, values, first), MAX_VALUES))
+        values = _matches(compiled("regex", take.regex), values, first)
     if take.path:
-        values = list(islice(_paths(take, values), MAX_VALUES))
+        values = _paths(take, values)
     if take.js:
-        if script is None:
-            raise ValueError("scripts are switched off")
-        values = [script(take.js, plain(value)) for value in (values or [None])[:MAX_VALUES]]
-        values = [value for value in values if value is not None]
-    return values[:1] if first else values
+        values = _scripted(take.js, values, script)
+    return islice(values, MAX_VALUES)
+
+
+def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
+    for one in values:
+        value = one.attr(name) if isinstance(one, Element) else None
+        if value is not None:
+            yield value
+
+
+def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
+    """A script is asked once without a value where nothing was selected: it may look at the page."""
+    if script is None:
+        raise ValueError("scripts are switched off")
+    selected = False
+    for value in values:
+        selected = True
+        found = script(source, plain(value))
+        if found is not None:
+            yield found
+    if not selected:
+        found = script(source, None)
+        if found is not None:
+            yield found
 
 
 def plain(value: Any) -> Any:
@@ -103,23 +127,23 @@ def plain(value: Any) -> Any:
     return value.text() if isinstance(value, Element) else value
 
 
-def _begin(take: Take, document: Document, scope: Any, first: bool) -> list[Any]:
+def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[Any]:
     match take.source:
         case "css":
             if isinstance(scope, Css):
-                return scope.css(take.expression, first)
+                return scope.css(take.expression)
             tree = document.tree
             if first:
                 node = tree.css_first(take.expression)
-                return [] if node is None else [Css(node)]
-            return [Css(node) for node in tree.css(take.expression)[:MAX_VALUES]]
+                return () if node is None else (Css(node),)
+            return map(Css, tree.css(take.expression)[:MAX_VALUES])
         case "xpath":
             return _xpath(take.expression, scope.node if isinstance(scope, Xml) else document.etree)
         case "jsonld":
             wanted = take.expression
             return [one for one in document.ld if wanted == "*" or _is_type(one.get("@type"), wanted)]
         case "meta":
-            return list(document.metas.get(take.expression.lower(), ()))
+            return list(document.metas(take.expression)[:MAX_VALUES])
         case "itemprop":
             return _itemprop(take.expression, document, scope)
         case "page":
@@ -160,14 +184,13 @@ def _is_type(said: Any, wanted: str) -> bool:
     )
 
 
-def _itemprop(name: str, document: Document, scope: Any) -> list[Any]:
+def _itemprop(name: str, document: Document, scope: Any) -> Iterable[Any]:
     """Values of a microdata property as the standard takes them (HTML, 5.2.4)."""
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     expression = f'[itemprop~="{quoted}"]'
-    nodes = (
-        scope.css(expression, False) if isinstance(scope, Css) else [Css(one) for one in document.tree.css(expression)]
-    )
-    return [_property(node) for node in nodes[:MAX_VALUES]]
+    if isinstance(scope, Css):
+        return map(_property, scope.css(expression))
+    return (_property(Css(node)) for node in document.tree.css(expression)[:MAX_VALUES])
 
 
 _PROPERTY: Final = {
@@ -190,7 +213,7 @@ def _property(element: Css) -> Any:
     return element if value is None else value
 
 
-def _matches(pattern: Any, values: list[Any], first: bool) -> Iterator[str]:
+def _matches(pattern: Any, values: Iterable[Any], first: bool) -> Iterator[str]:
     for value in values:
         text = plain(value)
         if not isinstance(text, str):
@@ -204,7 +227,7 @@ def _matches(pattern: Any, values: list[Any], first: bool) -> Iterator[str]:
                 break
 
 
-def _paths(take: Take, values: list[Any]) -> Iterator[Any]:
+def _paths(take: Take, values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
         data = plain(value)
         if isinstance(data, str):

@@ -18,6 +18,8 @@ from nephila.parser.rules.times import iso_date
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Of one value; a longer one is cut."""
+_RUNS: Final = ("  ", "\n", "\t", "\r", "\f", "\v", "\x1c", "\x1d", "\x1e", "\x1f")
+"""Without one of them there is nothing to collapse in an ASCII text, and looking is a tenth of splitting it."""
 _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui", "sí", "si", "sim", "tak", "да", "是"))
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
@@ -48,6 +50,8 @@ def _tidied(field: Field, text: str) -> str:
 
 def trimmed(text: str) -> str:
     """White space collapsed within lines, empty lines and both ends cut."""
+    if text.isascii() and not any(blank in text for blank in _RUNS):
+        return text.strip()
     if "\n" not in text:
         return " ".join(text.split())
     return "\n".join([line for part in text.split("\n") if (line := " ".join(part.split()))])
