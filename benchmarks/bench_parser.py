@@ -21,7 +21,13 @@ from nephila.parser.rules.running import Runner
 
 ROUNDS = 5
 URL = "https://www.example.org/2026/10/page"
-HEAD = "apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {name: bench}\nspec:\n  match: {url: '^https://'}\n  fields:\n"
+HEAD = """apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: bench}
+spec:
+  match: {url: '^https://'}
+  fields:
+"""
 CSS = """
     title: {css: "h1"}
     heading: {css: ".page-title, .entry-title"}
@@ -143,7 +149,8 @@ def matching(count: int) -> None:
     miss = least_us(lambda: [list(rules.of_url(url)) for url in misses], 1) / len(misses)
     assert all(len(list(rules.of_url(url))) == 1 for url in urls)
     print(
-        f"{count:,} rules: made in {made:.2f} s; a URL {hit:.1f} us (first time {cold:.1f}), one without a rule {miss:.1f} us"
+        f"{count:,} rules: made in {made:.2f} s; a URL {hit:.1f} us (first time {cold:.1f}), one without a rule"
+        f" {miss:.1f} us"
     )
 
 

@@ -17,10 +17,11 @@ import webencodings
 from nephila.parser.rules.jsons import NoJson, objects, parse_json
 
 _JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
-_BLOCKS: Final = (
-    "br p div li tr td th h1 h2 h3 h4 h5 h6 section article header footer ul ol dl dd dt table blockquote pre figure "
-    "figcaption main aside nav form hr script style template noscript"
-).split()
+_BLOCK_WORDS: Final = """
+br p div li tr td th h1 h2 h3 h4 h5 h6 section article header footer ul ol dl dd dt table blockquote pre figure
+figcaption main aside nav form hr script style template noscript
+"""
+_BLOCKS: Final = tuple(_BLOCK_WORDS.split())
 _RAW: Final = frozenset(("script", "style", "template", "noscript"))
 """Their text is none of the page's, and asked for by itself it is as it is written."""
 _BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
@@ -94,7 +95,7 @@ class Document:
     def ld(self) -> list[dict[str, Any]]:
         """Every object in the page's JSON-LD, outermost first."""
         found: list[dict[str, Any]] = []
-        for node in self.tree.css('script[type="application/ld+json"]'):
+        for node in css(self.tree.root, 'script[type="application/ld+json"]'):
             try:
                 found += objects(parse_json(node.text()))
             except NoJson:
@@ -107,7 +108,7 @@ class Document:
         selector = f'meta[property="{quoted}" i], meta[name="{quoted}" i]'
         head = self.tree.head
         # Nearly always they are in the head, and that is a small part of the tree.
-        nodes = (head.css(selector) if head is not None else []) or self.tree.css(selector)
+        nodes = (css(head, selector) if head is not None else []) or css(self.tree.root, selector)
         return [node.attributes.get("content") or "" for node in nodes]
 
     @property
@@ -120,6 +121,27 @@ class Document:
     def is_json(self) -> bool:
         """Whether the server calls it JSON."""
         return _JSON_TYPE.match(self.content_type) is not None
+
+
+@cache
+def _selector() -> Any:
+    # One for all trees: each tree would make its own, for the time of five selections. Not for several threads.
+    from selectolax.lexbor import LexborCSSSelector
+
+    made: Any = LexborCSSSelector
+    return made()
+
+
+def css(node: Any, expression: str) -> list[Any]:
+    """Elements of lexbor's tree that a selector matches, `node` and below it, in order."""
+    found: list[Any] = _selector().find(expression, node)
+    return found
+
+
+def css_first(node: Any, expression: str) -> Any:
+    """The first of them, or None."""
+    found = _selector().find_first(expression, node)
+    return found[0] if found else None
 
 
 def lexbor_text(node: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from nephila.native import UrlError, parse_url
-from nephila.parser.document import Document
+from nephila.parser.document import Document, css_first
 from nephila.parser.rules.select import Css, Script, Xml, plain, select
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field, Links, Rule, Take
@@ -116,8 +116,7 @@ class _Run:
         return item
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
-        first = field.exists or (not field.many and field.type == "text")
-        raw = self._selected(field.take, scope, path, first=first)
+        raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
         if field.fields:
@@ -211,7 +210,7 @@ class _Run:
         if not isinstance(raw, str) or not raw.strip():
             return ""
         try:
-            return parse_url(raw.strip(), self._base or None).href.partition("#")[0]
+            return parse_url(raw.strip(), self._base() or None).href.partition("#")[0]
         except UrlError:
             return ""
 
@@ -223,7 +222,6 @@ class _Run:
         except ValueError as error:
             self._problem(path, str(error))
 
-    @property
     def _base(self) -> str:
         """What relative URLs are relative to; of a page with <base> that."""
         if self._base_url is None:
@@ -244,7 +242,7 @@ def base_of(document: Document) -> str:
     own = document.url
     if document.is_json or b"<base" not in document.body[:16_384].lower():
         return own
-    node = document.tree.css_first("base[href]")
+    node = css_first(document.tree.root, "base[href]")
     try:
         return parse_url((node.attributes.get("href") or "").strip(), own or None).href if node is not None else own
     except UrlError:

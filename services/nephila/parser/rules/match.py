@@ -12,7 +12,7 @@ from typing import Final
 
 import re2
 
-from nephila.parser.document import Document
+from nephila.parser.document import Document, css_first
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Rule
 
@@ -81,4 +81,4 @@ def holds(rule: Rule, document: Document) -> bool:
         return False
     if "text" in content and not compiled("regex", content["text"]).search(document.source):
         return False
-    return "css" not in content or document.tree.css_first(content["css"]) is not None
+    return "css" not in content or css_first(document.tree.root, content["css"]) is not None

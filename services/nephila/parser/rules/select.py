@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from nephila.parser.document import Document, inner_html, lexbor_text, lxml_text, outer_html
+from nephila.parser.document import Document, css, css_first, inner_html, lexbor_text, lxml_text, outer_html
 from nephila.parser.rules.jsons import NoJson, parse_json, query
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Take
@@ -31,7 +31,7 @@ class Css:
 
     def css(self, expression: str) -> Iterable[Any]:
         """Elements below it."""
-        found = self.node.css(expression)
+        found = css(self.node, expression)
         if found and found[0].mem_id == self.node.mem_id:
             del found[0]
         return map(Css, found[:MAX_VALUES])
@@ -79,17 +79,13 @@ def select(
     take: Take, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
 ) -> Iterator[Any]:
     """The values of a selection within `scope` (None: the whole document), in order, `MAX_VALUES` at most; each is made
-    when it is asked for. Elements where nothing of them is taken. `first`: no more than one is wanted. Raises
-    ValueError, when it is called or when a value is asked for."""
-    # Whatever comes after it may leave values out: only then is the first element enough.
-    bare = not (take.attr or take.regex or take.path or take.js)
-    values: Iterable[Any] = _begin(take, document, scope, first and bare)
+    when it is asked for. Elements where nothing of them is taken. `first`: most likely no more than one is asked for.
+    Raises ValueError, when it is called or when a value is asked for."""
+    values: Iterable[Any] = _begin(take, document, scope, first)
     if take.attr:
         values = _attributes(values, take.attr)
     elif take.html:
         values = (one.html(take.html) for one in values if isinstance(one, Element))
-    if bare:
-        return iter(values)
     if take.regex:
         values = _matches(compiled("regex", take.regex), values, first)
     if take.path:
@@ -132,11 +128,10 @@ def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[
         case "css":
             if isinstance(scope, Css):
                 return scope.css(take.expression)
-            tree = document.tree
+            root = document.tree.root
             if first:
-                node = tree.css_first(take.expression)
-                return () if node is None else (Css(node),)
-            return map(Css, tree.css(take.expression)[:MAX_VALUES])
+                return _one_by_one(root, take.expression)
+            return map(Css, css(root, take.expression)[:MAX_VALUES])
         case "xpath":
             return _xpath(take.expression, scope.node if isinstance(scope, Xml) else document.etree)
         case "jsonld":
@@ -158,6 +153,14 @@ def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[
     if take.regex:
         return [document.source]
     return [document.json] if document.is_json and document.json is not None else [Css(document.tree.root)]
+
+
+def _one_by_one(root: Any, expression: str) -> Iterator[Css]:
+    """The first, by a search that ends there; the others only when they are asked for."""
+    node = css_first(root, expression)
+    if node is not None:
+        yield Css(node)
+        yield from map(Css, css(root, expression)[1:MAX_VALUES])
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:
@@ -190,7 +193,7 @@ def _itemprop(name: str, document: Document, scope: Any) -> Iterable[Any]:
     expression = f'[itemprop~="{quoted}"]'
     if isinstance(scope, Css):
         return map(_property, scope.css(expression))
-    return (_property(Css(node)) for node in document.tree.css(expression)[:MAX_VALUES])
+    return (_property(Css(node)) for node in css(document.tree.root, expression)[:MAX_VALUES])
 
 
 _PROPERTY: Final = {

@@ -18,14 +18,16 @@ from nephila.parser.rules.times import iso_date
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Of one value; a longer one is cut."""
+Base = Callable[[], str]
+"""The URL that relative ones are resolved against; "" when it is not known."""
 _RUNS: Final = ("  ", "\n", "\t", "\r", "\f", "\v", "\x1c", "\x1d", "\x1e", "\x1f")
 """Without one of them there is nothing to collapse in an ASCII text, and looking is a tenth of splitting it."""
 _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui", "sí", "si", "sim", "tak", "да", "是"))
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
 
-def value_of(field: Field, raw: Any, base: str) -> Any:
-    """The value of a field; None for an empty text. `base` is what URLs are relative to. Raises ValueError."""
+def value_of(field: Field, raw: Any, base: Base) -> Any:
+    """The value of a field; None for an empty text. `base` says what URLs are relative to. Raises ValueError."""
     value = plain(raw)
     if isinstance(value, str):
         value = _tidied(field, value)
@@ -57,12 +59,12 @@ def trimmed(text: str) -> str:
     return "\n".join([line for part in text.split("\n") if (line := " ".join(part.split()))])
 
 
-def _text(value: Any, options: Mapping[str, Any], base: str) -> Any:
+def _text(value: Any, options: Mapping[str, Any], base: Base) -> Any:
     """JSON that is no text stays what it is."""
     return value
 
 
-def _number(value: Any, options: Mapping[str, Any], base: str) -> int | float:
+def _number(value: Any, options: Mapping[str, Any], base: Base) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("not a number")
     found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
@@ -71,14 +73,14 @@ def _number(value: Any, options: Mapping[str, Any], base: str) -> int | float:
     return found
 
 
-def _integer(value: Any, options: Mapping[str, Any], base: str) -> int:
+def _integer(value: Any, options: Mapping[str, Any], base: Base) -> int:
     found = _number(value, options, base)
     if found != int(found):
         raise ValueError(f"{found} is not a whole number")
     return int(found)
 
 
-def _price(value: Any, options: Mapping[str, Any], base: str) -> dict[str, Any]:
+def _price(value: Any, options: Mapping[str, Any], base: Base) -> dict[str, Any]:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return {"amount": _number(value, options, base), "currency": options.get("currency", "")}
     if not isinstance(value, str):
@@ -86,7 +88,7 @@ def _price(value: Any, options: Mapping[str, Any], base: str) -> dict[str, Any]:
     return price(value, options.get("decimal", ""), options.get("currency", ""))
 
 
-def _date(value: Any, options: Mapping[str, Any], base: str) -> str:
+def _date(value: Any, options: Mapping[str, Any], base: Base) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError("not a date")
     try:
@@ -95,16 +97,16 @@ def _date(value: Any, options: Mapping[str, Any], base: str) -> str:
         raise ValueError(str(error)) from None
 
 
-def _url(value: Any, options: Mapping[str, Any], base: str) -> str:
+def _url(value: Any, options: Mapping[str, Any], base: Base) -> str:
     if not isinstance(value, str):
         raise ValueError("not a URL")
     try:
-        return parse_url(value.strip(), base or None).href
+        return parse_url(value.strip(), base() or None).href
     except UrlError as error:
         raise ValueError(f"not a URL: {error}") from None
 
 
-def _bool(value: Any, options: Mapping[str, Any], base: str) -> bool:
+def _bool(value: Any, options: Mapping[str, Any], base: Base) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().rpartition("/")[2].lower()
@@ -113,7 +115,7 @@ def _bool(value: Any, options: Mapping[str, Any], base: str) -> bool:
     raise ValueError("neither true nor false")
 
 
-Convert = Callable[[Any, Mapping[str, Any], str], Any]
+Convert = Callable[[Any, Mapping[str, Any], Base], Any]
 TYPES: Final[dict[str, Convert]] = {
     "text": _text,
     "number": _number,
@@ -124,4 +126,4 @@ TYPES: Final[dict[str, Convert]] = {
     "bool": _bool,
     "json": _text,
 }
-"""Type → (value, options, base URL) → value; the names are those of `table.TYPES`."""
+"""Type → (value, options, base) → value; the names are those of `table.TYPES`."""
