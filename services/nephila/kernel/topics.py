@@ -38,6 +38,7 @@ class Topic:
 
 
 JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "storage"), key="uid")
+RULES = Topic("rules", m.ParseRule, "cli", ("parser",), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
@@ -48,6 +49,6 @@ RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli",), key="uid")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
+TOPICS = (JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
 
 DEFAULT_PARTITIONS = 64
