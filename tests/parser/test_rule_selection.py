@@ -8,7 +8,8 @@ import pytest
 from rule_rig import items, ran, value
 
 PAGE = """<html lang=en><head><meta name=description content="D"><meta property="og:Title" content="O">
-<script type="application/ld+json">{"@graph": [{"@type": ["Thing", "schema:Product"], "offers": {"price": "9.5"}}]}</script>
+<script type="application/ld+json">{"@graph": [{"@type": ["Thing", "schema:Product"], "offers": {"price": "9.5"}}]}
+</script>
 <script type="application/ld+json">{"@type": "https://schema.org/Person", "name": "P"};</script>
 <script type="application/ld+json">{broken</script>
 <script id=s type=application/json>{"a": {"b": [1, 2]}}</script><script>window.S = {"n": 3}; go();</script></head>

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -49,10 +48,9 @@ def items(record: Any) -> list[Any]:
 
 
 async def later(room: Room, count: int) -> None:
-    """Until so many messages came out."""
-    async with asyncio.timeout(60):
-        while len(room.log) < count:
-            await asyncio.sleep(0.01)
+    """Once so many messages came out."""
+    await room.parser.drain(60.0)
+    assert len(room.log) == count
 
 
 async def test_a_page_is_read_by_the_rule_that_matches(rooms: Any) -> None:
