@@ -156,6 +156,21 @@ async def test_drain_waits_for_what_is_under_way() -> None:
         assert len(room.log) == 1
 
 
+async def test_a_second_word_ends_a_drain_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is in a hurry does not wait for a document; its page stays unacked."""
+    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="sandbox_tasks"))
+    monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: b"sleep 60")
+    async with started() as room:
+        room.send(b"%PDF-", content_type="application/pdf")
+        draining = asyncio.ensure_future(room.parser.drain(60.0))
+        await asyncio.sleep(0.05)
+        assert not draining.done()
+        await room.parser.drain(0.0)
+        async with asyncio.timeout(5):
+            await draining
+        assert room.bus.unacked == 1
+
+
 async def test_bodies_beyond_a_bound_wait_on_disk() -> None:
     """What waits holds no more memory than it may, and comes back whole."""
     elsewhere = Elsewhere(Sandbox(), spool_bytes=100)

@@ -31,6 +31,7 @@ class Elsewhere:
         """Of bodies held in memory."""
         self._spool_bytes = spool_bytes
         self._tasks: set[asyncio.Task[None]] = set()
+        self._hurry = asyncio.Event()
         # By task: a body is taken from disk when its turn comes, and not before.
         self._turns: dict[str, asyncio.Semaphore] = {}
 
@@ -56,9 +57,16 @@ class Elsewhere:
             return await self.sandbox.call(task, payload(held.take()))
 
     async def drain(self, grace_s: float) -> None:
-        """Wait for what is under way, `grace_s` seconds at most."""
-        if self._tasks and grace_s > 0:
-            await asyncio.wait(self._tasks, timeout=grace_s)
+        """Wait for what is under way, `grace_s` seconds at most; 0 ends a drain that waits."""
+        if grace_s <= 0:
+            self._hurry.set()
+        if not self._tasks or self._hurry.is_set():
+            return
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        under_way = asyncio.ensure_future(asyncio.wait(self._tasks))
+        await asyncio.wait((hurry, under_way), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in (hurry, under_way):
+            wait.cancel()
 
     async def close(self) -> None:
         """Leave what is under way, end all children."""

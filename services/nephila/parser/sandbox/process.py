@@ -212,7 +212,7 @@ class Child:
         if code in (-signal.SIGALRM, -signal.SIGXCPU):
             return Broken(name, TIMEOUT, "ended by its own clock")
         # A library that gets no memory aborts; only how much the process had tells that from a crash.
-        if code < 0 and self._peak_bytes > max(self._floor_bytes, self.task.memory_bytes * 3 // 4):
+        if code < 0 and self._peak_bytes > max(self._floor_bytes, self.task.memory_bytes // 2):
             return Broken(name, MEMORY, self._limit())
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
         return Broken(name, CRASH, how)
