@@ -1,20 +1,15 @@
-"""What every process of the program does before its work: its event loop, its open files, its end with its parent."""
+"""What every process of the program does before its work: its event loop, its open files."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import os
-import signal
-import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-_PR_SET_PDEATHSIG = 1
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -39,14 +34,6 @@ def raise_open_files() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent; where it cannot, the end of their pipe has to do."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before that
-            os._exit(1)
 
 
 def can_have_workers() -> bool:

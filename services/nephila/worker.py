@@ -39,11 +39,12 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.lifeline import die_with
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build as build_parser
-from nephila.process import die_with, raise_open_files, run_loop
+from nephila.process import raise_open_files, run_loop
 from nephila.recent import Recent
 
 GROUP = "main"
