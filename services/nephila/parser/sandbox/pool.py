@@ -27,7 +27,7 @@ class Sandbox:
     def __init__(self, children: int = CHILDREN, idle_s: float = IDLE_S) -> None:
         self.replaced = 0
         """Children that had to be killed."""
-        self._children = children
+        self.children = children
         self._idle_s = idle_s
         self._families: dict[str, _Family] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -45,7 +45,7 @@ class Sandbox:
         """
         family = self._families.get(task.name)
         if family is None:
-            family = self._families[task.name] = _Family(task, self._children)
+            family = self._families[task.name] = _Family(task, self.children)
         for count in range(1, tries + 1):
             try:
                 found: Out = await self._once(family, payload, wall_s or task.wall_s)
@@ -132,11 +132,11 @@ class Sandbox:
             for child in family.all:
                 child.kill()
             # A call that loses its child begins no other, one that waits gets its turn to hear so.
-            for _ in range(self._children):
+            for _ in range(self.children):
                 await family.slots.acquire()
             await asyncio.gather(*(self._let_go(family, child) for child in list(family.all)))
             family.idle.clear()
-            for _ in range(self._children):
+            for _ in range(self.children):
                 family.slots.release()
         if self._ending:
             await asyncio.wait(self._ending)
