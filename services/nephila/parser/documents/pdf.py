@@ -24,6 +24,8 @@ _LINKS_OF_PAGE: Final = 2_000
 _ANCHOR_CHARS: Final = 300
 # PDF 32000-1, 7.9.4: D:YYYYMMDDHHmmSSOHH'mm', all but the year optional.
 _DATE: Final = re.compile(r"(?:D:)?(\d{4})(?:(\d\d)(?:(\d\d)(?:(\d\d)(\d\d)(\d\d)?(?:(Z)|([+-])(\d\d)'?(\d\d)?)?)?)?)?")
+# What pdfium writes for the hyphen of a word that was broken at the end of a line.
+_HYPHENS: Final = dict.fromkeys((0x02, 0xFFFE))
 _WHY: Final = {
     raw.FPDF_ERR_PASSWORD: "encrypted: a password is needed",
     raw.FPDF_ERR_SECURITY: "encrypted in a way that cannot be read",
@@ -95,7 +97,8 @@ def _page(document: Any, number: int, links: dict[str, str], max_links: int) -> 
         return "", 1
     try:
         text_page = page.get_textpage()
-        text = "\n".join(filter(None, map(one_line, plain(text_page.get_text_bounded()).split("\n"))))
+        raw_text = text_page.get_text_bounded().translate(_HYPHENS)
+        text = "\n".join(filter(None, map(one_line, plain(raw_text).split("\n"))))
         for url, anchor in (*_annotated(document, page, text_page), *_written(text_page)):
             if url and len(url) <= MAX_URL_CHARS and len(links) < max_links:
                 links[url] = links.get(url) or anchor
