@@ -155,3 +155,5 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     deleted: bool = False
     # Seconds since 1970 UTC.
     at: float = 0.0
+    # Anchors of the job's scope; when there are more than before, links that were refused may be wanted.
+    anchors: int = 0
