@@ -14,7 +14,9 @@ def crawl(seed, budget, pages, trouble):
     """A crawl with trouble in its first half; returns the world when the job is done."""
     rng = random.Random(seed)
     world = World(rng, budget, pages)
-    world.run(200, trouble)
+    while not world.watcher.status.generation:
+        world.thaw()
+        world.run(200, trouble)
     world.submit()
     world.job = msgspec.structs.replace(world.job, generation=2)
     for member in world.members:
