@@ -55,7 +55,7 @@ class Partition:
 
 
 class Frontier:
-    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` turns them into UTC."""
+    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` makes them UTC."""
 
     def __init__(
         self,

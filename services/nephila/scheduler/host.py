@@ -88,6 +88,8 @@ class Place:
 
     number: int
     line: int = 0
+    owner: Any = None
+    """Whose host it is, where several frontiers share the lines."""
 
 
 @dataclass(slots=True)

@@ -18,8 +18,7 @@ from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.messages import JobStatus, Outcome
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, SEEDS
-from nephila.scheduler.frontier import Frontier
-from nephila.scheduler.job import Job
+from nephila.scheduler.standing import Standing, Standings
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +37,8 @@ class Activity(NamedTuple):
 class Reporter:
     """Looks at all jobs each `interval_s`. O(jobs + URLs on their way)."""
 
-    def __init__(self, frontier: Frontier, bus: Bus, clock: Clock, interval_s: float) -> None:
-        self._frontier = frontier
+    def __init__(self, standings: Standings, bus: Bus, clock: Clock, interval_s: float) -> None:
+        self._standings = standings
         self._bus = bus
         self._clock = clock
         self._interval_s = interval_s
@@ -61,7 +60,7 @@ class Reporter:
             await asyncio.wait([self._check])
 
     def _tick(self) -> None:
-        jobs = self._frontier.jobs
+        jobs = self._standings.jobs
         for job in jobs.values():
             self._tell(self._status(job))
         for uid in [uid for uid in self._told if uid not in jobs]:
@@ -73,7 +72,7 @@ class Reporter:
             self._check = asyncio.get_running_loop().create_task(self._look(resting))
         self.start()
 
-    def _status(self, job: Job) -> JobStatus:
+    def _status(self, job: Standing) -> JobStatus:
         ended = job.ended
         return JobStatus(
             uid=job.uid,
@@ -98,15 +97,15 @@ class Reporter:
         self._told[status.uid] = status
         self._bus.publish(JOB_STATUS, 0, status)
 
-    def _on_way(self, job: Job) -> int:
-        partitions = self._frontier.partitions
+    def _on_way(self, job: Standing) -> int:
+        partitions = self._standings.partitions
         return sum(waiting.job == job.uid for one in partitions for waiting in one.outstanding.values())
 
-    def _rests(self, job: Job) -> bool:
+    def _rests(self, job: Standing) -> bool:
         """Nothing on its way, and nothing queued that anybody would take."""
         return (job.waiting == 0 or job.budget_spent) and not self._on_way(job)
 
-    async def _look(self, resting: list[Job]) -> None:
+    async def _look(self, resting: list[Standing]) -> None:
         before = {job.uid: _activity(job) for job in resting}
         try:
             behind = await self._bus.behind("scheduler", (SEEDS, OUTLINKS))
@@ -117,11 +116,12 @@ class Reporter:
             self._check = None
         if behind:
             return
-        for job in resting:
-            if self._frontier.jobs.get(job.uid) is job and _activity(job) == before[job.uid] and self._rests(job):
+        jobs = self._standings.jobs
+        for job in (jobs[uid] for uid in before if uid in jobs):
+            if _activity(job) == before[job.uid] and self._rests(job):
                 self._done[job.uid] = before[job.uid]
                 self._tell(self._status(job))
 
 
-def _activity(job: Job) -> Activity:
+def _activity(job: Standing) -> Activity:
     return Activity(job.spec.generation, len(job.seen), sum(job.ended.values()))

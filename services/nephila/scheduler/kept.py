@@ -42,7 +42,9 @@ def keep_leases(
     for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
         # No lease is longer than one that is given now, whatever the clock of who gave it says.
         until = min(until, now + frontier.config.start_by_s + frontier.config.lease_s)
-        out.requests.append((frontier.partitions[0].number, dispatcher.resume(waiting, until, now)))
+        request = dispatcher.resume(waiting, until, now)
+        if not key[0] or key[0] in frontier.jobs:
+            out.requests.append((frontier.partitions[0].number, request))
         frontier.leases[key] = until
     return out
 
