@@ -138,7 +138,8 @@ class Takeover:
     def _finish(self, opening: _Opening) -> None:
         shard = opening.shard
         opening.found = opening.replay.finish(shard.at(), self._clock.now())
-        log.info(
+        log.log(
+            logging.INFO if opening.found.commits else logging.DEBUG,
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs wait, %d are on their way",
             *(shard.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
             shard.frontier.outstanding,
