@@ -155,7 +155,7 @@ class Member:
         self.alive = True
         self.frozen = False
         self.shards: dict[int, Shard] = {}
-        self.desk = Desk(name, world.partitions)
+        self.desk = Desk(name, world.partitions, world.jobs)
         self.outbox: list[JobStatus | JobProgress] = []
         self.ends: tuple[object, list[int]] | None = None
         self.read = [0, 0]
@@ -164,7 +164,6 @@ class Member:
     def compacted(self) -> None:
         """At the start all that is there is read; of much of it the last word under its key alone."""
         world = self.world
-        self.desk.on_job(world.job)
         for log, on in ((world.statuses, self.desk.on_status), (world.progress, self.desk.on_progress)):
             cut = world.rng.randrange(len(log) + 1) if world.rng.random() < 0.5 else 0
             last = {message.id if isinstance(message, JobProgress) else message.uid: i for i, message in enumerate(log)}
@@ -199,8 +198,8 @@ class Member:
             self._ends()
         elif self.shards:
             shard = rng.choice(list(self.shards.values()))
-            if shard.now.generation != world.job.generation and rng.random() < 0.5:
-                shard.now.generation = world.job.generation
+            if shard.now.generation != world.jobs[JOB].generation and rng.random() < 0.5:
+                shard.now.generation = world.jobs[JOB].generation
                 shard.changed = True
             shard.work(rng)
 
@@ -232,7 +231,7 @@ class World:
         self.bad = {n for n in range(pages) if rng.random() < 0.3}
         """Pages that cannot be fetched."""
         self.time = 1e9
-        self.job = CrawlJob(JOB, generation=1, scope=Scope(max_pages=budget))
+        self.jobs = {JOB: CrawlJob(JOB, generation=1, scope=Scope(max_pages=budget))}
         self.statuses: list[JobStatus] = []
         self.progress: list[JobProgress] = []
         self.links: list[list[int]] = [[] for _ in range(self.partitions)]

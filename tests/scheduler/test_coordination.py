@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from tests.scheduler.coordination_rig import World, counted
+from tests.scheduler.coordination_rig import JOB, World, counted
 
 
 def crawl(seed, budget, pages, trouble):
@@ -18,9 +18,7 @@ def crawl(seed, budget, pages, trouble):
         world.thaw()
         world.run(200, trouble)
     world.submit()
-    world.job = msgspec.structs.replace(world.job, generation=2)
-    for member in world.members:
-        member.desk.on_job(world.job)
+    world.jobs[JOB] = msgspec.structs.replace(world.jobs[JOB], generation=2)
     world.run(3000, trouble)
     world.thaw()
     for _ in range(400):
