@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from nephila.alone import Alone
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import UserError
@@ -72,8 +71,8 @@ class Program:
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
         bus.on_fatal = self._fatal
-        if kind.name == "scheduler":
-            bus.watch("scheduler", Alone(self.service, config.partitions, self.clock, self._fatal))
+        if hasattr(self.service, "gained"):
+            bus.watch(kind.name, self.service)
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

@@ -36,6 +36,8 @@ KINDS = {
     "storage": "nephila.storage",
 }
 """Service → its package; an image installs one of them."""
+MODULES = {"scheduler": "shards"}
+"""Where `build` is, when not in `service`: over a broker the scheduler has a frontier for each partition."""
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -138,7 +140,7 @@ def run(name: str, path: str) -> None:
     settings = checked(
         load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, where, "kafka"), where
     )
-    service = importlib.import_module(f"{KINDS[name]}.service")
+    service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 
     async def main() -> Program:

@@ -37,12 +37,13 @@ SLOW_S = 3.0
 class _Lane:
     """One partition of one topic."""
 
-    __slots__ = ("busy", "partition", "topic", "waiting")
+    __slots__ = ("busy", "offset", "partition", "topic", "waiting")
 
     def __init__(self, topic: Topic, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.busy = False
+        self.offset = -1
         self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
 
 
@@ -112,6 +113,11 @@ class Outbox:
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
 
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """Of the record that the broker took last of this partition from here; -1: of none."""
+        lane = self._lanes.get((topic.name, partition))
+        return lane.offset if lane is not None else -1
+
     def _flush(self) -> None:
         self._timer = None
         ready, self._ready = self._ready, []
@@ -124,7 +130,8 @@ class Outbox:
         while lane.waiting:
             key, taken = lane.waiting[0][1], self._gather(lane)
             frames = [await self._claimed(frame) for frame, _ in taken]
-            await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            offset = await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            lane.offset = max(lane.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
@@ -157,7 +164,7 @@ class Outbox:
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
 
-    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> None:
+    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
         wait_s = BACKOFF_S[0]
         while True:
             producer = self._producer
@@ -168,11 +175,11 @@ class Outbox:
             try:
                 if producer is None:
                     raise ProducerClosed
-                await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
                 if self.trouble:
                     log.warning("the broker takes messages again")
                     self.trouble = ""
-                return
+                return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # an unknown partition is an assertion in aiokafka
                 self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
                 await asyncio.sleep(wait_s)
