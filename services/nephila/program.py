@@ -12,6 +12,7 @@ import logging
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -41,6 +42,9 @@ class Transport(Bus, Protocol):
 
     def watch(self, group: str, handover: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
+
+    def may_emit(self, group: str) -> bool:
+        """False when this member's partitions may be others' by now."""
 
     @property
     def troubles(self) -> list[str]:
@@ -74,6 +78,9 @@ class Program:
         bus.on_fatal = self._fatal
         if kind.name == "scheduler":
             bus.watch("scheduler", Alone(self.service, config.partitions, self.clock, self._fatal))
+        if kind.name == "downloader":
+            bus.watch("downloader", self.service.shards)
+            self.service.may_dial = partial(bus.may_emit, "downloader")
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

@@ -8,6 +8,8 @@ import logging
 
 import pytest
 from nephila.cli.service import read
+from nephila.downloader import service as downloader
+from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import FIGURES as DOWNLOADER
 from nephila.kernel import logs
 from nephila.kernel.bus.local import LocalBus
@@ -32,6 +34,7 @@ class Bus(LocalBus):
         self.events: list[str] = []
         self.troubles: list[str] = []
         self.on_fatal = None
+        self.heard = True
 
     async def start(self) -> None:
         """See `Transport`."""
@@ -40,6 +43,14 @@ class Bus(LocalBus):
     async def close(self) -> None:
         """See `Transport`."""
         self.events.append("bus closed")
+
+    def watch(self, group: str, handover: object) -> None:
+        """See `Transport`."""
+        self.watched = (group, handover)
+
+    def may_emit(self, group: str) -> bool:
+        """See `Transport`."""
+        return (group, self.heard) == ("downloader", True)
 
 
 class Worker:
@@ -93,6 +104,18 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     await task
     assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
     assert program.error is None
+
+
+async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
+    """Its shards are what the group tells, its guard is the group's lease."""
+    bus = Bus()
+    program, task = await started(bus, Kind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
+    assert bus.watched == ("downloader", program.service.shards)
+    assert program.service.may_dial()
+    bus.heard = False
+    assert not program.service.may_dial()
+    program.stop()
+    await task
 
 
 async def test_a_fault_ends_the_program_without_a_drain():

@@ -118,6 +118,22 @@ def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
     assert rig.intake.offsets() == {stays: 1}
 
 
+def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back():
+    """Half of a record was fetched here: the rest must not come again elsewhere and bring that half along."""
+    rig = Rig(REQUESTS, credits=1)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0)
+    rig.take(other, 0)
+    assert rig.intake.offsets() == {}
+    rig.intake.leave(frozenset({0}), heard=True)
+    rig.intake.press(frozenset({0}))
+    assert rig.urls == ["0-0a", "0-0b"]
+    assert rig.intake.offsets() == {tp: 1}
+    for delivery in rig.got.copy():
+        delivery.ack()
+    assert rig.urls == ["1-0a"]
+
+
 async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():
     """Messages of the others do not count."""
     rig = Rig(credits=99)

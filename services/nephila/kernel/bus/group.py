@@ -46,7 +46,8 @@ class Handover(Protocol):
 
     async def leaving(self, partitions: frozenset[int]) -> None:
         """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
-        `drain_s` is over; what is unacked then comes again there."""
+        `drain_s` is over; what is unacked then comes again there. What waited of leased topics does not come again
+        there: it is delivered once this has been called, to be given back."""
 
     def lost(self, partitions: frozenset[int]) -> None:
         """These are another member's already: emit nothing more for them."""
@@ -321,7 +322,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _hand_over(self, leaving: frozenset[int]) -> None:
         """Finish, commit, let go, and ask for the plan by which the next member has them."""
-        fresh = self.intake.leave(leaving)
+        fresh = self.intake.leave(leaving, self.handover is not None)
         if not fresh:
             return
         await self._finish(fresh)
@@ -331,13 +332,16 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._consumer._coordinator.request_rejoin()
 
     async def _finish(self, partitions: frozenset[int]) -> None:
-        self.intake.leave(partitions)
+        self.intake.leave(partitions, self.handover is not None)
         if self._consumer is not None:
             self._pauses(self._consumer)
         try:
             async with asyncio.timeout(self.config.drain_s):
                 if self.handover is not None and partitions:
-                    await self.handover.leaving(partitions)
+                    told = asyncio.ensure_future(self.handover.leaving(partitions))
+                    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
+                    self.intake.press(partitions)
+                    await told
                 await self.intake.quiet(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -78,6 +78,14 @@ class KafkaSubscription(Subscription):
             if self.topic.leased:
                 outer.resolve_one()
         super()._deliver(partition, message, receipt, attempts)
+
+    def press(self, partitions: frozenset[int]) -> None:
+        """Deliver what waits of these partitions without regard to credit."""
+        pressed = [item for item in self.waiting if item[0] in partitions]
+        self.waiting = deque(item for item in self.waiting if item[0] not in partitions)
+        for partition, message, receipt in pressed:
+            self.credit -= 1
+            self._deliver(partition, message, receipt, 1)
 
     def _ended(self, partition: int, outer: Receipt) -> None:
         self.in_hand[partition] -= 1
@@ -271,16 +279,25 @@ class Intake:
             if place is not None and place.position is not None:
                 place.position.sent = max(place.position.sent, offset)
 
-    def leave(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Deliver nothing more of these; returns those that were not leaving before."""
+    def leave(self, partitions: frozenset[int], heard: bool = False) -> frozenset[int]:
+        """Deliver nothing more of these; returns those that were not leaving before. `heard`: there is a service that
+        gives back what waits of leased topics (`press`)."""
         fresh = set()
         for tp, place in self.places.items():
             if tp.partition in partitions and not place.leaving:
                 place.leaving = True
                 fresh.add(tp.partition)
         for reader in self.topics.values():
-            reader.drop(frozenset(fresh))
+            if not (heard and reader.topic.leased):
+                reader.drop(frozenset(fresh))
         return frozenset(fresh)
+
+    def press(self, partitions: frozenset[int]) -> None:
+        """Deliver what waits of leased topics, credit or not: of a record half of which was fetched here the rest must
+        not come again elsewhere, and bring the first half along."""
+        for reader in self.topics.values():
+            if reader.topic.leased:
+                reader.press(partitions)
 
     def drop(self, partitions: frozenset[int]) -> None:
         """These are not ours any more; what handlers still hold ends without effect on positions."""
