@@ -1,4 +1,4 @@
-"""Two downloaders on a real broker: what moves is finished or given back before the other has it; a frozen one is mute."""
+"""Two downloaders on a real broker: what moves is finished or given back first; a frozen one dials nothing."""
 
 from __future__ import annotations
 

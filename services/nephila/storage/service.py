@@ -16,7 +16,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import PermanentError, UserError
-from nephila.kernel.topics import DEAD, PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
 from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
@@ -222,10 +222,8 @@ class Storage:
             receipt = _receipt(record) if same else m.Receipt(record.url_key, record.fetch_no, outcome)
             batches.setdefault((record.job, delivery.partition), []).append(receipt)
         for record, error in result.dead:
-            letter = m.DeadLetter(
-                topic=RECORDS.name, service=GROUP, error=error[:500], attempts=1, job=record.job, url_key=record.url_key
-            )
-            self._bus.publish(DEAD, 0, letter)
+            partition = next(one.partition for one, of in zip(deliveries, records, strict=True) if of is record)
+            self._bus.bury(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
         self._settled += len(deliveries)

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
@@ -64,6 +64,18 @@ def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> 
         return answered
 
     consumer._coordinator._do_heartbeat = beating
+
+
+def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
+    """Pause what must not be read now, resume the rest."""
+    if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
+        return
+    paused, assigned = consumer.paused(), consumer.assignment()
+    stop = {tp for tp in assigned if not may_be_read(tp)}
+    if stop - paused:
+        consumer.pause(*(stop - paused))
+    if paused - stop:
+        consumer.resume(*(paused - stop))
 
 
 async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:

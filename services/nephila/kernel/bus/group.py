@@ -15,17 +15,21 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, made, on_heartbeat
+from nephila.kernel.bus.consumers import STOP_S, ended, made, on_heartbeat, pause
+from nephila.kernel.bus.court import Court
+from nephila.kernel.bus.handover import Handover
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
+from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
+from nephila.kernel.bus.opening import Opening, mark, openings
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import UserError
 
@@ -34,23 +38,9 @@ log = logging.getLogger(__name__)
 POLL_MS = 200
 POLL_RECORDS = 200
 BACKOFF_S = 0.5
+MARK_S = 0.1
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
-
-
-class Handover(Protocol):
-    """What a service hears of its partitions. Topics of the group follow the partition numbers."""
-
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """These are ours; nothing of them is delivered before this returns."""
-
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
-        `drain_s` is over; what is unacked then comes again there. What waited of leased topics does not come again
-        there: it is delivered once this has been called, to be given back."""
-
-    def lost(self, partitions: frozenset[int]) -> None:
-        """These are another member's already: emit nothing more for them."""
 
 
 class Group(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -74,6 +64,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
+        self._court = intake.court = Court(self._write, intake.all_quiet, self._acquitted)
+        self._sitting: asyncio.Task[None] | None = None
 
     # ---- life
 
@@ -170,11 +162,12 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, records in batches.items():
             refused = self.intake.take(tp, records)
             if refused is not None:
+                self._court.spare(tp)
                 self._refuse(refused)
             wanted = self.intake.wanted(tp)
             if wanted is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
-        self._pauses(consumer)
+        pause(consumer, self.intake.open)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Get the objects that a record names; the partition waits, so that the order is kept."""
@@ -182,18 +175,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         with contextlib.suppress(IllegalStateError):
             if self._consumer is not None:
                 self._consumer.seek(tp, offset)
-                self._pauses(self._consumer)
-
-    def _pauses(self, consumer: AIOKafkaConsumer) -> None:
-        """Pause what must not be read now, resume the rest."""
-        if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
-            return
-        paused, assigned = consumer.paused(), consumer.assignment()
-        stop = {tp for tp in assigned if not self.intake.open(tp)}
-        if stop - paused:
-            consumer.pause(*(stop - paused))
-        if paused - stop:
-            consumer.resume(*(paused - stop))
+                pause(self._consumer, self.intake.open)
 
     # ---- committing
 
@@ -202,19 +184,38 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             await asyncio.sleep(self.config.commit_interval_s)
             await self.commit()
             if self._consumer is not None:
-                self._pauses(self._consumer)
+                pause(self._consumer, self.intake.open)
 
-    async def commit(self) -> None:
+    async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Tell the broker how far everything has been dealt with; what fails now is committed later."""
+        await self._tell({**self.intake.offsets(), **self.intake.last_words(letting_go)})
+
+    async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            offsets = {} if self._joining else self.intake.offsets()
-            if not offsets or self._consumer is None:
-                return
+            if not offsets or self._consumer is None or self._joining:
+                return False
             try:
-                await self._consumer.commit(offsets)
+                await self._consumer.commit(self.intake.notes(offsets))
                 self.intake.committed(offsets)
+                return True
             except (KafkaError, IllegalStateError) as error:
                 log.debug("%s: not committed: %s", self.name, error)
+                return False
+
+    async def _write(self, tp: TopicPartition, note: Note) -> bool:
+        """See `Court`."""
+        while True:
+            place = self.intake.places.get(tp)
+            if place is None or place.position is None or place.leaving or place.stopped:
+                return False
+            place.note = note
+            if await self._tell({tp: place.position.committed_to}):
+                return True
+            await asyncio.sleep(MARK_S)
+
+    def _acquitted(self, tp: TopicPartition) -> None:
+        if tp in self.intake.places:
+            self.intake.places[tp].note = AT_WORK
 
     # ---- the group changes
 
@@ -268,11 +269,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.intake.places[tp] = Place()
             elif place.position is not None:
                 consumer.seek(tp, place.position.next)
-        self._pauses(consumer)
+        pause(consumer, self.intake.open)
         if opening:
             self._spawn(self._open(opening))
-        leaving = self.membership.leaving & self.membership.held.keys()
-        if leaving and not self._closing:
+        if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
             self._spawn(self._hand_over(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
@@ -285,36 +285,45 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             try:
                 if consumer is not None:
-                    starts = await self._starts(consumer, list(mine))
+                    found = await openings(consumer, self.intake, list(mine))
                     break
             except (KafkaError, IllegalStateError) as error:
                 self._bad(error)
             await asyncio.sleep(BACKOFF_S)
+        for tp, place in mine.items():
+            place.position, place.note = Position(found[tp].start), found[tp].note
+            if (refused := found[tp].refused) is not None:
+                self._refuse(refused)
         if self.handover is not None:
             await self.handover.gained(frozenset(tp.partition for tp in mine))
+        await self._mark(mine, found)
         for tp, place in mine.items():
-            place.position = Position(starts[tp])
+            start, end, note, _ = found[tp]
             place.ready = True
-            if not place.gone and self._consumer is not None:
+            if note.suspicious and start < end and not place.gone:
+                self._court.accuse(tp, note, start, end)
+            else:
+                place.note = AT_WORK
+            if self._consumer is not None and not place.gone:
                 with contextlib.suppress(IllegalStateError):
-                    self._consumer.seek(tp, starts[tp])
+                    self._consumer.seek(tp, start)
+        if self._court.sitting and (self._sitting is None or self._sitting.done()):
+            log.warning("%s: members ended at one place again and again; what lies there is tried alone", self.name)
+            self._sitting = self._spawn(self._court.sit())
         if self._consumer is not None:
-            self._pauses(self._consumer)
+            pause(self._consumer, self.intake.open)
 
-    async def _starts(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-        committed = await consumer._coordinator.fetch_committed_offsets(tps)
-        first = await consumer.beginning_offsets(tps)
-        last = await consumer.end_offsets(tps)
-        starts = {}
-        for tp in tps:
-            start = committed[tp].offset if tp in committed else first[tp]
-            if not first[tp] <= start <= last[tp]:
-                refused = self.intake.outside(tp, start, first[tp], last[tp])
-                if refused is not None:
-                    self._refuse(refused)
-                start = first[tp]
-            starts[tp] = start
-        return starts
+    async def _mark(self, mine: dict[TopicPartition, Place], found: dict[TopicPartition, Opening]) -> None:
+        """Say that these are held; as long as it takes, for a crash before it would go uncounted."""
+        while True:
+            tps = [tp for tp, place in mine.items() if not (place.gone or place.leaving)]
+            async with self._committing:
+                try:
+                    if self._consumer is not None and not self._joining:
+                        return await mark(self._consumer, self.intake, tps, found)
+                except (KafkaError, IllegalStateError) as error:
+                    log.debug("%s: not marked: %s", self.name, error)
+            await asyncio.sleep(MARK_S)
 
     def _refuse(self, error: UserError) -> None:
         self.trouble = str(error)
@@ -334,7 +343,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _finish(self, partitions: frozenset[int]) -> None:
         self.intake.leave(partitions, self.handover is not None)
         if self._consumer is not None:
-            self._pauses(self._consumer)
+            pause(self._consumer, self.intake.open)
         try:
             async with asyncio.timeout(self.config.drain_s):
                 if self.handover is not None and partitions:
@@ -345,7 +354,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self.intake.quiet(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
-        await self.commit()
+        await self.commit(partitions)
 
     # ---- trouble
 

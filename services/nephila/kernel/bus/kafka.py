@@ -21,14 +21,17 @@ from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.delivering import Subscription
-from nephila.kernel.bus.group import Group, Handover
+from nephila.kernel.bus.group import Group
+from nephila.kernel.bus.handover import Handover
 from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.bus.outbox import Outbox
 from nephila.kernel.bus.tables import Table
+from nephila.kernel.bus.wire import frame_of, seal
 from nephila.kernel.clock import Clock
-from nephila.kernel.errors import UserError
-from nephila.kernel.topics import TOPICS, Topic
+from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +94,18 @@ class KafkaBus:
         if any(other.group == reader.group for other in table.readers):
             raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
         table.readers.append(reader)
+
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`; the letter holds the message as a record of its topic."""
+        letter = letter_of(topic, service, partition, message, error, attempts)
+        try:
+            letter.message = seal([frame_of(topic.message, message)])
+            return self.publish(DEAD, partition, letter)
+        except PermanentError as second:  # too large without a blob store, or no message at all
+            letter.message, letter.error = b"", f"{letter.error} (and the message was not kept: {second})"
+            return self.publish(DEAD, partition, letter)
 
     async def behind(self, group: str, topics: Iterable[Topic]) -> int:
         """See `Bus.behind`. Of partitions that this member holds."""
