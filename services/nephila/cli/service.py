@@ -98,6 +98,8 @@ def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
         own = {**own, "partitions": program.partitions}
     if name == "scheduler":
         own = {"status_interval_s": 1.0, **own}
+    if name == "storage":
+        own = {"wait_at_start": True, **own}
     return program, kafka, load(kind, own, f"{where}: {name}", name)
 
 
