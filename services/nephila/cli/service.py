@@ -103,6 +103,15 @@ def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
     return program, kafka, load(kind, own, f"{where}: {name}", name)
 
 
+def transport_of(path: str) -> dict[str, Any]:
+    """What a file of settings says of the transport. Raises `UsageError`."""
+    values = _file(path)
+    kafka = values.get("kafka", {})
+    if not isinstance(kafka, dict):
+        raise UsageError(f"{path}: kafka is no map of settings")
+    return {**{name: values[name] for name in ("bootstrap", "partitions") if name in values}, **kafka}
+
+
 def _file(path: str) -> dict[str, Any]:
     from nephila.kernel.strictyaml import parse, to_builtins
 
@@ -126,6 +135,7 @@ def run(name: str, path: str) -> None:
     program, kafka, config = read(name, path)
     member = program.member or socket.gethostname()
     from nephila.kernel import logs
+    from nephila.kernel.bus.claims import open_claims
     from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.bus.kafka_config import KafkaConfig, checked
     from nephila.kernel.bus.kafka_topics import hush
@@ -143,7 +153,7 @@ def run(name: str, path: str) -> None:
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 
     async def main() -> Program:
-        bus = KafkaBus(settings, SystemClock())
+        bus = KafkaBus(settings, SystemClock(), open_claims(settings.blobs))
         one = Program(
             Kind(name, service.build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s
         )

@@ -197,7 +197,11 @@ class Intake:
     def _bury(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
         """The bytes themselves go to the dead letters, as far as they fit."""
         letter = letter_of(reader.topic, reader.group, record.partition, None, error, 1)
-        letter.message = (record.value or b"")[: self.config.inline_bytes]
+        data = record.value or b""
+        if len(data) <= self.config.inline_bytes or self.claims is not None:
+            letter.message = data
+        else:
+            letter.error += f" ({len(data)} bytes, not kept)"
         finish = position.take(record.offset)
         reader.bus.publish(DEAD, record.partition, letter).add_done_callback(finish)
 

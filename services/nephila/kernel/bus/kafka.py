@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
-from nephila.kernel.bus.claims import Claims
+from nephila.kernel.bus.claims import Claims, sweep
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.group import Group
 from nephila.kernel.bus.handover import Handover
@@ -57,6 +57,7 @@ class KafkaBus:
         self.groups: dict[str, Group] = {}
         self.tables: dict[Topic, Table] = {}
         self._started = False
+        self._sweeping: asyncio.Task[None] | None = None
 
     # ---- the contract
 
@@ -150,6 +151,8 @@ class KafkaBus:
                 await table.start()
             for group in self.groups.values():
                 await group.start()
+            if self.claims is not None:
+                self._sweeping = asyncio.get_running_loop().create_task(sweep(self.claims))
         except (KafkaError, OSError) as error:
             await self.close()
             raise kafka_topics.absent(self.config, error) from None
@@ -159,6 +162,9 @@ class KafkaBus:
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
         await asyncio.gather(*(group.close() for group in self.groups.values()))
         await asyncio.gather(*(table.close() for table in self.tables.values()))
         await self.outbox.close(CLOSE_S)

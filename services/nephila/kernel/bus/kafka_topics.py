@@ -23,6 +23,7 @@ from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Of a record: what is inline, gathered, and room to spare."""
+SEGMENT_MS = 86_400_000
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -70,7 +71,15 @@ def settings(topic: Topic) -> dict[str, str]:
     found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
     if topic.key:
         return {**found, "cleanup.policy": "compact"}
-    return {**found, "cleanup.policy": "delete", "retention.ms": str(int(topic.retention_s * 1000))}
+    retention_ms = int(topic.retention_s * 1000)
+    # A segment is deleted as a whole: by what it is long, its first record is kept longer.
+    segment_ms = min(retention_ms // 4, SEGMENT_MS)
+    return {
+        **found,
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "segment.ms": str(segment_ms),
+    }
 
 
 async def existing(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> dict[str, int]:

@@ -26,8 +26,13 @@ def letter_of(
         service=service,
         error=ascii(text)[1:-1][:ERROR_CHARS],
         attempts=attempts,
-        job=getattr(message, "job", ""),
+        job=_sound(getattr(message, "job", "")),
         url_key=bytes(getattr(message, "url_key", b"")),
-        url=getattr(message, "url", "") or getattr(message, "parent_url", ""),
+        url=_sound(getattr(message, "url", "") or getattr(message, "parent_url", "")),
         partition=partition,
     )
+
+
+def _sound(text: str) -> str:
+    """The letter must travel, though half a character may be what the message could not be digested for."""
+    return text.encode("utf-8", "replace").decode()

@@ -93,6 +93,8 @@ class Outbox:
             raise PermanentError(
                 f"a message of {len(frame.message)} bytes for topic {topic.name} needs a blob store, and none is set"
             )
+        if len(frame.message) > self.config.inline_bytes and topic.key:
+            raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
         key = getattr(message, topic.key).encode() if topic.key else None
         lane = self._lanes.get((topic.name, partition))
         if lane is None:
@@ -118,7 +120,7 @@ class Outbox:
     async def _send(self, lane: _Lane) -> None:
         while lane.waiting:
             key, taken = lane.waiting[0][1], self._gather(lane)
-            frames = [await self._claimed(frame) for frame, _ in taken]
+            frames = [await self._claimed(frame, lane.topic.retention_s) for frame, _ in taken]
             await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
             self.unsent -= len(taken)
             for _, receipt in taken:
@@ -138,14 +140,14 @@ class Outbox:
             size += len(frame.message)
         return taken
 
-    async def _claimed(self, frame: Frame) -> Frame:
+    async def _claimed(self, frame: Frame, keep_s: float) -> Frame:
         """The object before the record that names it."""
         if len(frame.message) <= self.config.inline_bytes or self.claims is None:
             return frame
         wait_s = BACKOFF_S[0]
         while True:
             try:
-                name = await asyncio.to_thread(self.claims.put, frame.message)
+                name = await asyncio.to_thread(self.claims.put, frame.message, keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
                 self._say(f"the blob store takes nothing: {error}")
