@@ -95,6 +95,18 @@ def test_a_position_beyond_the_log_is_refused_too():
     assert "the log ends at 2" in str(rig.intake.outside(tp, 9, 0, 2))
 
 
+def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
+    """The topic was made anew under our feet; what is published meanwhile is no gap to be skipped."""
+    rig = Rig(credits=99)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0, 1, 2)
+    positions = rig.intake.reading()
+    assert rig.intake.cut(positions, {tp: 3, other: 0}) == []
+    (refused,) = rig.intake.cut(positions, {tp: 1, other: 0})
+    assert "seeds/0: reading had come to 3, but the log ends at 1" in str(refused)
+    assert not rig.intake.open(tp)
+
+
 def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
     """The limits of the others are not used up by what is gone, before or after its last message has ended."""
     rig = Rig()

@@ -21,7 +21,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, made, on_heartbeat, pause
+from nephila.kernel.bus.consumers import STOP_S, ended, made, missing, namesake, on_heartbeat, pause
 from nephila.kernel.bus.court import Court
 from nephila.kernel.bus.handover import Handover
 from nephila.kernel.bus.intake import Intake, Place
@@ -55,6 +55,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self.restarts = 0
         """Consumers that were found stuck and begun anew."""
         self.trouble = ""
+        self.missing: list[str] = []
+        """Topics that are not on the broker any more."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
         self._beat_at = 0.0
@@ -71,6 +73,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def start(self) -> None:
         """Connect and join. Raises `KafkaError`."""
+        self._closing = False
         await self._connect()
         for routine in (self._poll(), self._commit_routine(), self._watch()):
             self._spawn(routine)
@@ -246,12 +249,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _namesake(self) -> None:
         if not self._closing:
-            self._fatal(
-                UserError(
-                    f"another member of group {self.name} has the name {self.config.name!r}: "
-                    "give each its own (NEPHILA_KAFKA__NAME)"
-                )
-            )
+            self._fatal(namesake(self.name, self.config.name))
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """After a join; kept partitions are sought before anything is awaited."""
@@ -368,7 +366,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             positions = self.intake.reading()
             with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
                 async with asyncio.timeout(self.config.silent_s):
+                    self.missing = await missing(consumer, self.intake.topics, self.missing)
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
+                for refused in self.intake.cut(positions, ends):
+                    self._refuse(refused)
                 stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
                 if stuck:
                     await self._renew(consumer, stuck)

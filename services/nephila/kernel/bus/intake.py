@@ -25,7 +25,7 @@ from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.bus.notes import AT_WORK, written
 from nephila.kernel.bus.offsets import Position
 from nephila.kernel.bus.wire import TooNew, message_of, unseal
-from nephila.kernel.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.errors import PermanentError, TemporaryError, Unready, UserError
 from nephila.kernel.messages import Frame
 from nephila.kernel.topics import DEAD
 
@@ -157,7 +157,7 @@ class Intake:
             return None
         except TooNew as error:
             place.stopped = self.refused = True
-            return UserError(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
+            return Unready(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
         place.objects.clear()
         self._offer(reader, place, position, record, messages)
         return None
@@ -220,7 +220,16 @@ class Intake:
         else:
             what = f"the log ends at {last}: the topic was deleted or its broker lost data"
         remedy = "to go on without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return UserError(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+        return Unready(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+
+    def cut(self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[UserError]:
+        """Why partitions are refused whose log ends before what was read of it; positions are older than ends."""
+        found = (
+            self.outside(tp, position, ends[tp], ends[tp])
+            for tp, position in positions.items()
+            if tp in self.places and ends.get(tp, position) < position
+        )
+        return [refused for refused in found if refused is not None]
 
     # ---- the blob store
 

@@ -132,7 +132,10 @@ class KafkaBus:
         found = [str(self.fatal)] if self.fatal is not None else []
         if self.outbox.trouble:
             found.append(self.outbox.trouble)
+        if self.outbox.skew.trouble:
+            found.append(self.outbox.skew.trouble)
         for group in self.groups.values():
+            found += [f"no topic {name} on the broker: see nephila topics apply" for name in group.missing]
             if group.trouble:
                 found.append(f"group {group.name}: {group.trouble}")
             elif group.held and not group.may_emit:

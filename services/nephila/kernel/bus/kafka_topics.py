@@ -18,7 +18,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
@@ -44,7 +44,7 @@ def hush() -> None:
 
 def absent(config: KafkaConfig, error: BaseException) -> UserError:
     """The line for a broker that does not answer."""
-    return UserError(
+    return Unready(
         f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
         "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
     )
@@ -68,7 +68,12 @@ async def _admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 def settings(topic: Topic) -> dict[str, str]:
     """A topic's settings on the broker."""
-    found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
+    found = {
+        "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        "compression.type": "producer",
+        # Retention goes by the broker's clock, and members hear what it says.
+        "message.timestamp.type": "LogAppendTime",
+    }
     if topic.key:
         return {**found, "cleanup.policy": "compact"}
     retention_ms = int(topic.retention_s * 1000)
@@ -148,7 +153,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
     _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
-        raise UserError(
+        raise Unready(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from typing import Any
 
@@ -20,6 +21,7 @@ from aiokafka.errors import KafkaError, ProducerClosed
 from nephila.kernel.bus.base import Receipt
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.skew import Skew
 from nephila.kernel.bus.wire import HEADERS, frame_of, seal
 from nephila.kernel.errors import PermanentError, TemporaryError
 from nephila.kernel.messages import Frame
@@ -29,6 +31,8 @@ log = logging.getLogger(__name__)
 
 BACKOFF_S = (0.1, 5.0)
 """First and longest wait before a record is sent again."""
+LOG_APPEND_TIME = 1
+"""The broker's own stamp, as its topics are set (kafka_topics.py)."""
 SLOW_S = 3.0
 """After so long without an answer something is wrong, though it may still come."""
 
@@ -55,6 +59,7 @@ class Outbox:
         """Messages without receipt."""
         self.trouble = ""
         """Why nothing is taken at present; empty when all is well."""
+        self.skew = Skew()
         self._lanes: dict[tuple[str, int], _Lane] = {}
         self._ready: list[_Lane] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -165,7 +170,9 @@ class Outbox:
             try:
                 if producer is None:
                     raise ProducerClosed
-                await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                sent = time.time()
+                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                self._stamped(sent, taken)
                 if self.trouble:
                     log.warning("the broker takes messages again")
                     self.trouble = ""
@@ -177,6 +184,13 @@ class Outbox:
                 await self._renew(producer)
             finally:
                 late.cancel()
+
+    def _stamped(self, sent: float, taken: Any) -> None:
+        before = self.skew.trouble
+        if taken.timestamp_type == LOG_APPEND_TIME:
+            self.skew.seen(sent, taken.timestamp / 1000, time.time())
+        if self.skew.trouble and not before:
+            log.warning("%s", self.skew.trouble)
 
     async def _renew(self, broken: AIOKafkaProducer | None) -> None:
         """A producer that met a gap in its numbers, or was fenced, sends nothing any more: begin with another."""
