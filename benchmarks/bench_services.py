@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks import measure, plainweb, report
+from benchmarks import plainweb, report
 from benchmarks.bench_workers import named
 from tools.system import SERVICES, System, cpu_s
 
@@ -116,9 +116,7 @@ def difference(now: Mapping[str, float], before: Mapping[str, float]) -> dict[st
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
     """CPU-ms per page of each part, medians of the runs; `ours` is the median of the sums."""
-    per_page = {
-        name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*OURS, *BESIDE)
-    }
+    per_page = {name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*OURS, *BESIDE)}
     ours = median(sum(run["cpu_s"][name] for name in OURS) * 1000 / run["pages"] for run in runs)
     rows = {"ours": ours, **per_page, "pages/s": median(run["pages"] / run["wall_s"] for run in runs)}
     return {name: round(value, 3) for name, value in rows.items()}
@@ -151,7 +149,9 @@ def main(argv: list[str] | None = None) -> int:
     show(runs)
     if args.save:
         about = {"concurrency": args.concurrency, "partitions": args.partitions, "server": kind}
-        rows = {kind: summary([run for run in runs if run["services"] == kind]) for kind in {r["services"] for r in runs}}
+        rows = {
+            kind: summary([run for run in runs if run["services"] == kind]) for kind in {r["services"] for r in runs}
+        }
         known = report.versions("aiokafka", "protobuf", "psycopg", "uvloop", "msgspec", "zstandard")
         path = report.save("services", {**about, "versions": known, "rows": rows, "runs": runs})
         print(f"raw: benchmarks/results/{path.name}")

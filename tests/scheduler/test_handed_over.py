@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.scheduler.shard_rig import PARTITIONS, Site, World, web
+from tests.scheduler.shard_rig import PARTITIONS, World, web
 
 HOSTS, PAGES = 6, 9
 

@@ -110,6 +110,11 @@ class Bus(Protocol):
     ) -> None:
         """Read a topic as a group. `on_dead` ends what a dead letter leaves open; its receipts are waited for."""
 
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """Publish the dead letter of a message, with the message itself where it can be published again from there."""
+
     async def behind(self, group: str, topics: Iterable[Topic]) -> int:
         """Messages (over a broker: records) of these topics that were there when this was asked and that the group has
         not acked."""
