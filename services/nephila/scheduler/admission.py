@@ -153,7 +153,16 @@ class _Page:
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
             for number, order in self.firsts.items():
                 frontier.newly_queued(number, job, order)
+        if job.importance is not None and len(keys) < len(new):
+            self._turn_away(job.importance, new, set(keys))
         return len(keys)
+
+    def _turn_away(self, importance: Importance, new: list[int], admitted: set[bytes]) -> None:
+        """What was refused does not wait: come back as a seed, it must not rise as the link that it was."""
+        fingerprints = self.links.fingerprints
+        for url_key in (fingerprints[16 * i : 16 * i + 16] for i in new):
+            if url_key not in admitted:
+                importance.take(url_key)
 
     def _is_twin(self, url: str, host_key: str) -> bool:
         """Whether it is one more copy of a page under a new session id."""
