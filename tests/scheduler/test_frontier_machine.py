@@ -136,8 +136,6 @@ class FrontierMachine(RuleBasedStateMachine):
         if known is None:
             rig.lives += 1
             known = rig.model.jobs[uid] = JobModel(rig.lives, spec)
-        old, new = known.scope.max_pages, spec.scope.max_pages if spec.scope else 0
-        known.lowered = known.lowered or (bool(new) and (not old or new < old))
         known.spec = spec
         known.recrawled = known.recrawled or spec.recrawl is not None
 

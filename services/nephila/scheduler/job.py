@@ -58,9 +58,11 @@ class Job:
         """URLs kept outside the queues until an instant."""
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
+        self.kept: set[bytes] = set()
+        """Stored pages that are queued to be fetched again: each has its place in the page budget."""
         self.owed: set[bytes] = set()
-        """Queued URLs for each of which the page budget keeps a place until it is taken: handed out by a run that was
-        killed, so that their rows may be in the table already; or fetched again."""
+        """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
+        each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
         self.ended: Counter[Outcome] = Counter()
         self.odd: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
@@ -140,19 +142,26 @@ class Job:
         return host_key in self._seed_hosts
 
     def keep_place(self, url_key: bytes) -> None:
-        """A URL that has its place in the page budget waits again."""
+        """A stored page waits to be fetched again."""
         if self.max_pages:
-            self.owed.add(url_key)
+            self.kept.add(url_key)
+            self.owed.discard(url_key)
+
+    def take_place(self, url_key: bytes) -> None:
+        """A URL is taken, or has ended: its place in the page budget is its own."""
+        self.kept.discard(url_key)
+        self.owed.discard(url_key)
 
     def copy_of(self, url_key: bytes) -> int:
         """Which copy of a URL an entry that is queued now belongs to."""
         return self.importance.copy_of(url_key) if self.importance is not None else 0
 
     def may_take(self, url_key: bytes) -> bool:
-        """Whether this URL may be taken: the last places of the budget are for those that are owed."""
-        if not self.max_pages or not self.owed or url_key in self.owed:
+        """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""
+        if not self.max_pages or url_key in self.kept:
             return self.open
-        return not self.spec.paused and self._budget_left > len(self.owed)
+        before = len(self.kept) + (len(self.owed) if url_key not in self.owed else 0)
+        return not self.spec.paused and self._budget_left > before
 
     @property
     def budget_spent(self) -> bool:
