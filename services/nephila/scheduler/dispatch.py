@@ -256,7 +256,7 @@ class Dispatcher:
             store.pop(host.number, job.number)
             if job.importance is not None:
                 job.importance.take(entry.url_key)
-            job.owed.discard(entry.url_key)
+            job.take_place(entry.url_key)
             if unwanted:
                 self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
             elif not self._denied(host, job, entry, out):
@@ -276,7 +276,7 @@ class Dispatcher:
             packed = store.pop(host.number, job.number)
             assert packed is not None
             heads.append(packed)
-        first = next((packed for packed in heads if packed[:16] in job.owed), None)
+        first = next((packed for packed in heads if job.may_take(packed[:16])), None)
         # Stable: all the others keep their order.
         for packed in sorted(heads, key=lambda one: one is not first):
             store.push(host.number, job.number, HEAD, packed)

@@ -207,10 +207,11 @@ class Frontier:
             return None
         if known is None:
             return self._new_job(spec, number)
-        strategy = known.strategy
+        strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
         known.review(self.utc_now)
-        if known.strategy is not strategy:
+        limited = unlimited and self._keep_places(known)
+        if limited or known.strategy is not strategy:
             self._reorder(known)
         for host in list(known.stalled):
             self.stall_or_not(self.hosts.get(host), known)
@@ -260,14 +261,25 @@ class Frontier:
             host.uses.pop(job.uid, None)
             host.yields.pop(job.uid, None)
 
+    def _keep_places(self, job: Job) -> bool:
+        """A job that had no page budget may have one now: its stored pages that are due have their places in it.
+        Returns whether there are any. O(watched URLs)."""
+        for state in job.agenda.states() if job.max_pages else ():
+            due = state.outcome is Outcome.STORED and job.agenda.is_out(state.url_key)
+            if due and (job.uid, state.url_key) not in self.partition(state.url_key).outstanding:
+                job.keep_place(state.url_key)
+        return bool(job.kept)
+
     def _reorder(self, job: Job) -> None:
-        """Put what is queued into the order of another strategy. O(queued URLs)."""
+        """Put what is queued into the order of another strategy, pages with a place before all. O(queued URLs)."""
         store, strategy = self.store, job.strategy
         for host in store.hosts_of(job.number):
             items = store.items(host, job.number)
             store.drop_queue(host, job.number)
             for order, packed in items:
-                if order:
+                if packed[:16] in job.kept:
+                    order = 0
+                elif order:
                     entry = unpack(packed)
                     order = strategy.order(entry.depth, entry.priority)
                 store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)

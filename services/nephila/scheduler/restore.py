@@ -239,7 +239,7 @@ class Replay:
         found = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
-            job.owed.discard(key[1])
+            job.take_place(key[1])
         known = found.on_way.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
@@ -383,7 +383,11 @@ def _return(
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
             packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
-            job.owed.add(url_key)
+            known = job.agenda.get(url_key)
+            if known is not None and known.outcome is Outcome.STORED:
+                job.keep_place(url_key)
+            else:
+                job.owed.add(url_key)
             host.pace.after_fetch(now, frontier.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)
