@@ -93,13 +93,6 @@ class Shard:
         """See `Owned`."""
         self.places, self.spent = places, spent
 
-    def widen(self, uid: str, anchors: set[str]) -> None:
-        """See `Owned`."""
-
-    def anchors(self, uid: str) -> set[str]:
-        """See `Owned`."""
-        return {f"a{self.number}"} if self.now.seen else set()
-
     # ---- work
 
     def work(self, rng: random.Random) -> None:

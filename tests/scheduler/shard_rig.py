@@ -136,6 +136,14 @@ class Member:
             if end > start:
                 yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
 
+    async def ends(self, topics: Any) -> Any:
+        """See `History`."""
+        return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(PARTITIONS)}
+
+    async def passed(self, group: str, ends: Any) -> bool:
+        """See `History`."""
+        return all(self.broker.committed[place] >= end for place, end in ends.items())
+
     async def delete_before(self, topic: Any, offsets: Any) -> None:
         """See `History`."""
         for p, offset in offsets.items():

@@ -41,8 +41,7 @@ async def test_one_scheduler_has_all_partitions(world):
     assert world.outcomes() == everything(world)
     assert world.twice == 0
     assert set(shards.shards) == set(range(PARTITIONS))
-    status = shards.standings.jobs["t"]
-    assert (status.queued, status.ended.total()) == (0, HOSTS * PAGES)
+    assert (shards.queued, shards.ended()) == (0, {"stored": HOSTS * PAGES})
 
 
 async def test_partitions_go_to_another_scheduler_and_back(world):

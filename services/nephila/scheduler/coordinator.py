@@ -47,9 +47,7 @@ class Coordinator:
         before = self.told.status
         anew = not before.version or (before.deleted and spec.generation > before.generation)
         born = spec.generation if anew else before.born
-        status = JobStatus(
-            self.told.uid, version=before.version + 1, born=born, look=before.look, anchors=len(self.told.anchors)
-        )
+        status = JobStatus(self.told.uid, version=before.version + 1, born=born, look=before.look)
         if spec.deleted:
             status.generation, status.deleted = spec.generation, True
             return status
@@ -105,7 +103,7 @@ def _held(given: int, part: PartitionStatus | None) -> int:
 
 
 def _sum_up(status: JobStatus, parts: list[PartitionStatus]) -> None:
-    for name in ("queued", "on_way", "stored", "denied", "failed", "dropped"):
+    for name in ("queued", "on_way", "stored", "denied", "failed", "dropped", "anchors"):
         setattr(status, name, sum(getattr(part, name) for part in parts))
 
 

@@ -186,7 +186,11 @@ class Shards:
         fresh = uid not in shard.frontier.jobs
         job = shard.job(uid, spec)
         if fresh:
-            self.reporter.welcome(shard, uid)
+            for other in self.shards.values():
+                known = other.frontier.jobs.get(uid)
+                for place in list(known.scope.anchors) if known is not None else ():
+                    shard.anchor(uid, place)
+            self.reporter.soon()
         return shard, job
 
     def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
@@ -224,7 +228,7 @@ class Shards:
             shard.receipts(delivery)
 
     def anchored(self, shard: Shard, uid: str, place: str) -> None:
-        """See `Owner`: the other partitions have to know."""
+        """See `Owner`: those that are here need not wait for the message."""
         for other in self.shards.values():
             if other is not shard:
                 other.anchor(uid, place)
