@@ -1,4 +1,4 @@
-"""What every process of the program does before its work: its event loop, its open files, its end with its parent."""
+"""What every process of the program does before its work: its event loop, its open files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import contextlib
 import ctypes
 import gc
 import os
-import signal
-import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_PR_SET_PDEATHSIG = 1
+_KEEP_BYTES = 64 << 20
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 
 def run_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -24,11 +23,22 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
     """
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+    keep_memory()
     try:
         import uvloop
     except ImportError:
         return asyncio.run(main)
     return uvloop.run(main)
+
+
+def keep_memory() -> None:
+    """Have the C library keep what was freed, up to `_KEEP_BYTES`, instead of asking the kernel for cleared pages for
+    each large page anew: a tenth of a service's time. Only with glibc (mallopt(3)); elsewhere nothing happens."""
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_M_MMAP_THRESHOLD, 32 << 20)
+        mallopt(_M_TRIM_THRESHOLD, _KEEP_BYTES)
+        mallopt(_M_TOP_PAD, 4 << 20)
 
 
 def raise_open_files() -> None:
@@ -39,14 +49,6 @@ def raise_open_files() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent; where it cannot, the end of their pipe has to do."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before that
-            os._exit(1)
 
 
 def can_have_workers() -> bool:

@@ -18,7 +18,6 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from nephila.alone import Alone
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import Unready, UserError
@@ -81,8 +80,8 @@ class Program:
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
         bus.on_fatal = self._on_bus
-        if kind.name == "scheduler":
-            bus.watch("scheduler", Alone(self.service, config.partitions, self.clock, self._fatal))
+        if hasattr(self.service, "gained"):
+            bus.watch(kind.name, self.service)
         if kind.name == "downloader":
             bus.watch("downloader", self.service.shards)
             self.service.may_dial = partial(bus.may_emit, "downloader")

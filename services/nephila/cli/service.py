@@ -36,6 +36,8 @@ KINDS = {
     "storage": "nephila.storage",
 }
 """Service → its package; an image installs one of them."""
+MODULES = {"scheduler": "shards"}
+"""Where `build` is, when not in `service`: over a broker the scheduler has a frontier for each partition."""
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -134,6 +136,7 @@ def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault."""
     program, kafka, config = read(name, path)
     member = program.member or socket.gethostname()
+    from nephila.exchange import exchanging
     from nephila.kernel import logs
     from nephila.kernel.bus.claims import open_claims
     from nephila.kernel.bus.kafka import KafkaBus
@@ -149,14 +152,13 @@ def run(name: str, path: str) -> None:
     settings = checked(
         load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, where, "kafka"), where
     )
-    service = importlib.import_module(f"{KINDS[name]}.service")
+    service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 
     async def main() -> Program:
         bus = KafkaBus(settings, SystemClock(), open_claims(settings.blobs))
-        one = Program(
-            Kind(name, service.build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s
-        )
+        build = exchanging(service.build) if name == "parser" else service.build
+        one = Program(Kind(name, build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

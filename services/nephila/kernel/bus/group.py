@@ -31,12 +31,14 @@ from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
 from nephila.kernel.bus.opening import Opening, mark, openings
 from nephila.kernel.bus.watchdog import Watchdog
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
 POLL_MS = 200
 POLL_RECORDS = 200
+IDLE_WAIT_MS = 500
+"""How long the broker holds a request while nothing comes."""
 BACKOFF_S = 0.5
 MARK_S = 0.1
 LEASE_SHARE = 0.8
@@ -139,6 +141,17 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         places = self.intake.places
         return sum(max(ends[tp] - places[tp].dealt_with, 0) for tp in tps if tp in places)
 
+    async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+        consumer = self._consumer
+        if consumer is None:
+            raise TemporaryError("the consumer is begun anew")
+        try:
+            committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+        except KafkaError as error:
+            raise TemporaryError(f"{type(error).__name__}: {error}") from None
+        return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+
     # ---- reading
 
     async def _poll(self) -> None:
@@ -159,7 +172,16 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
+            self._gather(consumer, busy=bool(batches))
             self._take(consumer, batches)
+
+    def _gather(self, consumer: AIOKafkaConsumer, *, busy: bool) -> None:
+        """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+        holds. The first message after a silence is told at once."""
+        fetcher = consumer._fetcher
+        if fetcher is not None:
+            fetcher._fetch_min_bytes = self.config.gather_bytes if busy else 1
+            fetcher._fetch_max_wait_ms = int(self.config.gather_s * 1000) if busy else IDLE_WAIT_MS
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():

@@ -11,18 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
+from nephila.kernel.bus.base import Batch, DeadHandler, Handler, Receipt
 from nephila.kernel.bus.claims import Claims, sweep
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.group import Group
 from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.history import KafkaHistory
 from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.letters import letter_of
@@ -57,6 +59,7 @@ class KafkaBus:
         self.groups: dict[str, Group] = {}
         self.tables: dict[Topic, Table] = {}
         self._started = False
+        self._history = KafkaHistory(self.config, claims)
         self._sweeping: asyncio.Task[None] | None = None
 
     # ---- the contract
@@ -64,6 +67,10 @@ class KafkaBus:
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
         return self.outbox.put(topic, 0 if topic.key else partition, message)
+
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
@@ -125,6 +132,41 @@ class KafkaBus:
     def may_emit(self, group: str) -> bool:
         """False when the broker may have given this member's partitions to others in the meantime."""
         return self.groups[group].may_emit
+
+    @property
+    def member(self) -> str:
+        """See `History.member`."""
+        return self.config.name
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """See `History.last_offset`."""
+        return self.outbox.last_offset(topic, partition)
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+        return await self._history.bounds(topic, partitions)
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """See `History.read`."""
+        return self._history.read(topic, ranges)
+
+    async def ends(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+        """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
+        found = {}
+        for topic in topics:
+            bounds = await self._history.bounds(topic, range(self.config.partitions))
+            name = f"{self.config.prefix}{topic.name}"
+            found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
+        return found
+
+    async def passed(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
+        return await self.groups[group].passed(ends)
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """See `History.delete_before`."""
+        await self._history.delete_before(topic, offsets)
 
     @property
     def troubles(self) -> list[str]:

@@ -13,12 +13,13 @@ import contextlib
 import logging
 import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, ProducerClosed
 
-from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.base import Receipt, gathered
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.skew import Skew
@@ -40,12 +41,13 @@ SLOW_S = 3.0
 class _Lane:
     """One partition of one topic."""
 
-    __slots__ = ("busy", "partition", "topic", "waiting")
+    __slots__ = ("busy", "offset", "partition", "topic", "waiting")
 
     def __init__(self, topic: Topic, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.busy = False
+        self.offset = -1
         self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
 
 
@@ -91,8 +93,9 @@ class Outbox:
             raise
         return producer
 
-    def put(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Take a message. Raises `PermanentError` for one that cannot travel."""
+    def put(self, topic: Topic, partition: int, message: Any, after: Iterable[Receipt] = ()) -> Receipt:
+        """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
+        that cannot travel."""
         frame = frame_of(topic.message, message)
         if len(frame.message) > self.config.inline_bytes and self.claims is None:
             raise PermanentError(
@@ -105,14 +108,22 @@ class Outbox:
         if lane is None:
             lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
         receipt = Receipt()
-        lane.waiting.append((frame, key, receipt))
         self.unsent += 1
+        gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        return receipt
+
+    def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
+        lane.waiting.append(item)
         if not lane.busy:
             lane.busy = True
             self._ready.append(lane)
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
-        return receipt
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """Of the record that the broker took last of this partition from here; -1: of none."""
+        lane = self._lanes.get((topic.name, partition))
+        return lane.offset if lane is not None else -1
 
     def _flush(self) -> None:
         self._timer = None
@@ -126,7 +137,8 @@ class Outbox:
         while lane.waiting:
             key, taken = lane.waiting[0][1], self._gather(lane)
             frames = [await self._claimed(frame, lane.topic.retention_s) for frame, _ in taken]
-            await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            offset = await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            lane.offset = max(lane.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
@@ -159,7 +171,7 @@ class Outbox:
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
 
-    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> None:
+    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
         wait_s = BACKOFF_S[0]
         while True:
             producer = self._producer
@@ -176,7 +188,7 @@ class Outbox:
                 if self.trouble:
                     log.warning("the broker takes messages again")
                     self.trouble = ""
-                return
+                return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # an unknown partition is an assertion in aiokafka
                 self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
                 await asyncio.sleep(wait_s)
