@@ -349,7 +349,7 @@ class World:
 
     async def settle(self) -> None:
         """Until nothing more happens at this instant."""
-        while self.step() or self._snapshots():
+        while self.step() or self._snapshots():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not self.errors, self.errors
 

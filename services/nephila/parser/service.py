@@ -239,6 +239,7 @@ class Parser:
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
+        entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))

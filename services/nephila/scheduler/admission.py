@@ -177,7 +177,7 @@ class _Page:
             if frontier.own is not None and frontier.is_foreign(url_key):
                 priority = priorities[i] if priorities else 0
                 frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
