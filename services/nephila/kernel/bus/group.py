@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 POLL_MS = 200
 POLL_RECORDS = 200
+IDLE_WAIT_MS = 500
+"""How long the broker holds a request while nothing comes."""
 BACKOFF_S = 0.5
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
@@ -163,7 +165,16 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
+            self._gather(consumer, busy=bool(batches))
             self._take(consumer, batches)
+
+    def _gather(self, consumer: AIOKafkaConsumer, *, busy: bool) -> None:
+        """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+        holds. The first message after a silence is told at once."""
+        fetcher = consumer._fetcher
+        if fetcher is not None:
+            fetcher._fetch_min_bytes = self.config.gather_bytes if busy else 1
+            fetcher._fetch_max_wait_ms = int(self.config.gather_s * 1000) if busy else IDLE_WAIT_MS
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
