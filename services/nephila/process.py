@@ -1,4 +1,4 @@
-"""What every process of the program does before its work: its event loop, its open files, its end with its parent."""
+"""What every process of the program does before its work: its event loop, its open files."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import contextlib
 import ctypes
 import gc
 import os
-import signal
-import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_PR_SET_PDEATHSIG = 1
 _KEEP_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
@@ -52,14 +49,6 @@ def raise_open_files() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft < hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536) if hard > 0 else 65_536, hard))
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel end this process with its parent; where it cannot, the end of their pipe has to do."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before that
-            os._exit(1)
 
 
 def can_have_workers() -> bool:

@@ -39,11 +39,13 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.pipe import Pipe, connect
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.lifeline import die_with
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
+from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
-from nephila.process import die_with, raise_open_files, run_loop
+from nephila.process import raise_open_files, run_loop
 from nephila.recent import Recent
 
 GROUP = "main"
@@ -59,6 +61,7 @@ class Worker:
         self.pipe = Pipe(self._on_bytes, self._on_gone)
         self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
         self._downloader: Downloader | None = None
+        self._parser: Parser | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._questions: dict[int, Callable[[bool], None]] = {}
         self._asked = 0
@@ -100,12 +103,12 @@ class Worker:
             for topic in (*((PAGES,) if settings.pages else ()), OUTCOMES, RECORDS, DEAD):
                 link.forward(topic, GROUP)
             bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
-            parser = build_parser(msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock)
+            self._parser = build_parser(msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock)
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)
             self._downloader.contact = self._ask
             self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
-            await parser.start()
+            await self._parser.start()
             await self._downloader.start()
         except UserError as error:
             self.link.say(Refused(str(error), isinstance(error, UsageError)))
@@ -113,8 +116,10 @@ class Worker:
             self.link.say(Ready())
 
     async def _drain(self, word: Drain) -> None:
-        if self._downloader is not None:
-            await self._downloader.drain(word.grace_s)
+        until = self.clock.monotonic() + word.grace_s
+        for service in (self._downloader, self._parser):
+            if service is not None:
+                await service.drain(max(until - self.clock.monotonic(), 0.0))
         if not self._drained:
             self._drained = True
             self.link.say(Drained())

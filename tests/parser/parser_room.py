@@ -13,6 +13,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
+from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
 
@@ -76,7 +77,8 @@ class Room:
         for topic in (OUTLINKS, RECORDS):
             self.bus.subscribe(topic, "reader", self._read, credits=1_000)
         self.bus.subscribe(DEAD, "reader", self._read_dead, credits=1_000)
-        self.parser = Parser(ParserConfig(**settings), self.bus, self.clock, self._page_pass, self._sniff)
+        self.sandbox = Sandbox()
+        self.parser = Parser(ParserConfig(**settings), self.bus, self.clock, self._page_pass, self._sniff, self.sandbox)
 
     async def start(self, *jobs: m.CrawlJob) -> Room:
         """Start the parser and tell it about `jobs`."""

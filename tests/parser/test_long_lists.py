@@ -82,7 +82,8 @@ async def test_an_error_in_a_later_slice_ends_the_page(monkeypatch, caplog) -> N
     assert [(one.outcome, one.reason) for one in room.log] == [(m.Outcome.FAILED, "dead_letter")]
     assert "ZeroDivisionError" in room.log[0].meta
     assert (room.bus.unacked, room.parser.failed) == (0, 1)
-    assert "could not be read" in caplog.text
+    assert [(letter.topic, letter.url) for letter in room.dead] == [("pages", "http://a.test/")]
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_works_take_turns_and_are_bounded(monkeypatch) -> None:

@@ -6,11 +6,13 @@ import random
 
 import pytest
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import CrawlJob, Recrawl, Scope, Strategy
+from nephila.kernel.messages import CrawlJob, FetchRequest, Recrawl, Scope, Strategy
+from nephila.kernel.topics import OUTLINKS
+from nephila.native import parse_url
 from nephila.scheduler.audit import check
 from nephila.scheduler.frontier import MAX_JOBS
 
-from tests.scheduler.world import Answer, World, site
+from tests.scheduler.world import JOB, Answer, World, outlinks, site
 
 
 def later(world: World, directory, **config) -> World:
@@ -67,6 +69,35 @@ async def test_importance_of_a_changed_strategy_leaves_no_url_behind(tmp_path):
     world.run()
     assert world.done
     assert len(world.fetched) == len({f.url for f in world.fetched}) == 120
+    await world.scheduler.close()
+
+
+async def test_a_seed_that_was_refused_as_a_link_stays_a_seed_however_many_link_to_it(tmp_path):
+    """What rises in importance is queued anew as a link; a link that was never queued as one does not rise."""
+    asked = {}
+
+    def web(request: FetchRequest) -> Answer:
+        asked[request.url] = (request.seed, request.depth)
+        return Answer()
+
+    world = await World(tmp_path, web).start()
+    opic = {"strategy": int(Strategy.OPIC)}
+    world.crawl(paused=True, **opic)
+
+    def link(page: int) -> None:
+        parent = parse_url(f"http://a.test/{page}")
+        request = FetchRequest(JOB, parent.fingerprint, parent.href, depth=1)
+        world.bus.publish(OUTLINKS, 0, outlinks(request, ["http://a.test/x", f"http://a.test/of/{page}"]))
+
+    link(0)  # out of scope: there is no seed yet
+    world.crawl("http://a.test/x", paused=True, **opic)
+    for page in range(1, 50):
+        link(page)
+    check(world.scheduler.dispatcher)
+    world.crawl(**opic)
+    world.run()
+    assert len(asked) == 50
+    assert asked["http://a.test/x"] == (True, 0)
     await world.scheduler.close()
 
 

@@ -24,7 +24,11 @@ def extract(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
-    """Print what a reader would want of a document: title, author, date, language and main text."""
+    """Print what a reader would want of a document: title, author, date, language and main text.
+
+    HTML, PDF, JSON, XML, CSV and plain text; of sitemaps and feeds the links, of office files what they say of
+    themselves.
+    """
     if batch:
         if file or url:
             raise UsageError("give a FILE or --batch, not both; a batch names the URL of each file in its line")
@@ -73,11 +77,14 @@ def _content_type(header: str) -> tuple[str, str]:
     return media_type.strip().lower(), ""
 
 
+_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
+
+
 def _show(found: dict[str, Any], file: str) -> None:
     counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
     print_pairs(
         [
-            *((key, found.get(key) or None) for key in ("title", "author", "published", "lang", "url", "description")),
+            *((key, found.get(key) or None) for key in _TOLD),
             *((label, len(found[key])) for label, key in counts if found.get(key)),
         ]
     )
@@ -86,7 +93,7 @@ def _show(found: dict[str, Any], file: str) -> None:
         for line in plain_lines(found["text"]):
             sys.stdout.write(line + "\n")
     elif not found.get("title"):
-        note(f"{file} has no text that this version can read (HTML and plain text)")
+        note(f"{file} has no text that can be read")
 
 
 def _batch() -> None:

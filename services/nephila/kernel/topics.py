@@ -45,9 +45,10 @@ PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
-JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli",), key="uid")
+JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
+PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
+TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, PROGRESS, DEAD)
 
 DEFAULT_PARTITIONS = 64

@@ -42,5 +42,8 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_meta_entries: Positive = 100
     """Metadata entries kept of one page; real pages have under forty."""
 
+    json_links: bool = False
+    """Follow addresses that stand as values in JSON; they are often those of an interface, not of pages."""
+
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""

@@ -5,6 +5,7 @@ Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which t
 
 from __future__ import annotations
 
+import contextlib
 import mimetypes
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,13 +16,16 @@ import webencodings
 
 from nephila.native import UrlError, page_pass, parse_url, sniff_encoding
 from nephila.parser.byline import byline
-from nephila.parser.charset import encoding_of, encoding_of_text
+from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
+from nephila.parser.documents.read import TEXTS
+from nephila.parser.documents.single import fill_document, fill_list
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
 from nephila.parser.maintext import main_text
 from nephila.parser.media import media
-from nephila.parser.text import plain_text
+from nephila.parser.sandbox import BlockingSandbox
+from nephila.parser.sources import form_of
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
@@ -35,11 +39,15 @@ _NOWHERE: Final = "http://document.invalid/"
 _encode = msgspec.json.Encoder().encode
 
 
-def extract(body: bytes, url: str, content_type: str = "", charset: str = "") -> dict[str, Any]:
+def extract(
+    body: bytes, url: str, content_type: str = "", charset: str = "", sandbox: BlockingSandbox | None = None
+) -> dict[str, Any]:
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    main text. A PDF is read in a child process: of `sandbox`, or one that ends with the call. What is not HTML has its
+    `kind`, and a `problem` where not all could be read. Raises `UrlError` when `url` is neither empty nor absolute
+    http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {
@@ -50,13 +58,21 @@ def extract(body: bytes, url: str, content_type: str = "", charset: str = "") ->
         "videos": [],
     }
     result["url"] = parse_url(url).href if url else ""
+    base = result["url"] or _NOWHERE
+    form = form_of(content_type, url, body)
     kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
-    if kind is Kind.TEXT:
-        result["encoding"] = encoding_of_text(body, charset, content_type)
-        result["text"] = plain_text(body, result["encoding"], config.max_text_bytes).decode()
+    if form is not None:
+        fill_list(result, form, body, base, charset, config, _is_somewhere)
     elif kind is Kind.HTML:
         _html(result, body, charset, config)
+    else:
+        with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
+            fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
     return result
+
+
+def _is_somewhere(url: str) -> bool:
+    return not url.startswith(_NOWHERE)
 
 
 def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfig) -> None:
@@ -126,11 +142,12 @@ def extract_batch(lines: Iterable[str]) -> Iterator[str]:
 
     "url" may be left out; "content_type" and "charset" may be given as the server sent them.
     """
-    for line in lines:
-        yield _encode(_one(line)).decode()
+    with BlockingSandbox() as sandbox:
+        for line in lines:
+            yield _encode(_one(line, sandbox)).decode()
 
 
-def _one(line: str) -> dict[str, Any]:
+def _one(line: str, sandbox: BlockingSandbox) -> dict[str, Any]:
     try:
         request = msgspec.json.decode(line)
         if not isinstance(request, dict) or not isinstance(request.get("file"), str):
@@ -140,7 +157,7 @@ def _one(line: str) -> dict[str, Any]:
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
-        return extract(read_file(path), url, content_type or type_by_name(path), charset)
+        return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox)
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
     except Exception as error:
@@ -160,6 +177,6 @@ def read_file(path: Path) -> bytes:
 
 
 def type_by_name(path: Path) -> str:
-    """Media type that a file's name promises where it is text; "" for all others, whose bytes are asked."""
+    """Media type that a file's name promises where it is a kind of text; "" for all others, whose bytes are asked."""
     guessed = mimetypes.guess_type(path.name)[0] or ""
-    return guessed if guessed and kind_of(guessed, b"")[0] is Kind.TEXT else ""
+    return guessed if guessed and kind_of(guessed, b"")[0] in TEXTS else ""

@@ -1,4 +1,4 @@
-"""Which of three treatments a body gets: HTML, plain text, or none.
+"""Which treatment a body gets: HTML, some kind of document, plain text, or none.
 
 Invariant: what the server says counts, unless the first bytes are those of a known binary format. Only without a
 usable type are the bytes asked whether they are HTML (the tags of WHATWG's MIME sniffing). Nothing is decoded here.
@@ -22,16 +22,30 @@ class Kind(IntEnum):
     """Decoded as it is; no links."""
     BINARY = 3
     """A row without text."""
+    PDF = 4
+    """Read in a child process."""
+    OFFICE = 5
+    """Its metadata alone; archives are among them until they are looked into."""
+    JSON = 6
+    XML = 7
+    CSV = 8
 
 
 _KNOWN: Final = {
     "text/html": Kind.HTML,
     "application/xhtml+xml": Kind.HTML,
     "application/vnd.wap.xhtml+xml": Kind.HTML,
-    "application/json": Kind.TEXT,
-    "application/ld+json": Kind.TEXT,
+    "application/json": Kind.JSON,
+    "text/json": Kind.JSON,
     "application/x-ndjson": Kind.TEXT,
-    "application/xml": Kind.TEXT,
+    "application/xml": Kind.XML,
+    "text/xml": Kind.XML,
+    "text/csv": Kind.CSV,
+    "application/csv": Kind.CSV,
+    "text/comma-separated-values": Kind.CSV,
+    "text/tab-separated-values": Kind.CSV,
+    "application/pdf": Kind.PDF,
+    "application/x-pdf": Kind.PDF,
     "application/javascript": Kind.TEXT,
     "application/x-javascript": Kind.TEXT,
     "application/yaml": Kind.TEXT,
@@ -40,8 +54,18 @@ _KNOWN: Final = {
     "application/sql": Kind.TEXT,
     "application/rtf": Kind.BINARY,
     "text/rtf": Kind.BINARY,
-    "image/svg+xml": Kind.TEXT,
+    "application/msword": Kind.OFFICE,
+    "application/vnd.ms-excel": Kind.OFFICE,
+    "application/vnd.ms-powerpoint": Kind.OFFICE,
+    "application/epub+zip": Kind.OFFICE,
+    "application/zip": Kind.OFFICE,
 }
+_FAMILIES: Final = (
+    ("text/", Kind.TEXT),
+    ("application/vnd.openxmlformats-officedocument.", Kind.OFFICE),
+    ("application/vnd.oasis.opendocument.", Kind.OFFICE),
+)
+_SUFFIXES: Final = (("+json", Kind.JSON), ("+xml", Kind.XML), ("+yaml", Kind.TEXT), ("-yaml", Kind.TEXT))
 
 # Types that say nothing: old servers send them for whatever they do not know.
 _UNKNOWN: Final = frozenset(
@@ -71,6 +95,11 @@ _MAGIC: Final = {
     b"%!PS-Adobe-": "application/postscript",
 }
 _MAGIC_STARTS: Final = tuple(_MAGIC)
+_MAGIC_KINDS: Final = {
+    "application/pdf": Kind.PDF,
+    "application/zip": Kind.OFFICE,
+    "application/x-ole-storage": Kind.OFFICE,
+}
 
 _HTML_STARTS: Final = (
     b"<!doctype html",
@@ -109,16 +138,22 @@ def kind_of(content_type: str, head: bytes) -> tuple[Kind, str]:
     if known is Kind.BINARY:
         return Kind.BINARY, ""
     if head.startswith(_MAGIC_STARTS):
-        return Kind.BINARY, _magic(head)
+        shown = _magic(head)
+        kind = _MAGIC_KINDS.get(shown, Kind.BINARY)
+        return kind, "" if kind is known else shown
+    if known is Kind.OFFICE:
+        # These are archives, or are called so: spreadsheets are often HTML or CSV under another name.
+        return Kind.BINARY, ""
     if known is not None:
         return known, ""
     return _sniff(head)
 
 
 def _by_family(content_type: str) -> Kind:
-    if content_type.startswith("text/") or content_type.endswith(("+json", "+xml", "+yaml", "-yaml")):
-        return Kind.TEXT
-    return Kind.BINARY
+    for suffix, kind in _SUFFIXES:
+        if content_type.endswith(suffix):
+            return kind
+    return next((kind for start, kind in _FAMILIES if content_type.startswith(start)), Kind.BINARY)
 
 
 def _magic(head: bytes) -> str:
@@ -138,4 +173,4 @@ def _sniff(head: bytes) -> tuple[Kind, str]:
         return Kind.HTML, "application/xhtml+xml"
     if len(head.translate(None, _BINARY_BYTES)) != len(head):
         return Kind.BINARY, "application/octet-stream"
-    return Kind.TEXT, "text/xml" if start.startswith(b"<?xml") else "text/plain"
+    return (Kind.XML, "text/xml") if start.startswith(b"<?xml") else (Kind.TEXT, "text/plain")

@@ -130,10 +130,11 @@ def outlinks(
     """
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     for at in range(0, len(rows), per_message):
-        yield _pack(page, rows[at : at + per_message], listing.source, flag)
+        yield pack(page, rows[at : at + per_message], page.depth, listing.source, flag)
 
 
-def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.Outlinks:
+def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
+    """One message of links that stand at `depth`. O(bytes)."""
     count = len(rows)
     ends: list[int] = []
     spans: list[int] = []
@@ -150,7 +151,7 @@ def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.O
         job=page.job,
         parent_key=page.url_key,
         parent_url=page.url,
-        depth=page.depth,
+        depth=depth,
         fingerprints=b"".join([row.fingerprint for row in rows]),
         urls=b"".join([row.href for row in rows]),
         url_ends=struct.pack(f"<{count}I", *ends),
@@ -160,4 +161,5 @@ def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.O
         flags=bytes((flag,)) * count,
         lastmods=struct.pack(f"<{count}d", *[row.lastmod for row in rows]) if dated else b"",
         source=source,
+        parent_priority=page.priority,
     )

@@ -1,10 +1,10 @@
-"""IN: pages, jobs. OUT: outlinks, then records.
+"""IN: pages, jobs. OUT: outlinks, then records; dead letters.
 
-One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages (sitemaps and feeds: their
+One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
-loop). Invariants: the outlinks of a page are published before its record, so that a crawl never looks finished while
-links are on their way; a page that cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is
-kept between pages but the jobs and the lists under way.
+loop. A PDF is read in a child process. Invariants: the outlinks of a page are published before its record, so that a
+crawl never looks finished while links are on their way; a page that cannot be parsed ends as failed(dead_letter) and
+never stops the next; nothing is kept between pages but the jobs and what is under way.
 """
 
 from __future__ import annotations
@@ -17,21 +17,28 @@ from typing import Final
 from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
+from nephila.kernel.bus.delivering import letter_of
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import DEAD, JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
+from nephila.parser.documents.content import Content
+from nephila.parser.documents.pdf_task import PDF, pdf_payload
+from nephila.parser.documents.read import TEXTS, read_document
+from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.listing import outlinks, resolved, rows_hash
+from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
 from nephila.parser.meta import to_json
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
+from nephila.parser.sandbox import Broken, Sandbox
+from nephila.parser.sandbox.task import UNAVAILABLE
 from nephila.parser.slices import Slicing
 from nephila.parser.sources import Form, form_of, read
-from nephila.parser.text import plain_text, text_hash
+from nephila.parser.text import text_hash
 
 log = logging.getLogger(__name__)
 
@@ -44,13 +51,15 @@ _DEFAULT_JOB: Final = m.CrawlJob()
 
 def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
     """The service with the native core that is installed."""
-    return Parser(config, bus, clock, page_pass, sniff_encoding)
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox())
 
 
 class Parser:
     """Turns pages into records and outlinks."""
 
-    def __init__(self, config: ParserConfig, bus: Bus, clock: Clock, page_pass: PageCall, sniff: Sniff) -> None:
+    def __init__(
+        self, config: ParserConfig, bus: Bus, clock: Clock, page_pass: PageCall, sniff: Sniff, sandbox: Sandbox
+    ) -> None:
         self.config = config
         self.pages = 0
         self.failed = 0
@@ -60,6 +69,7 @@ class Parser:
         self._sniff = sniff
         self._jobs: dict[str, m.CrawlJob] = {}
         self._slicing = Slicing(clock)
+        self._elsewhere = Elsewhere(sandbox)
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
@@ -69,14 +79,16 @@ class Parser:
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
     async def drain(self, grace_s: float) -> None:
-        """A page is parsed and published within the call that delivers it; lists under way are done while there is
-        time, else their pages stay unacked."""
+        """A page is parsed and published within the call that delivers it; lists and documents under way are done while
+        there is time, else their pages stay unacked."""
         if grace_s > 0:
             self._slicing.finish()
+        await self._elsewhere.drain(grace_s)
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
+        await self._elsewhere.close()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
@@ -96,12 +108,21 @@ class Parser:
             if form is not None:
                 self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
                 return
-            links, record = self._parse(page, job, body)
+            kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
+            if kind is Kind.PDF and not page.not_modified:
+                held = self._elsewhere.hold(body)
+                page.body = b""
+                self._elsewhere.begin(self._in_child(delivery, page, job, held, sniffed))
+                return
+            links, record = self._parse(page, job, body, kind, sniffed)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
+        self._publish(delivery, links, record)
+
+    def _publish(self, delivery: Delivery, links: Sequence[m.Outlinks], record: m.Record) -> None:
         self.pages += 1
         # The body ends here: a page that waits for its receipts holds its text and links only.
         delivery.message = None
@@ -122,25 +143,71 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _parse(
+        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
+    ) -> tuple[Sequence[m.Outlinks], m.Record]:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
             return (), record
-        record.size_bytes = len(body)
-        record.sha256 = hashlib.sha256(body).digest()
-        kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
+        _weigh(record, body)
         if kind is Kind.HTML:
             return self._html(page, job, record, body, sniffed)
-        entries = {"x_robots_tag": page.robots_tag, "sniffed_type": sniffed}
-        if kind is Kind.TEXT:
-            encoding = encoding_of_text(body, page.charset, page.content_type or sniffed)
-            record.text = plain_text(body, encoding, self.config.max_text_bytes)
-            record.text_hash = text_hash(record.text)
-            entries["encoding"] = encoding
-        record.meta = to_json(entries, [], self.config.max_meta_chars, self.config.max_meta_entries)
-        return (), record
+        config = self.config
+        encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
+        content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
+        if kind is Kind.JSON and not config.json_links:
+            content.links = []
+        return self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed}), record
+
+    def _document(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
+    ) -> Sequence[m.Outlinks]:
+        """Fill in what a document says; returns its links as they go on."""
+        config = self.config
+        record.title = content.title[: config.max_title_chars]
+        record.text = content.text
+        record.text_hash = text_hash(content.text)
+        record.lang = content.lang[:MAX_LANG_CHARS]
+        entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
+        entries |= {"published": content.published, "modified": content.modified, **content.facts}
+        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
+        rows = whole(resolved(page.url, content.entries())) if content.links else []
+        depth = page.depth + 1
+        if job.keep_links and rows:
+            record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
+        if page.robots_tag and self._says_nofollow(job, "", page.robots_tag):
+            return ()
+        starts = range(0, len(rows), LINKS_PER_MESSAGE)
+        return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
+
+    async def _in_child(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, sniffed: str) -> None:
+        """A PDF from delivery to ack. What hangs or crashes its process twice is a dead letter."""
+        config, partition = self.config, delivery.partition
+        try:
+            record = _record(page)
+            try:
+                content = await self._elsewhere.read(
+                    PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
+                )
+            except Broken as broken:
+                if broken.reason != UNAVAILABLE:
+                    raise
+                content = Content(problem=f"not read: {broken.detail}")
+            record.size_bytes, record.sha256 = held.size_bytes, held.sha256
+            links = self._document(page, job, record, content, {"sniffed_type": sniffed})
+        except Exception as error:
+            delivery.ack_after(self._bury(page, partition, error))
+        else:
+            self._publish(delivery, links, record)
+
+    def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
+        """End a page outside of the bus' call, as the bus would."""
+        attempts = error.tries if isinstance(error, Broken) else 1
+        letter = letter_of(PAGES, GROUP, page, error, attempts)
+        log.error("parser: %s: %s", page.url_key.hex(), letter.error)
+        return [self._bus.publish(DEAD, partition, letter), *self._on_dead(page, error)]
 
     def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
@@ -156,8 +223,7 @@ class Parser:
             self.pages += 1
         except Exception as error:
             # In a turn of its own there is no bus to hand it to.
-            log.exception("parser: a list could not be read")
-            receipts += self._on_dead(page, error)
+            receipts += self._bury(page, partition, error)
         else:
             receipts.append(publish(RECORDS, partition, record))
         delivery.message = None
@@ -168,8 +234,7 @@ class Parser:
     ) -> Iterator[m.Outlinks | None]:
         """A row without text, and the links in messages that the scheduler takes at once; None between slices."""
         config = self.config
-        record.size_bytes = len(body)
-        record.sha256 = hashlib.sha256(body).digest()
+        _weigh(record, body)
         listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
         rows = yield from resolved(page.url, listing.entries)
         record.text_hash = rows_hash(rows)
@@ -246,6 +311,11 @@ def _record(page: m.Page) -> m.Record:
     )
 
 
+def _weigh(record: m.Record, body: bytes) -> None:
+    record.size_bytes = len(body)
+    record.sha256 = hashlib.sha256(body).digest()
+
+
 def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
     """The packed buffers as the native core made them; nothing is unpacked here."""
     return m.Outlinks(
@@ -253,6 +323,7 @@ def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
         parent_key=page.url_key,
         parent_url=page.url,
         depth=page.depth + 1,
+        parent_priority=page.priority,
         fingerprints=found.fingerprints,
         urls=found.link_urls,
         url_ends=found.link_ends,

@@ -343,6 +343,7 @@ class Dispatcher:
             attempt=entry.attempts + 1,
             depth=entry.depth,
             hops=entry.hops,
+            priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
         )
         if entry.fetch_no > 1:

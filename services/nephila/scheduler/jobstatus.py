@@ -87,6 +87,7 @@ class Reporter:
             done=self._done.get(job.uid) == _activity(job) and self._rests(job),
             spent=job.budget_spent,
             paused=job.spec.paused,
+            anchors=len(job.scope.anchors),
         )
 
     def _tell(self, status: JobStatus) -> None:

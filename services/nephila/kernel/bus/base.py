@@ -56,6 +56,15 @@ class Receipt:
             yield from future
 
 
+def gathered(receipts: Iterable[Receipt]) -> Receipt:
+    """One that resolves with the last of these."""
+    pending = [receipt for receipt in receipts if receipt._waiting > 0]
+    gate = Receipt(len(pending))
+    for receipt in pending:
+        receipt.add_done_callback(gate.resolve_one)
+    return gate
+
+
 class Delivery:
     """One message handed to one group; acked exactly once (a second ack is ignored)."""
 
@@ -82,17 +91,7 @@ class Delivery:
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        pending = [receipt for receipt in receipts if receipt._waiting > 0]
-        if not pending:
-            self.ack()
-            return
-        if len(pending) == 1:
-            pending[0].add_done_callback(self.ack)
-            return
-        gate = Receipt(len(pending))
-        gate.add_done_callback(self.ack)
-        for receipt in pending:
-            receipt.add_done_callback(gate.resolve_one)
+        gathered(receipts).add_done_callback(self.ack)
 
 
 Handler = Callable[[Delivery], None]

@@ -20,6 +20,21 @@ from nephila.kernel.topics import DEAD, Topic
 log = logging.getLogger(__name__)
 
 
+def letter_of(topic: Topic, group: str, message: Any, error: BaseException, attempts: int) -> DeadLetter:
+    """What is said of a message that a group could not digest."""
+    # What an error quotes may come from a hostile page: no control characters, no lone surrogates.
+    text = f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:500]
+    return DeadLetter(
+        topic=topic.name,
+        service=group,
+        error=text,
+        attempts=attempts,
+        job=getattr(message, "job", ""),
+        url_key=getattr(message, "url_key", b""),
+        url=getattr(message, "url", ""),
+    )
+
+
 class Deliverer(Protocol):
     """What a subscription needs of its bus."""
 
@@ -83,18 +98,8 @@ class Subscription:
         clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
 
     def _bury(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
-        # What an error quotes may come from a hostile page: no control characters, no lone surrogates.
-        text = f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:500]
-        log.error("%s: dead letter on %s: %s", self.group, self.topic.name, text)
-        letter = DeadLetter(
-            topic=self.topic.name,
-            service=self.group,
-            error=text,
-            attempts=attempts,
-            job=getattr(message, "job", ""),
-            url_key=getattr(message, "url_key", b""),
-            url=getattr(message, "url", ""),
-        )
+        letter = letter_of(self.topic, self.group, message, error, attempts)
+        log.error("%s: dead letter on %s: %s", self.group, self.topic.name, letter.error)
         receipts = [self.bus.publish(DEAD, delivery.partition, letter)]
         if self.on_dead is not None:
             receipts.extend(self.on_dead(message, error))

@@ -61,6 +61,10 @@ class KafkaBus:
         """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
         return self.outbox.put(topic, 0 if topic.key else partition, message)
 
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
+
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:

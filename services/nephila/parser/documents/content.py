@@ -1,0 +1,70 @@
+"""What a document that is not HTML says, in one form for all kinds. Pure.
+
+It is also what comes back from a child process that has read hostile bytes: `checked` lets through only what has the
+form, and takes nothing for granted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+import msgspec
+
+from nephila.parser.listing import Entry
+
+MAX_TEXT_BYTES: Final = 16 << 20
+MAX_LINKS: Final = 100_000
+MAX_WORD_CHARS: Final = 4_000
+MAX_URL_CHARS: Final = 20_000
+
+Word = Annotated[str, msgspec.Meta(max_length=MAX_WORD_CHARS)]
+Url = Annotated[str, msgspec.Meta(max_length=MAX_URL_CHARS)]
+
+
+class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What a reader would want of a document."""
+
+    text: Annotated[bytes, msgspec.Meta(max_length=MAX_TEXT_BYTES)] = b""
+    """UTF-8."""
+    title: Word = ""
+    author: Word = ""
+    published: Word = ""
+    """Date as ISO 8601, as exact as the document says."""
+    modified: Word = ""
+    lang: Word = ""
+    links: Annotated[list[tuple[Url, Word]], msgspec.Meta(max_length=MAX_LINKS)] = []
+    """Address as written and text; the document's own URL is the base."""
+    facts: Annotated[dict[Word, Word], msgspec.Meta(max_length=50)] = {}
+    """More to say of this kind: number of pages, names of columns."""
+    problem: Word = ""
+    """Why there may be more in it than was read; "" when all was."""
+
+    def entries(self) -> list[Entry]:
+        """The links, to be resolved."""
+        return [Entry(url, 0.0, text) for url, text in self.links]
+
+
+_decoder: Final = msgspec.msgpack.Decoder(Content)
+_CONTROL: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
+
+
+def checked(data: bytes) -> Content:
+    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    content = _decoder.decode(data)
+    content.text.decode()
+    if content.text.translate(None, bytes(_CONTROL)) != content.text:
+        raise ValueError("control characters in the text")
+    for word in ("title", "author", "published", "modified", "lang", "problem"):
+        setattr(content, word, one_line(getattr(content, word)))
+    content.facts = {one_line(name): one_line(value) for name, value in content.facts.items()}
+    return content
+
+
+def one_line(text: str) -> str:
+    """Text without line ends and control characters, white space collapsed."""
+    return " ".join(text.translate(_CONTROL).split())
+
+
+def plain(text: str) -> str:
+    """Text of many lines without control characters but line ends and tabs."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROL)

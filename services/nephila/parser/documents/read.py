@@ -1,0 +1,39 @@
+"""Which reader a document gets, for all that is read in place: each bounds itself, so none of them needs a child."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nephila.parser.documents.content import Content
+from nephila.parser.documents.csv_text import read_csv
+from nephila.parser.documents.json_text import read_json
+from nephila.parser.documents.office import read_office
+from nephila.parser.documents.xml_text import read_xml
+from nephila.parser.kinds import Kind
+from nephila.parser.text import cut_utf8, plain_text
+
+TEXTS: Final = frozenset((Kind.TEXT, Kind.JSON, Kind.XML, Kind.CSV))
+"""Kinds that have an encoding."""
+
+
+def read_document(
+    kind: Kind, content_type: str, body: bytes, encoding: str, max_text_bytes: int, max_links: int
+) -> Content:
+    """What a document says; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
+    if kind is Kind.OFFICE:
+        return read_office(body)
+    if kind not in TEXTS:
+        return Content()
+    text = plain_text(body, encoding, max_text_bytes)
+    if kind is Kind.TEXT:
+        return Content(text=text)
+    # Longer ones were cut between characters, and end somewhere.
+    decoded = text.decode()
+    if kind is Kind.JSON:
+        content = read_json(decoded, max_links)
+    elif kind is Kind.XML:
+        content = read_xml(decoded, max_links)
+    else:
+        content = read_csv(decoded, "\t" if content_type.endswith("tab-separated-values") else "")
+    content.text = cut_utf8(content.text, max_text_bytes)
+    return content

@@ -1,0 +1,96 @@
+"""Pages that are read in a child process: taken within the bus' call, ended in a task of their own.
+
+Invariants: such a page ends by its record or as failed(dead_letter), and is acked after that, like every other; what
+was cancelled at the end stays unacked, and is fetched or delivered again. How many wait is bounded by the bus' credits;
+what they hold beyond SPOOL_BYTES waits in files without a name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Callable, Coroutine
+from typing import IO, Any, Final, TypeVar
+
+from nephila.parser.sandbox import Sandbox, Task
+
+Out = TypeVar("Out")
+
+SPOOL_BYTES: Final = 64 << 20
+"""Of bodies that wait, in memory."""
+
+
+class Elsewhere:
+    """The pages under way. Owns the sandbox."""
+
+    def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES) -> None:
+        self._sandbox = sandbox
+        self.waiting_bytes = 0
+        """Of bodies held in memory."""
+        self._spool_bytes = spool_bytes
+        self._tasks: set[asyncio.Task[None]] = set()
+        # A body is taken from disk when its turn comes, not when the child's does.
+        self._turn = asyncio.Semaphore(sandbox.children)
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let `work` go on in turns of the loop; it sees to its own errors."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def hold(self, body: bytes) -> Body:
+        """Keep a body until its turn comes."""
+        return Body(self, body, self.waiting_bytes + len(body) > self._spool_bytes)
+
+    async def read(self, task: Task[Out], held: Body, payload: Callable[[bytes], bytes]) -> Out:
+        """What `task` gives for a body. Raises `Broken` (see `Sandbox.call`), or `OSError` when the disk fails."""
+        async with self._turn:
+            return await self._sandbox.call(task, payload(held.take()))
+
+    async def drain(self, grace_s: float) -> None:
+        """Wait for what is under way, `grace_s` seconds at most."""
+        if self._tasks and grace_s > 0:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+
+    async def close(self) -> None:
+        """Leave what is under way, end all children."""
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._sandbox.close()
+
+
+class Body:
+    """A body that waits, in memory or on disk."""
+
+    def __init__(self, holder: Elsewhere, body: bytes, spooled: bool) -> None:
+        self.size_bytes = len(body)
+        self.sha256 = hashlib.sha256(body).digest()
+        self._holder = holder
+        self._body = body
+        self._file: IO[bytes] | None = None
+        if spooled:
+            # A full disk: then memory has to do.
+            with contextlib.suppress(OSError):
+                self._file = tempfile.TemporaryFile(prefix="nephila-")  # noqa: SIM115 - open as long as this
+                self._file.write(body)
+                self._file.flush()
+                self._body = b""
+        holder.waiting_bytes += len(self._body)
+
+    def take(self) -> bytes:
+        """The body; it is let go with that. Raises `OSError` when the disk fails."""
+        body, self._body = self._body, b""
+        self._holder.waiting_bytes -= len(body)
+        if self._file is not None:
+            with self._file as file:
+                file.seek(0)
+                if not body:
+                    body = file.read()
+        return body

@@ -1,0 +1,263 @@
+"""One child process of the sandbox, seen from its parent: started, asked, ended.
+
+A child has nothing of its parent: no memory, no descriptors but its socket, no environment (passwords stand there), a
+session of its own, so that Ctrl-C does not reach it. Invariant: a child that did anything but answer in time and in
+form is killed, never asked again. It is asked on an event loop or, in commands, blocking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+import nephila
+from nephila.parser.sandbox.frames import ANSWER, ASK, MAX_TEXT_CHARS, Status
+from nephila.parser.sandbox.task import CRASH, ERROR, MEMORY, RESULT, TIMEOUT, UNAVAILABLE, Broken, Task
+
+START_S: Final = 30.0
+"""To import a task's libraries on a machine that is busy."""
+_BUFFER_BYTES: Final = 512 << 10
+_CHUNK_BYTES: Final = 256 << 10
+_RSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
+_KEPT: Final = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "PATH", "TMPDIR")
+
+
+class Child:
+    """See the module. `guards` are known once it is ready."""
+
+    def __init__(self, task: Task[Any]) -> None:
+        """Start it. Raises `Broken` when the system cannot."""
+        self.task = task
+        self.calls = 0
+        self.guards: list[str] = []
+        self._peak_bytes = 0
+        # The peak of a child begins with ours: what it was before it became another program counts.
+        self._floor_bytes = _own_peak_bytes()
+        self._reaping = threading.Lock()
+        try:
+            self._socket, theirs = socket.socketpair()
+        except OSError as error:
+            raise Broken(task.name, UNAVAILABLE, error.strerror or str(error)) from None
+        try:
+            for end in (self._socket, theirs):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
+            self._popen = _spawn(task, theirs)
+        except (OSError, ValueError) as error:
+            self._socket.close()
+            raise Broken(task.name, UNAVAILABLE, f"no process can be started: {error}") from None
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._popen.pid
+
+    # ---- on a loop
+
+    async def ready(self) -> None:
+        """Wait until it may be asked. Raises `Broken`."""
+        self._socket.setblocking(False)
+        self._begun(await self._exchange(b"", START_S))
+
+    async def ask(self, payload: bytes, wall_s: float) -> Any:
+        """What the task gives for a payload. Raises `Broken`; the child is dead then, unless it says `error`."""
+        self.calls += 1
+        return self._result(await self._exchange(ASK.pack(len(payload), wall_s) + payload, wall_s))
+
+    async def _exchange(self, data: bytes, wall_s: float) -> tuple[int, bytes]:
+        loop = asyncio.get_running_loop()
+
+        async def read(length: int) -> bytes:
+            found = bytearray()
+            while len(found) < length:
+                chunk = await loop.sock_recv(self._socket, min(length - len(found), _CHUNK_BYTES))
+                if not chunk:
+                    raise EOFError
+                found += chunk
+            return bytes(found)
+
+        try:
+            async with asyncio.timeout(wall_s):
+                if data:
+                    await loop.sock_sendall(self._socket, data)
+                status, length = ANSWER.unpack(await read(ANSWER.size))
+                self._check_length(status, length)
+                return status, await read(length)
+        except (TimeoutError, EOFError, OSError, Broken) as error:
+            raise await self._dead(error, wall_s) from None
+        except asyncio.CancelledError:
+            await self.end()
+            raise
+
+    async def _dead(self, error: Exception, wall_s: float) -> Broken:
+        """Wait for its end; says what it was."""
+        broken = self._foul(error, wall_s)
+        await self.end()
+        return broken or self._cause()
+
+    async def end(self) -> None:
+        """Kill it and wait for that. Nobody else may wait for its answer (see `kill`)."""
+        self.kill()
+        self._socket.close()
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._reap))
+
+    # ---- blocking
+
+    def ready_now(self) -> None:
+        """`ready`, blocking."""
+        self._begun(self._exchange_now(b"", START_S))
+
+    def ask_now(self, payload: bytes, wall_s: float) -> Any:
+        """`ask`, blocking."""
+        self.calls += 1
+        return self._result(self._exchange_now(ASK.pack(len(payload), wall_s) + payload, wall_s))
+
+    def _exchange_now(self, data: bytes, wall_s: float) -> tuple[int, bytes]:
+        until = time.monotonic() + wall_s
+
+        def read(length: int) -> bytes:
+            found = bytearray()
+            while len(found) < length:
+                self._socket.settimeout(max(until - time.monotonic(), 0.001))
+                chunk = self._socket.recv(min(length - len(found), _CHUNK_BYTES))
+                if not chunk:
+                    raise EOFError
+                found += chunk
+            return bytes(found)
+
+        try:
+            self._socket.settimeout(wall_s)
+            self._socket.sendall(data)
+            status, length = ANSWER.unpack(read(ANSWER.size))
+            self._check_length(status, length)
+            return status, read(length)
+        except (TimeoutError, EOFError, OSError, Broken) as error:
+            broken = self._foul(error, wall_s)
+            self.end_now()
+            raise broken or self._cause() from None
+        except BaseException:
+            self.end_now()
+            raise
+
+    def end_now(self) -> None:
+        """`end`, blocking."""
+        self.kill()
+        self._socket.close()
+        self._reap()
+
+    # ---- both
+
+    def _begun(self, answer: tuple[int, bytes]) -> None:
+        status, text = answer
+        if status != Status.READY:
+            raise Broken(self.task.name, UNAVAILABLE, _words(text))
+        self.guards = text.decode("ascii", "replace").split()
+
+    def _check_length(self, status: int, length: int) -> None:
+        most = self.task.max_result_bytes if status == Status.DONE else MAX_TEXT_CHARS
+        if length > most:
+            raise Broken(self.task.name, RESULT, f"{length:,} bytes, more than {most:,}")
+
+    def _result(self, answer: tuple[int, bytes]) -> Any:
+        status, data = answer
+        name = self.task.name
+        if status == Status.DONE:
+            try:
+                return self.task.gives(data)
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise Broken(name, RESULT, str(error)[:MAX_TEXT_CHARS]) from None
+        if status == Status.ERROR:
+            raise Broken(name, ERROR, _words(data))
+        if status == Status.MEMORY:
+            raise Broken(name, MEMORY, self._limit())
+        raise Broken(name, RESULT, f"an answer of kind {status}")
+
+    def _foul(self, error: Exception, wall_s: float) -> Broken | None:
+        """What the child did wrong, None when it has ended by itself."""
+        if isinstance(error, Broken):
+            return error
+        return Broken(self.task.name, TIMEOUT, f"after {wall_s:g} s") if isinstance(error, TimeoutError) else None
+
+    def kill(self) -> None:
+        """Kill it; whoever waits for its answer is told so by that. One that has ended by itself keeps its own code."""
+        if self._popen.returncode is None:
+            os.kill(self._popen.pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        with self._reaping:
+            if self._popen.returncode is not None:
+                return
+            try:
+                _, status, usage = os.wait4(self._popen.pid, 0)
+            except ChildProcessError:  # somebody else waited for it
+                self._popen.returncode = -signal.SIGKILL
+                return
+            self._popen.returncode = os.waitstatus_to_exitcode(status)
+            self._peak_bytes = usage.ru_maxrss * _RSS_UNIT
+
+    def _cause(self) -> Broken:
+        """Why it ended by itself."""
+        code, name = self._popen.returncode, self.task.name
+        if code in (-signal.SIGALRM, -signal.SIGXCPU):
+            return Broken(name, TIMEOUT, "ended by its own clock")
+        # A library that gets no memory aborts; only how much the process had tells that from a crash.
+        if code < 0 and self._peak_bytes > max(self._floor_bytes, self.task.memory_bytes * 3 // 4):
+            return Broken(name, MEMORY, self._limit())
+        how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
+        return Broken(name, CRASH, how)
+
+    def _limit(self) -> str:
+        return f"more than {self.task.memory_bytes >> 20} MiB"
+
+
+def _own_peak_bytes() -> int:
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _words(text: bytes) -> str:
+    """Words of a child, which may say anything."""
+    return ascii(text.decode("ascii", "replace"))[1:-1]
+
+
+def _spawn(task: Task[Any], end: socket.socket) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-s", "-m", "nephila.parser.sandbox.child", task.module]
+    command += [str(os.getpid()), str(task.memory_bytes)]
+    return subprocess.Popen(
+        command,
+        stdin=end.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env=_environment(),
+        start_new_session=True,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Where to import from, as this process does, and no more."""
+    here = str(Path(nephila.__file__).resolve().parent.parent)
+    paths = [here, *(str(Path(path).resolve()) for path in sys.path if path)]
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
