@@ -47,8 +47,9 @@ FAULTS: dict[str, tuple[float, Callable[[random.Random], tuple[Action, tuple[str
 """Share of the pages, and what the server does and what a right crawler makes of it."""
 
 
-def build(seed: int, hosts: int, pages: int, *, crawl_delay_s: int, port: int) -> Site:
-    """The site in memory: `pages` on each host, its home included; one host in twenty asks for `crawl_delay_s`."""
+def build(seed: int, hosts: int, pages: int, *, crawl_delay_s: int, port: int, haste: float = 1.0) -> Site:
+    """The site in memory: `pages` on each host, its home included; one host in twenty asks for `crawl_delay_s`. What is
+    slow takes the `haste`-th part of its time."""
     site = Site(seed, port, 1000)
     rng = random.Random(seed)
     homes = _homes(site, hosts, crawl_delay_s)
@@ -64,6 +65,10 @@ def build(seed: int, hosts: int, pages: int, *, crawl_delay_s: int, port: int) -
         level = [page for page in following if _leads_on(page)]
         if not level and any(left.values()):
             level = [home for home in homes if left[home.host]]
+    for page in site.pages.values():
+        page.action.update(
+            {name: page.action[name] / haste for name in ("latency_s", "pause_s") if name in page.action}
+        )
     return site
 
 
