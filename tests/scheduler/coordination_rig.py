@@ -24,6 +24,7 @@ class State:
     queued: list[int] = field(default_factory=list)
     leased: set[int] = field(default_factory=set)
     stored: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
     generation: int = 0
     links: int = 0
     """Read of its links and seeds."""
@@ -36,6 +37,7 @@ class State:
             list(self.queued),
             set(self.leased),
             set(self.stored),
+            set(self.failed),
             self.generation,
             self.links,
             self.receipts,
@@ -55,6 +57,10 @@ class Shard:
         self.places = 0
         self.spent = False
         self.requests: list[int] = []
+        self.awake = True
+        """Whether its hosts may be fetched from."""
+        self.deaf = False
+        """Whether links wait at its door."""
 
     # ---- as the desk sees it
 
@@ -73,6 +79,7 @@ class Shard:
             queued=len(now.queued),
             on_way=len(now.leased),
             stored=len(now.stored),
+            failed=len(now.failed),
             resting=not now.leased and (not now.queued or self.spent),
             activity=len(now.seen) + self.handed,
             used=len(now.leased) + len(now.stored),
@@ -80,7 +87,7 @@ class Shard:
 
     def ready(self, uid: str) -> int:
         """See `Owned`."""
-        return len(self.now.queued)
+        return len(self.now.queued) if self.awake else 0
 
     def allow(self, uid: str, places: int, spent: bool) -> None:
         """See `Owned`."""
@@ -100,7 +107,11 @@ class Shard:
         world, now = self.world, self.now
         links, receipts = world.links[self.number], world.receipts[self.number]
         what = rng.randrange(4)
-        if what == 0 and now.links < len(links):
+        if rng.random() < 0.1:
+            self.awake = not self.awake
+        if rng.random() < 0.02:
+            self.deaf = not self.deaf
+        if what == 0 and not self.deaf and now.links < len(links):
             url = links[now.links]
             now.links += 1
             self.changed = True
@@ -113,8 +124,8 @@ class Shard:
             self.changed = True
             if url in now.leased:
                 now.leased.discard(url)
-                now.stored.add(url)
-        elif what == 2 and now.queued and self._may_take():
+                (now.failed if url in world.bad else now.stored).add(url)
+        elif what == 2 and now.queued and self.awake and self._may_take():
             url = now.queued.pop(rng.randrange(len(now.queued)))
             now.leased.add(url)
             self.requests.append(url)
@@ -144,7 +155,7 @@ class Member:
         self.alive = True
         self.frozen = False
         self.shards: dict[int, Shard] = {}
-        self.desk = Desk(name, world.partitions)
+        self.desk = Desk(name, world.partitions, world.jobs)
         self.outbox: list[JobStatus | JobProgress] = []
         self.ends: tuple[object, list[int]] | None = None
         self.read = [0, 0]
@@ -153,7 +164,6 @@ class Member:
     def compacted(self) -> None:
         """At the start all that is there is read; of much of it the last word under its key alone."""
         world = self.world
-        self.desk.on_job(world.job)
         for log, on in ((world.statuses, self.desk.on_status), (world.progress, self.desk.on_progress)):
             cut = world.rng.randrange(len(log) + 1) if world.rng.random() < 0.5 else 0
             last = {message.id if isinstance(message, JobProgress) else message.uid: i for i, message in enumerate(log)}
@@ -172,10 +182,10 @@ class Member:
         what = rng.randrange(8)
         world = self.world
         if what == 0:
-            for number in list(self.shards):
-                if world.owner[number] is not self and rng.random() < 0.5:
-                    del self.shards[number]  # it has heard of it at last
             self.outbox += self.desk.say(self.shards.values(), world.time, all=rng.random() < 0.7)
+            for number in list(self.shards):
+                if world.owner[number] is not self and rng.random() < 0.2:
+                    del self.shards[number]  # it has heard of it at last
         elif what == 1 and self.outbox:
             world.publish(self.outbox.pop(0))
         elif what == 2 and self.read[0] < len(world.statuses):
@@ -188,8 +198,8 @@ class Member:
             self._ends()
         elif self.shards:
             shard = rng.choice(list(self.shards.values()))
-            if shard.now.generation != world.job.generation and rng.random() < 0.5:
-                shard.now.generation = world.job.generation
+            if shard.now.generation != world.jobs[JOB].generation and rng.random() < 0.5:
+                shard.now.generation = world.jobs[JOB].generation
                 shard.changed = True
             shard.work(rng)
 
@@ -218,8 +228,10 @@ class World:
         self.partitions = 2 ** rng.randrange(1, 4)
         self.pages = pages
         self.web = {n: [rng.randrange(pages) for _ in range(rng.randrange(6))] for n in range(pages)}
+        self.bad = {n for n in range(pages) if rng.random() < 0.3}
+        """Pages that cannot be fetched."""
         self.time = 1e9
-        self.job = CrawlJob(JOB, generation=1, scope=Scope(max_pages=budget))
+        self.jobs = {JOB: CrawlJob(JOB, generation=1, scope=Scope(max_pages=budget))}
         self.statuses: list[JobStatus] = []
         self.progress: list[JobProgress] = []
         self.links: list[list[int]] = [[] for _ in range(self.partitions)]
@@ -273,7 +285,7 @@ class World:
 
     def submit(self) -> None:
         """Seeds, then the job once more."""
-        for seed in self.rng.sample(range(self.pages), 3):
+        for seed in self.rng.sample(range(self.pages), 5):
             self.links[self.partition(seed)].append(seed)
 
     # ---- what happens
@@ -282,7 +294,7 @@ class World:
         """A page comes, its links go out one by one, and its row is durable after all of them."""
         if self.fetching and self.rng.random() < 0.5:
             page = self.fetching.pop(self.rng.randrange(len(self.fetching)))
-            self.parsed.append((page, list(self.web[page])))
+            self.parsed.append((page, [] if page in self.bad else list(self.web[page])))
         if not self.parsed:
             return
         at = self.rng.randrange(len(self.parsed))
@@ -292,7 +304,8 @@ class World:
             self.links[self.partition(link)].append(link)
             return
         del self.parsed[at]
-        self.stored.add(page)
+        if page not in self.bad:
+            self.stored.add(page)
         self.receipts[self.partition(page)].append(page)
         assert not self.budget or len(self.stored) <= self.budget, "more pages than the budget has"
 
@@ -345,15 +358,16 @@ class World:
                 member.step(rng)
 
     def reachable(self) -> int:
-        """Pages that the seeds lead to."""
+        """Good pages that the seeds lead to."""
         found = {url for links in self.links for url in links}
         todo = list(found)
         while todo:
-            for link in self.web[todo.pop()]:
+            page = todo.pop()
+            for link in self.web[page] if page not in self.bad else ():
                 if link not in found:
                     found.add(link)
                     todo.append(link)
-        return len(found)
+        return len(found - self.bad)
 
 
 def counted(world: World) -> dict[str, int]:

@@ -178,8 +178,10 @@ class Rig:
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
         pages = job.scope.max_pages
         taken = sum(key[0] == spec.uid and way.state != "ending" for key, way in self.on_way.items())
-        assert not pages or held or job.lowered or job.recrawled or job.stored + taken < pages, (
-            f"{job.stored} stored, {taken} taken of {pages}"
+        # One that is kept goes before the others that are.
+        stored = job.stored - len(job.held) if held else job.stored
+        assert not pages or stored + taken < pages, (
+            f"{request.url} is asked for: {stored} stored, {taken} taken of {pages}"
         )
         assert not job.excluded(request.url), f"{request.url} is excluded"
         seed = key in job.seeds

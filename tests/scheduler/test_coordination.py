@@ -7,18 +7,18 @@ import random
 import msgspec
 import pytest
 
-from tests.scheduler.coordination_rig import World, counted
+from tests.scheduler.coordination_rig import JOB, World, counted
 
 
 def crawl(seed, budget, pages, trouble):
     """A crawl with trouble in its first half; returns the world when the job is done."""
     rng = random.Random(seed)
     world = World(rng, budget, pages)
-    world.run(200, trouble)
+    while not world.watcher.status.generation:
+        world.thaw()
+        world.run(200, trouble)
     world.submit()
-    world.job = msgspec.structs.replace(world.job, generation=2)
-    for member in world.members:
-        member.desk.on_job(world.job)
+    world.jobs[JOB] = msgspec.structs.replace(world.jobs[JOB], generation=2)
     world.run(3000, trouble)
     world.thaw()
     for _ in range(400):

@@ -17,10 +17,9 @@ from typing import Final
 from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.bus.delivering import letter_of
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import DEAD, JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
@@ -205,9 +204,8 @@ class Parser:
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
         attempts = error.tries if isinstance(error, Broken) else 1
-        letter = letter_of(PAGES, GROUP, page, error, attempts)
-        log.error("parser: %s: %s", page.url_key.hex(), letter.error)
-        return [self._bus.publish(DEAD, partition, letter), *self._on_dead(page, error)]
+        log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
+        return [self._bus.bury(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
     def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""

@@ -5,8 +5,9 @@ One seen test and one push per page's links, not per link: the common link was s
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
+from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, Seed
 from nephila.kernel.robots import Robots
+from nephila.native import UrlParts
 from nephila.scheduler import again
 from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
 from nephila.scheduler.frontier import Frontier
@@ -52,9 +53,38 @@ def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None
     """Count the place of a seed as inside the job's scope."""
     place = job.scope.add_seed(host_key, path_query)
     if place:
-        frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
-        job.rejected.clear()
-        frontier.on_wider(job.uid)
+        note_anchor(frontier, job, place)
+        frontier.on_anchor(job.uid, place)
+
+
+def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
+    """The scope has a further anchor: what was refused before may be wanted."""
+    job.scope.anchors.add(place)
+    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
+    job.rejected.clear()
+    frontier.on_wider(job.uid)
+
+
+def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts) -> None:
+    """Admit a URL that another partition has found and judged as far as it could."""
+    if seed.anchor:
+        anchor(frontier, job, parts.host_key, parts.path_query)
+    if parts.fingerprint in job.seen:
+        return
+    if not seed.seed and not job.scope.decide(parts.href, parts.host_key, seed.depth).admitted:
+        return
+    admit(
+        frontier,
+        job,
+        parts.fingerprint,
+        parts.href,
+        parts.host_key,
+        seed.depth,
+        hops=seed.hops,
+        flags=SEED if seed.seed else 0,
+        head=seed.head,
+        priority=seed.priority,
+    )
 
 
 def admit(
@@ -70,7 +100,14 @@ def admit(
     head: bool = False,
     priority: int = 0,
 ) -> None:
-    """Insert one URL into seen, queue and log: one atomic change of the URL's partition."""
+    """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
+    here is left to it."""
+    if frontier.is_foreign(url_key):
+        seed = Seed(
+            job.uid, url, "", True, depth, hops, head, bool(flags & SEED), priority, bool(flags & SEED and hops)
+        )
+        frontier.send_on(seed, url_key)
+        return
     job.seen.add(url_key)
     number = frontier.store.host(host_key)
     strategy = job.strategy
@@ -132,6 +169,11 @@ class _Page:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
+            if frontier.own is not None and frontier.is_foreign(url_key):
+                priority = priorities[i] if priorities else 0
+                frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
+                job.reject(url_key)
+                continue
             if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
                 unwanted = bool(scope.excluded(url))

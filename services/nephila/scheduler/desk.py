@@ -7,7 +7,7 @@ publishes what `say` returns; nothing is said twice as long as nothing has chang
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Protocol
 
 import msgspec
@@ -41,11 +41,11 @@ class Owned(Protocol):
     def allow(self, uid: str, places: int, spent: bool) -> None:
         """Places of the page budget that may be used in all, and whether all of them together are spent."""
 
-    def widen(self, uid: str, anchors: Iterable[str]) -> None:
-        """What others have anchored the job's scope at."""
+    def anchors(self, uid: str) -> Set[str]:
+        """All anchors of the job's scope that are known here."""
 
-    def anchors(self, uid: str) -> set[str]:
-        """All anchors known here."""
+    def widen(self, uid: str, anchors: Set[str]) -> None:
+        """Those that any partition has told of."""
 
 
 def home(uid: str, partitions: int) -> int:
@@ -56,11 +56,12 @@ def home(uid: str, partitions: int) -> int:
 class Desk:
     """See the module."""
 
-    def __init__(self, member: str, partitions: int) -> None:
+    def __init__(self, member: str, partitions: int, jobs: Mapping[str, CrawlJob]) -> None:
+        """`jobs`: as they were told last, deleted ones too; whoever has them changes them."""
         self.told: dict[str, Told] = {}
         self._member = member
         self._partitions = partitions
-        self._jobs: dict[str, CrawlJob] = {}
+        self._jobs = jobs
         self._coordinators: dict[str, Coordinator] = {}
         self._allowances: dict[tuple[str, int], Allowance] = {}
         self._progress: dict[str, JobProgress] = {}
@@ -70,10 +71,6 @@ class Desk:
         """Id → anchors that were told under it."""
 
     # ---- what is heard
-
-    def on_job(self, job: CrawlJob) -> None:
-        """A desired state."""
-        self._jobs[job.uid] = job
 
     def on_status(self, status: JobStatus) -> None:
         """The next on `job-status`."""
@@ -132,7 +129,6 @@ class Desk:
             if part is None:
                 continue
             allowance = self._allowance(told.uid, one)
-            one.widen(told.uid, told.anchors)
             part.partition, part.epoch, part.look = one.number, one.epoch, told.status.look
             part.resting = part.resting and one.safe
             if all:
@@ -140,7 +136,9 @@ class Desk:
             allowance.write(part, told, ready=one.ready(told.uid), safe=one.safe)
             one.allow(told.uid, allowance.read(told), told.status.spent)
             parts.append(part)
-            said += self._anchors(told, one)
+            if told.anchors != one.anchors(told.uid):
+                one.widen(told.uid, told.anchors)
+                said += self._anchors(told, one)
         progress = JobProgress(f"{told.uid}@{self._member}", told.uid, parts)
         before = self._progress.get(progress.id)
         if progress != (before or JobProgress(progress.id, told.uid)) and (all or _urgent(progress, before, told)):

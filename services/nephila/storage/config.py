@@ -25,6 +25,10 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     patience_s: float = 300.0
     """Seconds a database that was there and is gone is waited for before the run fails; 0 = for ever."""
 
+    wait_at_start: bool = False
+    """A database that is away when the service starts is waited for as well, not ready meanwhile. Over Kafka; in one
+    program a person is there to hear of it."""
+
     batch_rows: int = 256
     """Rows that start a flush: one fsync and a few statements are shared by as many pages."""
 

@@ -19,7 +19,7 @@ from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
 from nephila.storage.backends import choose, ledger_of
 from nephila.storage.backends.base import Backend
-from nephila.storage.changes import CHANGED, Standing, change_of, mark_of
+from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_of, settled
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, unsure, write_fault
 from nephila.storage.ledger import Key, Ledger
@@ -131,7 +131,7 @@ class Writer:
         for record, page in zip(records, pages, strict=True):
             key = (record.job, record.url_key.hex())
             standing = durable.get(key)
-            if standing is not None and standing.fetch_no >= record.fetch_no:
+            if standing is not None and settled(record, standing):
                 result.outcomes.append(standing.outcome)
                 continue
             try:
@@ -169,7 +169,8 @@ class Writer:
             batch.rows.append(row)
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
-        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT])
+        buried = record.reason == BURIED
+        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT], buried)
 
     def _durable(self, records: Sequence[m.Record]) -> dict[Key, Standing]:
         # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
@@ -242,5 +243,5 @@ def _tombstone(record: m.Record) -> m.Record:
         fetch_no=record.fetch_no,
         attempt=record.attempt,
         outcome=m.Outcome.FAILED,
-        reason="dead_letter",
+        reason=BURIED,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections import Counter
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
+from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus import consumers, kafka_topics
 from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.claims import DirectoryClaims
+from nephila.kernel.bus.claims import BlobClaims
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.clock import ManualClock
@@ -268,7 +270,7 @@ async def test_a_table_is_read_before_work_begins(rig):
 async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_path):
     """In its order among the others; without a store it is refused when published; a lost object is a dead letter."""
     body = random.Random(1).randbytes(3 << 20)
-    claims = DirectoryClaims(tmp_path)
+    claims = BlobClaims(DirectoryBlobs(tmp_path))
     bus, got, dead = rig.bus(claims=claims), [], []
     bus.subscribe(PAGES, "reader", lambda d: (got.append(d.message), d.ack()), credits=9)
     bus.subscribe(DEAD, "undertaker", lambda d: (dead.append(d.message), d.ack()), credits=9)
@@ -277,15 +279,15 @@ async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_pa
         bus.publish(PAGES, 0, Page("j", b"", url, body=content))
     await until(lambda: len(got) == 3)
     assert [(page.url, page.body) for page in got] == [("a", b"x"), ("b", body), ("c", b"y")]
-    assert claims.expire(0) == 0
+    assert claims.expire(time.time() + 8 * 86_400) == 0
     with pytest.raises(PermanentError, match="needs a blob store"):
         rig.bus().publish(PAGES, 0, Page("j", b"", "b", body=body))
-    other = rig.bus(claims=DirectoryClaims(tmp_path / "elsewhere"), name="m2")
+    other = rig.bus(claims=BlobClaims(DirectoryBlobs(tmp_path / "elsewhere")), name="m2")
     other.subscribe(PAGES, "raw", lambda d: (got.append(d.message), d.ack()), credits=9)
     await other.start()
     await until(lambda: (len(dead) == 1 and [page.url for page in got[3:]] == ["a", "c"]) or len(dead) > 1)
     assert "is gone from the blob store" in dead[0].error
-    assert claims.expire(2e9) == 1
+    assert claims.expire(time.time() + 11 * 86_400) == 1
 
 
 async def test_a_silent_consumer_is_begun_anew(rig):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +65,34 @@ def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> 
         return answered
 
     consumer._coordinator._do_heartbeat = beating
+
+
+def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
+    """Pause what must not be read now, resume the rest."""
+    if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
+        return
+    paused, assigned = consumer.paused(), consumer.assignment()
+    stop = {tp for tp in assigned if not may_be_read(tp)}
+    if stop - paused:
+        consumer.pause(*(stop - paused))
+    if paused - stop:
+        consumer.resume(*(paused - stop))
+
+
+async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
+    """Topics that the broker does not have; `before`: those it had not a while ago, which are asked for anew."""
+    cluster = consumer._client.cluster
+    if before:
+        await consumer._client.force_metadata_update()
+    found = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+    for topic in set(found) - set(before):
+        log.error("topic %s is gone from the broker, with all that was in it; waiting for it to be made again", topic)
+    return found
+
+
+def namesake(group: str, name: str) -> UserError:
+    """The line for two members with one name."""
+    return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
 
 
 async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:

@@ -49,6 +49,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gather_bytes: int = 256 << 10
     inline_bytes: int = 512 << 10
     # A message above it, compressed, goes to the blob store, and its name into the record.
+    blobs: str = ""
+    # Where those lie: a directory that all members see, or s3://bucket/path. Empty: they are refused.
     buffer_messages: int = 2000
     # Messages of one topic that may wait here for credit; beyond it the partitions are paused.
     buffer_bytes: int = 64 << 20

@@ -18,11 +18,15 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Of a record: what is inline, gathered, and room to spare."""
+COMPACT_AFTER_MS = 3_600_000
+"""Of a table: until then no message goes because there is a later one of its key. Who coordinates a job decides by the
+order of all messages, and says everything anew before this is over."""
+SEGMENT_MS = 86_400_000
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -43,7 +47,7 @@ def hush() -> None:
 
 def absent(config: KafkaConfig, error: BaseException) -> UserError:
     """The line for a broker that does not answer."""
-    return UserError(
+    return Unready(
         f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
         "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
     )
@@ -67,10 +71,23 @@ async def _admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 def settings(topic: Topic) -> dict[str, str]:
     """A topic's settings on the broker."""
-    found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
+    found = {
+        "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        "compression.type": "producer",
+        # Retention goes by the broker's clock, and members hear what it says.
+        "message.timestamp.type": "LogAppendTime",
+    }
     if topic.key:
-        return {**found, "cleanup.policy": "compact"}
-    return {**found, "cleanup.policy": "delete", "retention.ms": str(int(topic.retention_s * 1000))}
+        return {**found, "cleanup.policy": "compact", "min.compaction.lag.ms": str(COMPACT_AFTER_MS)}
+    retention_ms = int(topic.retention_s * 1000)
+    # A segment is deleted as a whole: by what it is long, its first record is kept longer.
+    segment_ms = min(retention_ms // 4, SEGMENT_MS)
+    return {
+        **found,
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "segment.ms": str(segment_ms),
+    }
 
 
 async def existing(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> dict[str, int]:
@@ -139,7 +156,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
     _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
-        raise UserError(
+        raise Unready(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
         )
