@@ -75,6 +75,7 @@ class Member:
         self.clock = clock
         self.member = name
         self.slow = False
+        self.rng: random.Random | None = None
         self.alive = True
         self.emits = True
         self.unacked = 0
@@ -93,14 +94,27 @@ class Member:
         return receipt
 
     def take(self, count: int = 1 << 30) -> int:
-        """The broker takes what waits, the oldest first; returns how many."""
+        """The broker takes what waits, of each log the oldest first; returns how many."""
         done = 0
         while self.waiting and done < count and self.alive:
-            topic, partition, message, receipt = self.waiting.pop(0)
+            topic, partition, message, receipt = self.waiting.pop(self._next())
             self.last[topic.name, partition] = self.broker.append(topic, partition, message)
             receipt.resolve_one()
             done += 1
         return done
+
+    def take_only(self, topic: Any) -> None:
+        """The broker takes what waits for this topic, and nothing else."""
+        others = [one for one in self.waiting if one[0] is not topic]
+        self.waiting = [one for one in self.waiting if one[0] is topic]
+        self.take()
+        self.waiting = others + self.waiting
+
+    def _next(self) -> int:
+        if self.rng is None:
+            return 0
+        oldest = {(topic.name, partition): i for i, (topic, partition, *_) in reversed(list(enumerate(self.waiting)))}
+        return self.rng.choice(list(oldest.values()))
 
     def subscribe(self, topic: Any, group: str, handler: Any, *, credits: int, on_dead: Any = None) -> None:
         """See `Bus`."""
@@ -215,12 +229,15 @@ class World:
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
+        self.rng: random.Random | None = None
+        """Set: the broker takes what a scheduler publishes bit by bit."""
 
     # ---- schedulers
 
     async def start(self, name: str, **config: Any) -> Shards:
         """A scheduler without partitions."""
         member = Member(self.broker, self.clock, name)
+        member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
         shards = Shards(SchedulerConfig(**settings), member, self.clock)
         shards.on_fatal = self.errors.append
@@ -233,7 +250,11 @@ class World:
         """These partitions are its from now on."""
         member, shards = self.members[name]
         wanted = frozenset(partitions or range(PARTITIONS))
-        await shards.gained(wanted)
+        task = asyncio.create_task(shards.gained(wanted))
+        while not task.done():
+            await asyncio.sleep(0)
+            member.take()
+        task.result()
         member.held |= wanted
         await self.settle()
 
@@ -245,6 +266,7 @@ class World:
         while not task.done():
             await asyncio.sleep(0)
             self.clock.run_due()
+            member.take(1)
         task.result()
         member.forget(set(going))
         await self.give(target, *partitions)
@@ -282,6 +304,8 @@ class World:
         happened = bool(self.clock.run_due())
         for member, _ in list(self.members.values()):
             happened |= member.deliver() > 0
+            if self.rng is not None and member.slow:
+                happened |= member.take(self.rng.randrange(1, 4)) > 0
         for p in range(PARTITIONS):
             happened |= self._read(REQUESTS, p, self._fetch) | self._read(RECORDS, p, self._store)
         return happened
@@ -341,7 +365,7 @@ class World:
 
     async def settle(self) -> None:
         """Until nothing more happens at this instant."""
-        while self.step() or self._snapshots():
+        while self.step() or self._snapshots():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not self.errors, self.errors
 
@@ -406,11 +430,26 @@ class _NoLines:
 
 
 def web(hosts: int, pages: int, seed: int = 1) -> Site:
-    """Sites that lead to each other: each page has its two children and a page elsewhere."""
+    """Sites that lead to each other: each page has its two children and a page elsewhere. The last page but one has
+    moved to another site, and one is not there."""
     rng = random.Random(seed)
-    links = {}
+    site = Site()
     for host in range(hosts):
         for number in range(pages):
             children = [f"http://h{host}.test/{n}" for n in (2 * number + 1, 2 * number + 2) if n < pages]
-            links[f"http://h{host}.test/{number}"] = [*children, f"http://h{rng.randrange(hosts)}.test/{number}"]
-    return Site(links)
+            site.links[f"http://h{host}.test/{number}"] = [*children, f"http://h{rng.randrange(hosts)}.test/{number}"]
+        moved, there = f"http://h{host}.test/moved", f"http://h{(host + 1) % hosts}.test/there"
+        site.links[f"http://h{host}.test/1"] += [moved, f"http://h{host}.test/missing"]
+        site.redirects[moved] = there
+        site.links[there] = []
+    return site
+
+
+def ends(site: Site) -> dict[str, str]:
+    """URL → outcome, once all of it was crawled."""
+    missing = {link for links in site.links.values() for link in links} - set(site.links) - set(site.redirects)
+    return {
+        **dict.fromkeys(site.links, "stored"),
+        **dict.fromkeys(site.redirects, "dropped"),
+        **dict.fromkeys(missing, "failed"),
+    }
