@@ -229,6 +229,7 @@ class World:
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
+        self.dead: list[Any] = []
         self.rng: random.Random | None = None
         """Set: the broker takes what a scheduler publishes bit by bit."""
 
@@ -236,6 +237,8 @@ class World:
 
     async def start(self, name: str, **config: Any) -> Shards:
         """A scheduler without partitions."""
+        for shard in self.dead:
+            await shard.gone()
         member = Member(self.broker, self.clock, name)
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
@@ -271,6 +274,21 @@ class World:
         member.forget(set(going))
         await self.give(target, *partitions)
 
+    async def refused(self, name: str) -> None:
+        """A scheduler is given partitions and cannot take them; raises what it says."""
+        shards = self.members[name][1]
+        task = asyncio.create_task(shards.gained(frozenset(range(PARTITIONS))))
+        while not self.errors and not task.done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert not task.done()
+        task.cancel()
+        raise self.errors.pop()
+
+    async def breathe(self) -> None:
+        """Let tasks and threads go on a little."""
+        for _ in range(5):
+            await asyncio.sleep(0.001)
+
     def kill(self, name: str) -> None:
         """It is gone, with all that it had not sent."""
         member, shards = self.members.pop(name)
@@ -278,6 +296,7 @@ class World:
         shards._dead = True
         for shard in shards.shards.values():
             shard.dead = shard.files.dropped = True
+            self.dead.append(shard)
 
     def shard_of(self, url: str) -> Any:
         """The shard that has a URL."""

@@ -122,7 +122,7 @@ async def test_kills_between_any_two_messages(world, seed):
 
 
 async def test_what_belongs_to_others_is_sent_before_the_commit(world):
-    """The target of a redirect lies in another partition: where the broker takes commits and nothing else before a kill,
+    """The target of a redirect lies in another partition: where the broker takes commits alone before a kill,
     the outcome is not in the log, comes again, and leads there again."""
     moved, there = next(
         (moved, there)

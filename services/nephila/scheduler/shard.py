@@ -207,8 +207,11 @@ class Shard:
         self._written.clear()
         self._acks.clear()
         self._quiet.set()
+
+    async def gone(self) -> None:
+        """Return when nothing of it touches its directory any more."""
         if self._snapshot is not None:
-            self._snapshot.cancel()
+            await asyncio.wait([self._snapshot])
 
     # ---- in
 
@@ -427,7 +430,8 @@ class Shard:
         except TemporaryError as error:
             log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
         except Exception as error:
-            self._owner.fatal(error)
+            if not self.dead:
+                self._owner.fatal(error)
         finally:
             self._taking = False
             self._snapshot = None

@@ -171,10 +171,14 @@ class ShardFiles:
                 self.blobs.put(file.object, self.directory / file.name)
         if self.dropped:
             return False
+        for file in manifest.files:
+            self._objects[file.name] = file.object
         data = _CODEC.encode(manifest)
         self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
-        self._objects = {file.name: file.object for file in manifest.files}
-        self._write(MANIFEST, data)
+        try:
+            self._write(MANIFEST, data)
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
         return True
 
     def clear(self, manifest: FrontierManifest) -> int:

@@ -70,6 +70,8 @@ class Shards:
         self._started = clock.now()
         self._coming: set[int] = set()
         """Partitions that are being taken over."""
+        self._dropped: dict[int, Shard] = {}
+        """Shards of partitions that were here, which may still be busy with their files."""
         self._due: list[Shard] = []
         self._turn_due = False
         self._wakes: list[tuple[float, int, Shard]] = []
@@ -116,6 +118,8 @@ class Shards:
     async def gained(self, partitions: frozenset[int]) -> None:
         """See `Handover`: claim them, restore them, go on."""
         self._coming |= partitions
+        for shard in [self._dropped.pop(p) for p in partitions if p in self._dropped]:
+            await shard.gone()
         try:
             epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
             shards = await Takeover(self.bus, self.clock, self._new_shard).run(epochs)
@@ -158,6 +162,7 @@ class Shards:
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 shard.drop()
+                self._dropped[partition] = shard
         for uid, waiting in list(self._strangers.items()):
             self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
         self._divide()
