@@ -36,6 +36,7 @@ class Submission:
         self._partitions = partitions
         self._heard = asyncio.Event()
         self._known = False
+        self._version = 0
         self._deleted = 0
         self._live = False
         bus.subscribe(JOBS, "submission", self._on_job, credits=1000)
@@ -95,9 +96,15 @@ class Submission:
 
     def _on_status(self, delivery: Delivery) -> None:
         status: JobStatus = delivery.message
-        if self._live and status.uid == self.job.uid:
-            self.status = status
-            self._heard.set()
-            if self.on_status is not None:
-                self.on_status(status)
+        # What comes from a coordinator that had not read the last word counts for nothing.
+        if status.uid == self.job.uid and status.version > self._version:
+            self._version = status.version
+            if self._live:
+                self._take(status)
         delivery.ack()
+
+    def _take(self, status: JobStatus) -> None:
+        self.status = status
+        self._heard.set()
+        if self.on_status is not None:
+            self.on_status(status)

@@ -150,6 +150,14 @@ class Member:
             if end > start:
                 yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
 
+    async def ends(self, topics: Any) -> Any:
+        """See `History`."""
+        return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(PARTITIONS)}
+
+    async def passed(self, group: str, ends: Any) -> bool:
+        """See `History`."""
+        return all(self.broker.committed[place] >= end for place, end in ends.items())
+
     async def delete_before(self, topic: Any, offsets: Any) -> None:
         """See `History`."""
         for p, offset in offsets.items():
@@ -448,15 +456,17 @@ class _NoLines:
         return list(self._frontier.lined_up.values())
 
 
-def web(hosts: int, pages: int, seed: int = 1) -> Site:
-    """Sites that lead to each other: each page has its two children and a page elsewhere. The last page but one has
-    moved to another site, and one is not there."""
+def web(hosts: int, pages: int, seed: int = 1, *, more: bool = False) -> Site:
+    """Sites that lead to each other: each page has its two children and a page elsewhere. `more`: from each site a page
+    has moved to the next, and one is not there."""
     rng = random.Random(seed)
     site = Site()
     for host in range(hosts):
         for number in range(pages):
             children = [f"http://h{host}.test/{n}" for n in (2 * number + 1, 2 * number + 2) if n < pages]
             site.links[f"http://h{host}.test/{number}"] = [*children, f"http://h{rng.randrange(hosts)}.test/{number}"]
+        if not more:
+            continue
         moved, there = f"http://h{host}.test/moved", f"http://h{(host + 1) % hosts}.test/there"
         site.links[f"http://h{host}.test/1"] += [moved, f"http://h{host}.test/missing"]
         site.redirects[moved] = there

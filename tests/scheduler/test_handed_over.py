@@ -16,7 +16,7 @@ URLS = HOSTS * (PAGES + 3)
 @pytest.fixture
 def world(tmp_path):
     """Six sites of nine pages and three more URLs, to be crawled; nobody is there yet."""
-    return World(tmp_path, web(HOSTS, PAGES))
+    return World(tmp_path, web(HOSTS, PAGES, more=True))
 
 
 def begin(world: World, **scope: object) -> None:
@@ -40,8 +40,7 @@ async def test_one_scheduler_has_all_partitions(world):
     assert world.outcomes() == ends(world.site)
     assert world.twice == 0
     assert set(shards.shards) == set(range(PARTITIONS))
-    status = shards.standings.jobs["t"]
-    assert (status.queued, status.ended.total()) == (0, URLS)
+    assert (shards.queued, shards.ended().total()) == (0, URLS)
 
 
 async def test_partitions_go_to_another_scheduler_and_back(world):

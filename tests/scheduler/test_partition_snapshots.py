@@ -19,7 +19,7 @@ URLS = HOSTS * (PAGES + 3)
 @pytest.fixture
 def world(tmp_path):
     """Six sites; a partition's snapshot is taken after a few commits."""
-    return World(tmp_path, web(HOSTS, PAGES), snapshot_bytes=1500)
+    return World(tmp_path, web(HOSTS, PAGES, more=True), snapshot_bytes=1500)
 
 
 def used(world: World) -> set[int]:
@@ -75,7 +75,7 @@ async def test_a_restart_with_its_disk_fetches_nothing(world, monkeypatch):
 
 async def test_without_a_blob_store_the_log_stays_whole(tmp_path):
     """Snapshots are in the directory; another machine reads the log from its beginning."""
-    world = World(tmp_path, web(HOSTS, PAGES), snapshot_bytes=1500, blobs="")
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), snapshot_bytes=1500, blobs="")
     await crawled(world, "a", "a", "b")
     assert not any(world.broker.first["frontier", p] for p in range(PARTITIONS))
     assert list((tmp_path / "a" / "p0001").glob("snapshot-*"))
@@ -108,7 +108,7 @@ async def test_what_older_snapshots_alone_need_is_removed(world):
 @pytest.mark.parametrize("seed", range(6))
 async def test_kills_with_snapshots_between_any_two_messages(tmp_path, seed):
     """Directories stay or are lost, snapshots are taken all the time, and the broker takes message by message."""
-    world = World(tmp_path, web(HOSTS, PAGES), snapshot_bytes=400)
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), snapshot_bytes=400)
     world.rng = rng = random.Random(seed)
     begin(world)
     for _ in range(10):

@@ -125,6 +125,7 @@ def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault."""
     program, kafka, config = read(name, path)
     member = program.member or socket.gethostname()
+    from nephila.exchange import exchanging
     from nephila.kernel import logs
     from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.bus.kafka_config import KafkaConfig, checked
@@ -144,9 +145,8 @@ def run(name: str, path: str) -> None:
 
     async def main() -> Program:
         bus = KafkaBus(settings, SystemClock())
-        one = Program(
-            Kind(name, service.build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s
-        )
+        build = exchanging(service.build) if name == "parser" else service.build
+        one = Program(Kind(name, build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

@@ -160,4 +160,5 @@ def _pack(page: m.Page, rows: list[Row], source: m.LinkSource, flag: int) -> m.O
         flags=bytes((flag,)) * count,
         lastmods=struct.pack(f"<{count}d", *[row.lastmod for row in rows]) if dated else b"",
         source=source,
+        parent_priority=page.priority,
     )

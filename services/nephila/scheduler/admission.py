@@ -206,7 +206,8 @@ class _Page:
         return bool(yield_of(host, self.job).twin(url))
 
     def _tell_parent(self, admitted: list[str]) -> None:
-        """A part of a site that leads to itself alone is watched for what it yields."""
+        """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
+        hosts of other partitions are not among these: leading there alone does not save a part."""
         links, job = self.links, self.job
         if job.traps.off or links.source or not links.parent_url:
             return
@@ -218,7 +219,7 @@ class _Page:
     def _importance(self, importance: Importance, new: list[int]) -> bytes:
         """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
         links = self.links
-        found, risen = importance.give(links.parent_key, links.fingerprints, new)
+        found, risen = importance.give(links.parent_key, links.fingerprints, new, links.page_links)
         for i, priority in risen:
             self._move_up(importance, i, priority)
         priorities = bytearray(len(links.fingerprints) // 16)
@@ -244,12 +245,11 @@ class _Page:
 
     def _relevance(self, new: list[int]) -> bytes:
         """Priorities of all links by relevance: their own, or what is left of their parent's."""
-        links, job = self.links, self.job
+        links = self.links
         priorities = bytearray(links.priorities or len(links.fingerprints) // 16)
-        parent = self.frontier.partition(links.parent_key).outstanding.get((job.uid, links.parent_key))
-        if parent is not None:
+        if links.parent_priority:
             for i in new:
-                priorities[i] = inherited(priorities[i], parent.entry.priority)
+                priorities[i] = inherited(priorities[i], links.parent_priority)
         return bytes(priorities)
 
     def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:

@@ -332,6 +332,7 @@ class Dispatcher:
 
     def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> None:
         job.leased += 1
+        job.handed += 1
         request = self._request(host, job, entry)
         address = host.address if job.policies.paced_by_address else ""
         self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
@@ -346,6 +347,7 @@ class Dispatcher:
             attempt=entry.attempts + 1,
             depth=entry.depth,
             hops=entry.hops,
+            priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
         )
         if entry.fetch_no > 1:

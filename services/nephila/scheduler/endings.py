@@ -287,6 +287,7 @@ class Endings:
         self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
         self.frontier.outstanding += 1
         job.leased += 1
+        job.handed += 1
         self._end(waiting, job, out, outcome, reason, None)
 
     def _end(

@@ -226,6 +226,8 @@ class Frontier:
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
         job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
+        if self.own is not None:
+            job.places = 0
         self.jobs[spec.uid] = self.numbered[number] = job
         return job
 

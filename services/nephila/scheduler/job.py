@@ -58,6 +58,12 @@ class Job:
         """URLs kept outside the queues until an instant."""
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
+        self.handed = 0
+        """URLs taken out of their queues since this program began with the job."""
+        self.places: int | None = None
+        """Of the page budget, for one of many partitions; None: all are here."""
+        self.spent_elsewhere = False
+        """All partitions together have stored what the page budget allows."""
         self.owed: set[bytes] = set()
         """Queued URLs for each of which the page budget keeps a place until it is taken: handed out by a run that was
         killed, so that their rows may be in the table already; or fetched again."""
@@ -129,7 +135,13 @@ class Job:
 
     @property
     def _budget_left(self) -> int:
-        return self.max_pages - self.ended[Outcome.STORED] - self.leased
+        places = self.max_pages if self.places is None else self.places
+        return places - self.ended[Outcome.STORED] - self.leased
+
+    @property
+    def used(self) -> int:
+        """Places of the page budget that are taken: pages stored or on the way, and those kept for queued URLs."""
+        return self.ended[Outcome.STORED] + self.leased + len(self.owed)
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored there; without anchors whether the job names a seed there. O(1) amortised."""
@@ -157,7 +169,11 @@ class Job:
     @property
     def budget_spent(self) -> bool:
         """Whether max_pages pages are stored."""
-        return bool(self.max_pages) and self.ended[Outcome.STORED] >= self.max_pages
+        if not self.max_pages:
+            return False
+        if self.places is not None:
+            return self.spent_elsewhere and not self.owed
+        return self.ended[Outcome.STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
         """Which budget of a host is spent, in words; the empty string when none is."""

@@ -27,12 +27,11 @@ from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.job import Job
-from nephila.scheduler.jobstatus import Reporter
 from nephila.scheduler.lines import Lines
+from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Counts, Outside, Shard
 from nephila.scheduler.shardfiles import ShardFiles
-from nephila.scheduler.standing import Standings
 from nephila.scheduler.takeover import Takeover, claim
 
 log = logging.getLogger(__name__)
@@ -64,8 +63,7 @@ class Shards:
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self.lines = Lines(networks, clock.monotonic())
-        self.standings = Standings(self)
-        self.reporter: Reporter | None = None
+        self.reporter = Reporter(self, bus, clock, config.status_interval_s)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._coming: set[int] = set()
@@ -94,9 +92,7 @@ class Shards:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        if self.config.status_interval_s > 0:
-            self.reporter = Reporter(self.standings, self.bus, self.clock, self.config.status_interval_s)
-            self.reporter.start()
+        self.reporter.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -108,8 +104,7 @@ class Shards:
     async def close(self) -> None:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
-        if self.reporter is not None:
-            await self.reporter.close()
+        await self.reporter.close()
         if self._share_timer is not None:
             self._share_timer.cancel()
 
@@ -196,8 +191,11 @@ class Shards:
         fresh = uid not in shard.frontier.jobs
         job = shard.job(uid, spec)
         if fresh:
-            for place in self.standings.anchors(uid):
-                shard.anchor(uid, place)
+            for other in self.shards.values():
+                known = other.frontier.jobs.get(uid)
+                for place in list(known.scope.anchors) if known is not None else ():
+                    shard.anchor(uid, place)
+            self.reporter.soon()
         return shard, job
 
     def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
@@ -235,7 +233,7 @@ class Shards:
             shard.receipts(delivery)
 
     def anchored(self, shard: Shard, uid: str, place: str) -> None:
-        """See `Owner`: the other partitions have to know."""
+        """See `Owner`: those that are here need not wait for the message."""
         for other in self.shards.values():
             if other is not shard:
                 other.anchor(uid, place)

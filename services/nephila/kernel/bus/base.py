@@ -56,6 +56,15 @@ class Receipt:
             yield from future
 
 
+def gathered(receipts: Iterable[Receipt]) -> Receipt:
+    """One that resolves with the last of these."""
+    pending = [receipt for receipt in receipts if receipt._waiting > 0]
+    gate = Receipt(len(pending))
+    for receipt in pending:
+        receipt.add_done_callback(gate.resolve_one)
+    return gate
+
+
 class Delivery:
     """One message handed to one group; acked exactly once (a second ack is ignored)."""
 
@@ -82,17 +91,7 @@ class Delivery:
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        pending = [receipt for receipt in receipts if receipt._waiting > 0]
-        if not pending:
-            self.ack()
-            return
-        if len(pending) == 1:
-            pending[0].add_done_callback(self.ack)
-            return
-        gate = Receipt(len(pending))
-        gate.add_done_callback(self.ack)
-        for receipt in pending:
-            receipt.add_done_callback(gate.resolve_one)
+        gathered(receipts).add_done_callback(self.ack)
 
 
 Handler = Callable[[Delivery], None]
@@ -124,6 +123,10 @@ Batch = tuple[int, list[tuple[int, Any]]]
 """A partition, and (offset, message) of what was read of it, in order."""
 
 
+Ends = Any
+"""How far logs went when it was asked: the bus' own, for it alone to read."""
+
+
 class History(Protocol):
     """What a bus with logs has beyond the contract of all buses."""
 
@@ -145,6 +148,13 @@ class History(Protocol):
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
         """Everything with offsets from the first up to and without the second of each partition's pair. Raises
         `TemporaryError`, and `UserError` for what cannot be read."""
+
+    async def ends(self, topics: Iterable[Topic]) -> Ends:
+        """Where all partitions of these topics end by now. Raises `TemporaryError`."""
+
+    async def passed(self, group: str, ends: Ends) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """Let the broker delete what lies below these offsets. Raises `TemporaryError`."""

@@ -27,7 +27,7 @@ from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.offsets import Position
 from nephila.kernel.bus.watchdog import Watchdog
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
@@ -142,6 +142,17 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         ends = await consumer.end_offsets(tps)
         places = self.intake.places
         return sum(max(ends[tp] - places[tp].dealt_with, 0) for tp in tps if tp in places)
+
+    async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+        consumer = self._consumer
+        if consumer is None:
+            raise TemporaryError("the consumer is begun anew")
+        try:
+            committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+        except KafkaError as error:
+            raise TemporaryError(f"{type(error).__name__}: {error}") from None
+        return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
 
     # ---- reading
 

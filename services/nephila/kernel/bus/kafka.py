@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus import kafka_topics
@@ -62,6 +63,10 @@ class KafkaBus:
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
         return self.outbox.put(topic, 0 if topic.key else partition, message)
+
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
@@ -128,6 +133,20 @@ class KafkaBus:
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
         """See `History.read`."""
         return self._history.read(topic, ranges)
+
+    async def ends(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+        """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
+        found = {}
+        for topic in topics:
+            bounds = await self._history.bounds(topic, range(self.config.partitions))
+            name = f"{self.config.prefix}{topic.name}"
+            found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
+        return found
+
+    async def passed(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
+        return await self.groups[group].passed(ends)
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `History.delete_before`."""

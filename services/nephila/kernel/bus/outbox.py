@@ -12,12 +12,13 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, ProducerClosed
 
-from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.base import Receipt, gathered
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.wire import HEADERS, frame_of, seal
@@ -87,8 +88,9 @@ class Outbox:
             raise
         return producer
 
-    def put(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Take a message. Raises `PermanentError` for one that cannot travel."""
+    def put(self, topic: Topic, partition: int, message: Any, after: Iterable[Receipt] = ()) -> Receipt:
+        """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
+        that cannot travel."""
         frame = frame_of(topic.message, message)
         if len(frame.message) > self.config.inline_bytes and self.claims is None:
             raise PermanentError(
@@ -99,14 +101,17 @@ class Outbox:
         if lane is None:
             lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
         receipt = Receipt()
-        lane.waiting.append((frame, key, receipt))
         self.unsent += 1
+        gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        return receipt
+
+    def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
+        lane.waiting.append(item)
         if not lane.busy:
             lane.busy = True
             self._ready.append(lane)
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
-        return receipt
 
     def last_offset(self, topic: Topic, partition: int) -> int:
         """Of the record that the broker took last of this partition from here; -1: of none."""

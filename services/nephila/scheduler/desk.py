@@ -1,0 +1,174 @@
+"""What one scheduler hears and says of all jobs: it reports on its partitions and coordinates those jobs that are its.
+
+Pure: messages in, messages out. Whoever runs it reads both topics whole, hands everything over in their order, and
+publishes what `say` returns; nothing is said twice as long as nothing has changed, but for a sign of life.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus
+from nephila.native import partition_of
+from nephila.scheduler.allowance import Allowance
+from nephila.scheduler.coordinator import Coordinator, Rest
+from nephila.scheduler.told import Told
+
+REPEAT_S = 30.0
+"""A status that has not changed is told again so often: whoever reads it knows that somebody is there."""
+
+
+class Owned(Protocol):
+    """A partition of this scheduler's."""
+
+    number: int
+    epoch: int
+
+    def status(self, uid: str) -> PartitionStatus | None:
+        """How a job stands here by now, but for what `Allowance` says; None when it is not known here."""
+
+    def ready(self, uid: str) -> int:
+        """Hosts that could be fetched from for it now."""
+
+    @property
+    def safe(self) -> bool:
+        """Whether a successor would find everything as it is now: all changes are in the log."""
+
+    def allow(self, uid: str, places: int, spent: bool) -> None:
+        """Places of the page budget that may be used in all, and whether all of them together are spent."""
+
+
+def home(uid: str, partitions: int) -> int:
+    """The partition whose owner coordinates a job."""
+    return partition_of(hashlib.md5(uid.encode(), usedforsecurity=False).digest(), partitions)
+
+
+class Desk:
+    """See the module."""
+
+    def __init__(self, member: str, partitions: int, jobs: Mapping[str, CrawlJob]) -> None:
+        """`jobs`: as they were told last, deleted ones too; whoever has them changes them."""
+        self.told: dict[str, Told] = {}
+        self._member = member
+        self._partitions = partitions
+        self._jobs = jobs
+        self._coordinators: dict[str, Coordinator] = {}
+        self._allowances: dict[tuple[str, int], Allowance] = {}
+        self._progress: dict[str, JobProgress] = {}
+        """Id → what was said under it last."""
+        self._said: dict[str, JobStatus] = {}
+
+    # ---- what is heard
+
+    def on_status(self, status: JobStatus) -> None:
+        """The next on `job-status`."""
+        self._of(status.uid).take_status(status)
+
+    def on_progress(self, progress: JobProgress) -> None:
+        """The next on `progress`."""
+        told = self._of(progress.job)
+        for part in progress.parts:
+            told.take_part(part)
+
+    def ends_reached(self, uid: str, rest: Rest) -> None:
+        """See `Coordinator.ends_reached`."""
+        if uid in self._coordinators:
+            self._coordinators[uid].ends_reached(rest)
+
+    def wants_ends(self) -> dict[str, Rest]:
+        """Jobs for which the ends of the logs have to be known and reached."""
+        found = {uid: one.wants_ends for uid, one in self._coordinators.items()}
+        return {uid: rest for uid, rest in found.items() if rest is not None}
+
+    def _of(self, uid: str) -> Told:
+        told = self.told.get(uid)
+        if told is None:
+            told = self.told[uid] = Told(uid)
+        return told
+
+    # ---- what is said
+
+    def say(self, owned: Iterable[Owned], now: float, *, all: bool = True) -> list[JobStatus | JobProgress]:
+        """What to publish, in this order; not `all`: only what somebody waits for. `now`: UTC."""
+        mine = {one.number: one for one in owned}
+        said: list[JobStatus | JobProgress] = []
+        for key in [key for key in self._allowances if key[1] not in mine]:
+            del self._allowances[key]
+        for uid, job in self._jobs.items():
+            said += self._report(self._of(uid), () if job.deleted else mine.values(), all)
+            if home(uid, self._partitions) in mine:
+                said += self._coordinate(job, now, all)
+            else:
+                self._coordinators.pop(uid, None)
+        return said
+
+    def _report(self, told: Told, owned: Iterable[Owned], all: bool) -> list[JobProgress]:
+        parts = []
+        for one in owned:
+            part = one.status(told.uid)
+            if part is None:
+                continue
+            allowance = self._allowance(told.uid, one)
+            part.partition, part.epoch, part.look = one.number, one.epoch, told.status.look
+            part.resting = part.resting and one.safe
+            if all:
+                allowance.look_ahead(part.used)
+            allowance.write(part, told, ready=one.ready(told.uid), safe=one.safe)
+            one.allow(told.uid, allowance.read(told), told.status.spent)
+            parts.append(part)
+        progress = JobProgress(f"{told.uid}@{self._member}", told.uid, parts)
+        before = self._progress.get(progress.id)
+        if progress == (before or JobProgress(progress.id, told.uid)) or not (all or _urgent(progress, before, told)):
+            return []
+        self._progress[progress.id] = progress
+        return [progress]
+
+    def _allowance(self, uid: str, one: Owned) -> Allowance:
+        known = self._allowances.get((uid, one.number))
+        if known is None or known.epoch != one.epoch:
+            known = self._allowances[uid, one.number] = Allowance(one.number, one.epoch)
+        return known
+
+    def _coordinate(self, job: CrawlJob, now: float, all: bool) -> list[JobStatus]:
+        told = self._of(job.uid)
+        coordinator = self._coordinators.get(job.uid)
+        if coordinator is None:
+            coordinator = self._coordinators[job.uid] = Coordinator(told, self._partitions)
+        said = self._said.get(job.uid)
+        if said is not None and said.version > told.status.version:
+            return []  # it is on its way, and comes first or not at all
+        status, before = coordinator.next(job), told.status
+        quiet = _decided(status) == _decided(before) and not (all and _counted(status) != _counted(before))
+        if quiet and (status.deleted or now - before.at < REPEAT_S):
+            return []
+        status.at = now
+        self._said[job.uid] = status
+        return [status]
+
+
+def _urgent(progress: JobProgress, before: JobProgress | None, told: Told) -> bool:
+    """Whether the coordinator waits for this, or somebody for it."""
+    if before is None or len(before.parts) != len(progress.parts):
+        return True
+    return any(
+        _waited_for(part, told) != _waited_for(was, told)
+        for part, was in zip(progress.parts, before.parts, strict=True)
+    )
+
+
+def _waited_for(part: PartitionStatus, told: Told) -> tuple[object, ...]:
+    lacking = part.lacking > told.given(part.partition)
+    return (part.partition, part.epoch, part.generation, part.born, part.resting, part.look, part.returned, lacking)
+
+
+def _decided(status: JobStatus) -> tuple[object, ...]:
+    """What others act upon."""
+    given = [(one.partition, one.places) for one in status.given]
+    flags = (status.done, status.spent, status.paused, status.deleted, status.scarce)
+    return (status.generation, status.born, status.look, status.anchors, given, flags)
+
+
+def _counted(status: JobStatus) -> tuple[int, ...]:
+    return (status.queued, status.on_way, status.stored, status.denied, status.failed, status.dropped)
