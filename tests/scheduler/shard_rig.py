@@ -7,6 +7,7 @@ stays. The web keeps a log of who was fetched when, as a server would.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -305,6 +306,7 @@ class World:
         for shard in shards.shards.values():
             shard.dead = shard.files.dropped = True
             self.dead.append(shard)
+        os.close(shards._lock)
 
     def shard_of(self, url: str) -> Any:
         """The shard that has a URL."""

@@ -169,3 +169,26 @@ async def test_the_snapshot_of_another_system_is_refused(world, tmp_path):
     await world.start("b", partitions=8)
     with pytest.raises(UserError, match=r"of partition \d of 4, not \d of 8; give each system"):
         await world.refused("b")
+
+
+async def test_a_directory_has_one_scheduler(world):
+    """A second one on the same machine says what to do."""
+    await world.start("a")
+    with pytest.raises(UserError, match=r"a is another scheduler's; give each a directory of its own"):
+        await world.start("b", directory=str(world.root / "a"))
+
+
+async def test_what_is_in_no_snapshot_for_long_gets_into_one(world):
+    """The broker keeps its log for a week: a partition to which little happens must not wait for more."""
+    begin(world)
+    await world.start("a", snapshot_bytes=1 << 20, snapshot_age_s=3600.0)
+    await world.give("a")
+    await world.until(URLS)
+    assert not any(world.broker.first["frontier", p] for p in range(PARTITIONS))
+    await world.run(3700.0)
+    assert all(world.broker.first["frontier", p] > 0 for p in used(world))
+    world.kill("a")
+    await world.start("b")
+    await world.give("b")
+    world.check()
+    assert sum(job.ended.total() for job in world.members["b"][1].jobs_here()) == URLS

@@ -12,6 +12,7 @@ whoever was just overtaken may have begun with the older. Calls block, and are m
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +31,23 @@ MANIFEST = "manifest"
 def snapshot_name(sequence: int) -> str:
     """Of the file with the state after a commit."""
     return f"snapshot-{sequence}"
+
+
+def lock(root: Path) -> int:
+    """Keep other schedulers out of a directory for as long as the returned file is open. Raises `UserError`."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        fd = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise disk_error(error, root) from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise UserError(
+            f"{root} is another scheduler's; give each a directory of its own (scheduler: directory)"
+        ) from None
+    return fd
 
 
 class ShardFiles:

@@ -14,6 +14,7 @@ import asyncio
 import heapq
 import itertools
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Counts, Outside, Shard
-from nephila.scheduler.shardfiles import ShardFiles
+from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.takeover import Takeover, claim
 
 log = logging.getLogger(__name__)
@@ -79,11 +80,13 @@ class Shards:
         self._strangers: dict[str, list[tuple[Delivery, Callable[[Delivery], None]]]] = {}
         self._emitting = True
         self._dead = False
+        self._lock = -1
 
     # ---- life
 
     async def start(self) -> None:
-        """Read the topics; partitions come by themselves."""
+        """Read the topics; partitions come by themselves. Raises `UserError` when the directory is another's."""
+        self._lock = lock(Path(self.config.directory))
         self.bus.subscribe(JOBS, "scheduler", self._on_job, credits=CREDITS)
         for topic, handler in (
             (SEEDS, self._on_seed),
@@ -105,6 +108,9 @@ class Shards:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
         await self.reporter.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
         if self._share_timer is not None:
             self._share_timer.cancel()
 
@@ -316,6 +322,8 @@ class Shards:
 
     def _share(self) -> None:
         """Now and then: who has something to do has changed."""
+        for shard in self.shards.values():
+            shard.look_at_age()
         self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
         self._divide()
 
