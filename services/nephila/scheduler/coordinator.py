@@ -42,6 +42,11 @@ class Coordinator:
         if rest == self._rest:
             self._read = True
 
+    def somebody_lacks(self, given: list[PlacesGiven]) -> bool:
+        """Whether a partition could fetch by now, had it more places than these."""
+        had = {one.partition: one.places for one in given}
+        return any(part.lacking > had.get(part.partition, 0) for part in self.told.parts.values())
+
     def next(self, spec: CrawlJob) -> JobStatus:
         """What there is to tell by now."""
         before = self.told.status
