@@ -159,6 +159,8 @@ class Shard:
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
         self._taking = False
+        self._kept_at = clock.monotonic()
+        """When the last snapshot was begun."""
 
     # ---- life
 
@@ -211,8 +213,11 @@ class Shard:
         self._written.clear()
         self._acks.clear()
         self._quiet.set()
+
+    async def gone(self) -> None:
+        """Return when nothing of it touches its directory any more."""
         if self._snapshot is not None:
-            self._snapshot.cancel()
+            await asyncio.wait([self._snapshot])
 
     # ---- in
 
@@ -437,17 +442,16 @@ class Shard:
         grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
         return grown and not self._taking and not self.stopped
 
-    def take_snapshot(self) -> bool:
-        """Take one with the next turn, however little there is; False while another is being taken."""
-        if self._taking or self.dead or not self.log_bytes:
-            return False
-        self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
-        self._wake()
-        return True
+    def look_at_age(self) -> None:
+        """Have a snapshot taken with the next turn when something has not been in one for too long."""
+        if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
+            self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
+            self._wake()
 
     def _take_snapshot(self) -> None:
         """Write the state after the last commit of this turn; it counts once that is in the log."""
         self._taking = True
+        self._kept_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
         self.files.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = self.frontier.hosts.written_bytes = 0
@@ -468,7 +472,8 @@ class Shard:
         except TemporaryError as error:
             log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
         except Exception as error:
-            self._owner.fatal(error)
+            if not self.dead:
+                self._owner.fatal(error)
         finally:
             self._taking = False
             self._snapshot = None
