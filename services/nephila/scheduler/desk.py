@@ -140,7 +140,9 @@ class Desk:
         if said is not None and said.version > told.status.version:
             return []  # it is on its way, and comes first or not at all
         status, before = coordinator.next(job), told.status
-        quiet = _decided(status) == _decided(before) and not (all and _counted(status) != _counted(before))
+        quiet = _decided(status) == _decided(before)
+        if all or (status.given != before.given and coordinator.somebody_lacks(before.given)):
+            quiet = quiet and status.given == before.given and _counted(status) == _counted(before)
         if quiet and (status.deleted or now - before.at < REPEAT_S):
             return []
         status.at = now
@@ -165,10 +167,10 @@ def _waited_for(part: PartitionStatus, told: Told) -> tuple[object, ...]:
 
 def _decided(status: JobStatus) -> tuple[object, ...]:
     """What others act upon."""
-    given = [(one.partition, one.places) for one in status.given]
     flags = (status.done, status.spent, status.paused, status.deleted, status.scarce)
-    return (status.generation, status.born, status.look, status.anchors, given, flags)
+    return (status.generation, status.born, status.look, flags)
 
 
 def _counted(status: JobStatus) -> tuple[int, ...]:
-    return (status.queued, status.on_way, status.stored, status.denied, status.failed, status.dropped)
+    ended = (status.stored, status.denied, status.failed, status.dropped)
+    return (status.queued, status.on_way, status.anchors, *ended)
