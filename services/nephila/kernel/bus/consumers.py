@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
 STOP_S = 5.0
+IDLE_WAIT_MS = 500
+"""How long the broker holds a request while nothing comes."""
 MAX_POLL_S = 86_400
 """The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
 
@@ -77,6 +80,24 @@ def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bo
         consumer.pause(*(stop - paused))
     if paused - stop:
         consumer.resume(*(paused - stop))
+
+
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
+    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+    holds. The first message after a silence is told at once."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
+        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
+
+
+async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+    try:
+        committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+    except KafkaError as error:
+        raise TemporaryError(f"{type(error).__name__}: {error}") from None
+    return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
 
 
 async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:

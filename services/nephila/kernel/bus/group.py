@@ -15,15 +15,16 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, made, missing, namesake, on_heartbeat, pause
+from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, passed, pause
 from nephila.kernel.bus.court import Court
-from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
@@ -37,8 +38,6 @@ log = logging.getLogger(__name__)
 
 POLL_MS = 200
 POLL_RECORDS = 200
-IDLE_WAIT_MS = 500
-"""How long the broker holds a request while nothing comes."""
 BACKOFF_S = 0.5
 MARK_S = 0.1
 LEASE_SHARE = 0.8
@@ -89,10 +88,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        on_heartbeat(consumer, self._heard)
-
-    def _heard(self, instant: float) -> None:
-        self._beat_at = instant
+        on_heartbeat(consumer, partial(setattr, self, "_beat_at"))
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -143,14 +139,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
-        consumer = self._consumer
-        if consumer is None:
+        if self._consumer is None:
             raise TemporaryError("the consumer is begun anew")
-        try:
-            committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
-        except KafkaError as error:
-            raise TemporaryError(f"{type(error).__name__}: {error}") from None
-        return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+        return await passed(self._consumer, ends)
 
     # ---- reading
 
@@ -172,25 +163,15 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            self._gather(consumer, busy=bool(batches))
+            gather(consumer, self.config, busy=bool(batches))
             self._take(consumer, batches)
-
-    def _gather(self, consumer: AIOKafkaConsumer, *, busy: bool) -> None:
-        """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
-        holds. The first message after a silence is told at once."""
-        fetcher = consumer._fetcher
-        if fetcher is not None:
-            fetcher._fetch_min_bytes = self.config.gather_bytes if busy else 1
-            fetcher._fetch_max_wait_ms = int(self.config.gather_s * 1000) if busy else IDLE_WAIT_MS
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
-            refused = self.intake.take(tp, records)
-            if refused is not None:
+            if (refused := self.intake.take(tp, records)) is not None:
                 self._court.spare(tp)
                 self._refuse(refused)
-            wanted = self.intake.wanted(tp)
-            if wanted is not None:
+            if (wanted := self.intake.wanted(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
         pause(consumer, self.intake.open)
 
@@ -367,10 +348,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         try:
             async with asyncio.timeout(self.config.drain_s):
                 if self.handover is not None and partitions:
-                    told = asyncio.ensure_future(self.handover.leaving(partitions))
-                    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
-                    self.intake.press(partitions)
-                    await told
+                    await part(self.handover, partitions, self.intake.press)
                 await self.intake.quiet(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
