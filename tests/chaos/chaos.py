@@ -52,9 +52,18 @@ SIZES = {"scheduler": 2, "downloader": 3, "parser": 2, "storage": 1}
 def settings(hosts: dict[str, dict[str, Any]], folder: Path) -> dict[str, Any]:
     """What system.yaml says: leases short enough for a show, time limits of a fetch below them."""
     maps = [f"{name}={host['address']}" for name, host in hosts.items()]
+    blobs = str(folder / "blobs")
     return {
         "grace_s": 10,
-        "scheduler": {"concurrency": 400, "start_by_s": 10, "lease_s": 30, "backoff_s": 5, "segment_bytes": 1 << 20},
+        "kafka": {"blobs": blobs},
+        "scheduler": {
+            "concurrency": 400,
+            "start_by_s": 10,
+            "lease_s": 30,
+            "backoff_s": 5,
+            "blobs": blobs,
+            "snapshot_bytes": 64 << 10,
+        },
         "downloader": {
             "allow_private": True,
             "host_map": maps,
