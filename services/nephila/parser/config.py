@@ -50,3 +50,6 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""
+
+    rule_scripts: bool = False
+    """Scripts of rules are run, in a process without files and network: code of whoever writes the rules."""

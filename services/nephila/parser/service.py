@@ -1,17 +1,20 @@
-"""IN: pages, jobs. OUT: outlinks, then records; dead letters.
+"""IN: pages, jobs, rules. OUT: outlinks, then records; dead letters.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
-loop. A PDF is read in a child process. Invariants: the outlinks of a page are published before its record, so that a
-crawl never looks finished while links are on their way; a page that cannot be parsed ends as failed(dead_letter) and
-never stops the next; nothing is kept between pages but the jobs and what is under way.
+loop. A PDF is read in a child process, and so is a page by a rule that is not bounded. Invariants: the outlinks of a
+page are published before its record, so that a crawl never looks finished while links are on their way; a page that
+cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept between pages but jobs, rules and
+what is under way.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from nephila.kernel import failpoints
@@ -19,11 +22,12 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
+from nephila.parser.document import Document
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
@@ -34,6 +38,8 @@ from nephila.parser.meta import to_json
 from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
+from nephila.parser.rules.apply import RuleReader, Seen
+from nephila.parser.rules.outcome import facts_of
 from nephila.parser.sandbox import Broken, Sandbox
 from nephila.parser.sandbox.task import UNAVAILABLE
 from nephila.parser.slices import Slicing
@@ -47,6 +53,7 @@ MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 asks anyone to accept."""
 
 _DEFAULT_JOB: Final = m.CrawlJob()
+_Parsed = tuple[Sequence[m.Outlinks], m.Record, Seen | None]
 
 
 def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
@@ -70,11 +77,13 @@ class Parser:
         self._jobs: dict[str, m.CrawlJob] = {}
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
+        self.rules = RuleReader(clock, sandbox, scripts=config.rule_scripts)
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
     async def start(self) -> None:
-        """Subscribe; jobs first, so that a page never meets its job's defaults."""
+        """Subscribe; rules and jobs first, so that a page never meets its job's defaults."""
+        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
@@ -83,16 +92,22 @@ class Parser:
         there is time, else their pages stay unacked."""
         if grace_s > 0:
             self._slicing.finish()
-        await self._elsewhere.drain(grace_s)
+        await asyncio.gather(self._elsewhere.drain(grace_s), self.rules.pages.drain(grace_s))
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
+        await self.rules.pages.close()
         await self._elsewhere.close()
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        self.rules.book.tell_rule(delivery.message)
+        delivery.ack()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self.rules.book.tell_job(job)
         self._relevance.pop(job.uid, None)
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
             self._relevance[job.uid] = Relevance(job.keywords)
@@ -114,13 +129,18 @@ class Parser:
                 page.body = b""
                 self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
-            links, record = self._parse(page, job, body, kind, sniffed)
+            links, record, seen = self._parse(page, job, body, kind, sniffed)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
-        self._publish(delivery, links, record)
+        if seen is not None and self.rules.book.concerns(page.job):
+            document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record))
+            delivery.message = None
+            self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
+        else:
+            self._publish(delivery, links, record)
 
     def _publish(self, delivery: Delivery, links: Sequence[m.Outlinks], record: m.Record) -> None:
         self.pages += 1
@@ -143,23 +163,23 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str) -> _Parsed:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
-            return (), record
+            return (), record, None
         _weigh(record, body)
         if kind is Kind.HTML:
-            return self._html(page, job, record, body, sniffed), record
+            return self._html(page, job, record, body, sniffed)
         config = self.config
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
         if kind is Kind.JSON and not config.json_links:
             content.links = []
-        return self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed}), record
+        links = self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
+        follow = not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag))
+        return links, record, Seen(encoding, 0, follow) if encoding else None
 
     def _document(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
@@ -224,7 +244,9 @@ class Parser:
         found = await self._elsewhere.read(
             PAGE, held, lambda body: payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
         )
-        return self._found(page, job, record, found, encoding, sniffed)
+        # No rule is asked: no tree is built of a page of this size.
+        links, _, _ = self._found(page, job, record, found, encoding, sniffed)
+        return links
 
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
@@ -271,7 +293,7 @@ class Parser:
         if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
             yield from outlinks(page, listing, rows)
 
-    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> Sequence[m.Outlinks]:
+    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> _Parsed:
         config = self.config
         encoding = encoding_of(body, page.charset, self._sniff)
         found = self._page_pass(
@@ -281,8 +303,8 @@ class Parser:
 
     def _found(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
-    ) -> Sequence[m.Outlinks]:
-        """Fill in what the page pass found; returns the links as they go on."""
+    ) -> _Parsed:
+        """Fill in what the page pass found."""
         config = self.config
         title = found.title
         robots = found.robots
@@ -304,16 +326,16 @@ class Parser:
             config.max_meta_chars,
             config.max_meta_entries,
         )
+        follow = not ((robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag))
+        seen = Seen(encoding, found.depth, follow)
         if not found.link_count:
-            return ()
+            return (), record, seen
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
-        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return ()
-        return (links,)
+        return (links,) if follow else (), record, seen
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:

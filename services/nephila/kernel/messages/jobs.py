@@ -131,6 +131,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     sitemaps: bool = False
     # The job and all that is known of its URLs is dropped; rows stay.
     deleted: bool = False
+    # Names of the rules that pages are read by; none: generic extraction.
+    rules: list[str] = msgspec.field(default_factory=list)
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
