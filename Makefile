@@ -64,6 +64,9 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
+bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
+
 bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
