@@ -168,7 +168,7 @@ class Standing:
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            resting=not self._on_way[uid] and (job.waiting == 0 or job.budget_spent),
+            resting=not self._on_way[uid] and (job.waiting == 0 or job.shut),
             activity=_activity(job),
             used=job.used,
             anchors=len(job.scope.anchors),
