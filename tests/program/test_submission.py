@@ -29,9 +29,11 @@ class System:
         self.heard.append(delivery.message)
         delivery.ack()
 
-    def begin(self, seeds: int) -> asyncio.Task[JobStatus]:
+    async def begin(self, seeds: int) -> asyncio.Task[JobStatus]:
         """Submit so many seeds."""
-        return asyncio.create_task(self.submission.run([Seed("j", f"http://a.test/{n}") for n in range(seeds)]))
+        task = asyncio.create_task(self.submission.run([Seed("j", f"http://a.test/{n}") for n in range(seeds)]))
+        await asyncio.sleep(0)
+        return task
 
     async def say(self, generation: int, **fields: object) -> list[object]:
         """The next status; returns what it has led to."""
@@ -51,7 +53,7 @@ def jobs(heard: list[object]) -> list[tuple[int, bool]]:
 async def test_seeds_come_when_the_job_is_known_and_the_job_once_more():
     """Done is what all are that have read both."""
     system = System()
-    task = system.begin(3)
+    task = await system.begin(3)
     heard = await system.say(1, done=True)
     assert len(heard) == 4
     assert jobs(heard) == [(2, False)]
@@ -65,9 +67,7 @@ async def test_seeds_come_when_the_job_is_known_and_the_job_once_more():
 async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
     """Else a link to a host whose seed is still on its way would be outside the scope."""
     system = System()
-    task = system.begin(SEED_BATCH + 5)
-    for _ in range(10):
-        await asyncio.sleep(0)
+    task = await system.begin(SEED_BATCH + 5)
     assert jobs(system.heard) == [(1, True)]
     heard = await system.say(1, paused=True)
     assert len(heard) == SEED_BATCH + 5 + 1
@@ -83,7 +83,7 @@ async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
 async def test_a_job_that_somebody_pauses_is_waited_for():
     """That nothing is on its way then is no end."""
     system = System()
-    task = system.begin(1)
+    task = await system.begin(1)
     await system.say(1)
     await system.say(2, paused=True, done=True)
     assert not task.done()
@@ -94,7 +94,7 @@ async def test_a_job_that_somebody_pauses_is_waited_for():
 async def test_the_word_of_a_coordinator_that_had_not_read_the_last_is_not_heard():
     """Two of the same number: the first counts."""
     system = System()
-    task = system.begin(1)
+    task = await system.begin(1)
     await system.say(1)
     await system.say(2, stored=1)
     system.version -= 1
@@ -107,7 +107,7 @@ async def test_the_word_of_a_coordinator_that_had_not_read_the_last_is_not_heard
 async def test_a_deleted_job_is_one_line():
     """Somebody has deleted it while it was watched."""
     system = System()
-    task = system.begin(1)
+    task = await system.begin(1)
     await system.say(1)
     await system.say(2, deleted=True)
     with pytest.raises(UserError, match="job 'j' was deleted"):
