@@ -12,8 +12,9 @@ from nephila.cli.crawling import Request, read_job, seeds_of, urls_of
 from nephila.cli.output import note, print_json
 from nephila.cli.plan import make_plan
 from nephila.cli.safe import plain
+from nephila.cli.systemjobs import connected
 from nephila.directory import Run
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import JobStatus, Seed
 
 if TYPE_CHECKING:
@@ -81,30 +82,16 @@ def rules_of(plan: Plan) -> list[ParseRule]:
 async def _watched(
     job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
-    from nephila.kernel.bus import kafka_topics
-    from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import kafka_config
-    from nephila.kernel.clock import SystemClock
     from nephila.submission import Submission
 
-    kafka_topics.hush()
-    config = kafka_config({"bootstrap": bootstrap}, "command line")
-    there = await kafka_topics.existing(config)
-    if "requests" not in there:
-        raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
-    config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")
-    clock = SystemClock()
-    bus = KafkaBus(config, clock)
-    submission = Submission(bus, clock, config.partitions, job, rules)
-    if not quiet:
-        submission.on_status = _Progress(clock).show
-    try:
+    async with connected(bootstrap) as bus:
+        submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
+        if not quiet:
+            submission.on_status = _Progress(bus.clock).show
         await bus.start()
         if not quiet:
             note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
         return await submission.run(seeds), submission.refused
-    finally:
-        await bus.close()
 
 
 class _Progress:
