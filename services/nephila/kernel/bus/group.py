@@ -67,7 +67,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
-        self._court = intake.court = Court(self._write, intake.all_quiet, self._acquitted)
+        self._court = intake.court = Court(self._write, intake.all_quiet, intake.acquitted)
         self._sitting: asyncio.Task[None] | None = None
 
     # ---- life
@@ -219,10 +219,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 return True
             await asyncio.sleep(MARK_S)
 
-    def _acquitted(self, tp: TopicPartition) -> None:
-        if tp in self.intake.places:
-            self.intake.places[tp].note = AT_WORK
-
     # ---- the group changes
 
     async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
@@ -301,7 +297,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, place in mine.items():
             start, end, note, _ = found[tp]
             place.ready = True
-            if note.suspicious and start < end and not place.gone:
+            if self.intake.topics[tp.topic].topic.leased:
+                place.note, place.doubt = AT_WORK, end if note.crashes else 0
+            elif note.suspicious and start < end and not place.gone:
                 self._court.accuse(tp, note, start, end)
             else:
                 place.note = AT_WORK
@@ -370,8 +368,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
                 for refused in self.intake.cut(positions, ends):
                     self._refuse(refused)
-                stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
-                if stuck:
+                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:
