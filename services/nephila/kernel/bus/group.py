@@ -198,10 +198,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            if not offsets or self._consumer is None or self._joining:
+            told = self.intake.notes(offsets)  # of what is still ours
+            if not told or self._consumer is None or self._joining:
                 return False
             try:
-                await self._consumer.commit(self.intake.notes(offsets))
+                await self._consumer.commit(told)
                 self.intake.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
