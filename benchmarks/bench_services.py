@@ -5,9 +5,9 @@ usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency
        [--keep DIR] [--save]
 
 Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
-frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are ready
-and again when the crawl says that it is done, so a start is not in it and the wait for that word is. The services share
-the cores given, with the broker, the database and the web server. `--against` names the folder `services` of another
+frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are
+ready and again when the crawl says that it is done, so a start is not in it and the wait for that word is. The services
+share the machine with the broker, the database and the web server. `--against` names the folder `services` of another
 checkout: both are run in turn, so that a ratio is of one minute of the machine.
 """
 

@@ -98,7 +98,8 @@ class System:
         self.broker = Broker(folder / "broker")
         self.database = Server()
         self._settings = dict(settings)
-        self.environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        # The services of this tree, whatever is installed.
+        self.environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "services")}
 
     @property
     def store(self) -> str:

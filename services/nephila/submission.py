@@ -1,7 +1,7 @@
 """A crawl by the services of a system: what `nephila crawl --bootstrap` does.
 
-The job is told, then its seeds; then the job once more under the next generation, so that a scheduler which calls that
-one done has read all seeds before. Nothing is kept here: who stops watching leaves the crawl to go on.
+Its rules are told, then the job, then its seeds; then the job once more under the next generation, so that a scheduler
+which calls that one done has read all seeds before. Nothing is kept here: who stops watching leaves the crawl to go on.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, JobStatus, Seed
-from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, Seed
+from nephila.kernel.topics import JOB_STATUS, JOBS, RULES, SEEDS
 from nephila.native import UrlError, parse_url, partition_of
 
 SILENT_S = 60.0
@@ -26,8 +26,9 @@ SEED_BATCH = 1000
 class Submission:
     """One job on its way through a system. Build it before the bus is started."""
 
-    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob) -> None:
+    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob, rules: Iterable[ParseRule] = ()) -> None:
         self.job = job
+        self._rules = tuple(rules)
         self.status = JobStatus(job.uid)
         self.refused: list[tuple[str, str]] = []
         self.on_status: Callable[[JobStatus], None] | None = None
@@ -49,6 +50,8 @@ class Submission:
         # What was said before is of a job of this name that was deleted.
         self._live = True
         first = self._deleted + 1
+        for rule in self._rules:
+            await self._bus.publish(RULES, 0, rule)
         await self._tell(first)
         await self._until(lambda status: status.generation >= first)
         await self._send(seeds)

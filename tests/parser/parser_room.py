@@ -38,6 +38,7 @@ class FakePass:
     anchors: bytes = b""
     anchor_ends: bytes = b""
     link_flags: bytes = b""
+    depth: int = 5
 
 
 def with_links(*urls: str, flags: bytes = b"", **more: Any) -> FakePass:

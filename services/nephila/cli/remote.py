@@ -17,13 +17,17 @@ from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import JobStatus, Seed
 
 if TYPE_CHECKING:
-    from nephila.kernel.messages import CrawlJob
+    from nephila.embedded import Plan
+    from nephila.kernel.clock import Clock
+    from nephila.kernel.messages import CrawlJob, ParseRule
 
 THEIRS = (
     *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
-    *("format", "store", "max_time", "max_wait"),
+    *("format", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
+LINE_S = 1.0
+"""Least time between two lines of progress."""
 
 
 def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
@@ -46,21 +50,36 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         document=document,
         options=request.options,
     )
-    plan = make_plan(run, request.out)
+    plan = make_plan(run, request.out, system=True)
     job = plan.job
     if document is None:
         job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
+    rules = rules_of(plan)
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=False)
-    status, more = run_loop(_watched(job, bootstrap, seeds, quiet=quiet or as_json))
+    status, more = run_loop(_watched(job, bootstrap, seeds, rules, quiet=quiet or as_json))
     for what, why in (*refused, *more):
         print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
     _sum_up(status, as_json=as_json, quiet=quiet)
     return 0
 
 
+def rules_of(plan: Plan) -> list[ParseRule]:
+    """The rules that travel with the job, which names them. The system's rules are known by name: another rule of a
+    name takes the place of the one that is there."""
+    if plan.rules is None:
+        return []
+    from nephila.rulefiles import read_all
+    from nephila.rulewatch import message_of
+
+    messages = [message_of(document) for document in read_all([plan.rules])]
+    if plan.all_rules:
+        plan.job.rules = [message.name for message in messages]
+    return [message for message in messages if message.name in plan.job.rules]
+
+
 async def _watched(
-    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], *, quiet: bool
+    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
     from nephila.kernel.bus import kafka_topics
     from nephila.kernel.bus.kafka import KafkaBus
@@ -76,9 +95,9 @@ async def _watched(
     config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")
     clock = SystemClock()
     bus = KafkaBus(config, clock)
-    submission = Submission(bus, clock, config.partitions, job)
+    submission = Submission(bus, clock, config.partitions, job, rules)
     if not quiet:
-        submission.on_status = lambda status: note(f"{job.uid}: {_line(status)}")
+        submission.on_status = _Progress(clock).show
     try:
         await bus.start()
         if not quiet:
@@ -86,6 +105,22 @@ async def _watched(
         return await submission.run(seeds), submission.refused
     finally:
         await bus.close()
+
+
+class _Progress:
+    """A line when something has changed, and not too many of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, status: JobStatus) -> None:
+        """The job stands so."""
+        line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
+        if line != self._shown and now >= self._next:
+            self._shown, self._next = line, now + LINE_S
+            note(line)
 
 
 def _line(status: JobStatus) -> str:

@@ -21,6 +21,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     partitions: Positive = DEFAULT_PARTITIONS
     """Partitions of the keyed topics, a power of two, the same everywhere; a dead page's record is sent by it."""
 
+    max_inline_bytes: Positive = 8 << 20
+    """A longer page is read in a child process: the page pass takes up to 8 ms a megabyte, mostly 1 to 2."""
+
     max_links: Positive = 10_000
     """Links taken from one page, in document order; a trap page lists millions."""
 
@@ -47,3 +50,6 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""
+
+    rule_scripts: bool = False
+    """Scripts of rules are run, in a process without files and network: code of whoever writes the rules."""

@@ -40,6 +40,10 @@ class PagePass(Protocol):
         """Absolute URL of <meta http-equiv=refresh>."""
 
     @property
+    def depth(self) -> int:
+        """How deep elements are nested at most, whatever a tree builder makes of the markup: an upper bound."""
+
+    @property
     def text(self) -> bytes:
         """Visible text, UTF-8, one line per block."""
 

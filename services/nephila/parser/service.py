@@ -1,17 +1,20 @@
-"""IN: pages, jobs. OUT: outlinks, then records; dead letters.
+"""IN: pages, jobs, rules. OUT: outlinks, then records; dead letters.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
-loop. A PDF is read in a child process. Invariants: the outlinks of a page are published before its record, so that a
-crawl never looks finished while links are on their way; a page that cannot be parsed ends as failed(dead_letter) and
-never stops the next; nothing is kept between pages but the jobs and what is under way.
+loop. A PDF is read in a child process, and so is a page by a rule that is not bounded. Invariants: the outlinks of a
+page are published before its record, so that a crawl never looks finished while links are on their way; a page that
+cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept between pages but jobs, rules and
+what is under way.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from nephila.kernel import failpoints
@@ -19,11 +22,12 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
+from nephila.parser.document import Document
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
@@ -31,8 +35,11 @@ from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
 from nephila.parser.meta import to_json
+from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
+from nephila.parser.rules.apply import RuleReader, Seen
+from nephila.parser.rules.outcome import facts_of
 from nephila.parser.sandbox import Broken, Sandbox
 from nephila.parser.sandbox.task import UNAVAILABLE
 from nephila.parser.slices import Slicing
@@ -46,6 +53,7 @@ MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 asks anyone to accept."""
 
 _DEFAULT_JOB: Final = m.CrawlJob()
+_Parsed = tuple[Sequence[m.Outlinks], m.Record, Seen | None]
 
 
 def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
@@ -69,11 +77,13 @@ class Parser:
         self._jobs: dict[str, m.CrawlJob] = {}
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
+        self.rules = RuleReader(clock, sandbox, scripts=config.rule_scripts)
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
     async def start(self) -> None:
-        """Subscribe; jobs first, so that a page never meets its job's defaults."""
+        """Subscribe; rules and jobs first, so that a page never meets its job's defaults."""
+        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
@@ -82,16 +92,22 @@ class Parser:
         there is time, else their pages stay unacked."""
         if grace_s > 0:
             self._slicing.finish()
-        await self._elsewhere.drain(grace_s)
+        await asyncio.gather(self._elsewhere.drain(grace_s), self.rules.pages.drain(grace_s))
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
+        await self.rules.pages.close()
         await self._elsewhere.close()
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        self.rules.book.tell_rule(delivery.message)
+        delivery.ack()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
+        self.rules.book.tell_job(job)
         self._relevance.pop(job.uid, None)
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
             self._relevance[job.uid] = Relevance(job.keywords)
@@ -108,18 +124,23 @@ class Parser:
                 self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
                 return
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
-            if kind is Kind.PDF and not page.not_modified:
+            if self._is_for_child(page, kind, body):
                 held = self._elsewhere.hold(body)
                 page.body = b""
-                self._elsewhere.begin(self._in_child(delivery, page, job, held, sniffed))
+                self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
-            links, record = self._parse(page, job, body, kind, sniffed)
+            links, record, seen = self._parse(page, job, body, kind, sniffed)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
-        self._publish(delivery, links, record)
+        if seen is not None and self.rules.book.concerns(page.job):
+            document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record))
+            delivery.message = None
+            self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
+        else:
+            self._publish(delivery, links, record)
 
     def _publish(self, delivery: Delivery, links: Sequence[m.Outlinks], record: m.Record) -> None:
         self.pages += 1
@@ -142,14 +163,12 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _parse(self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str) -> _Parsed:
         record = _record(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
-            return (), record
+            return (), record, None
         _weigh(record, body)
         if kind is Kind.HTML:
             return self._html(page, job, record, body, sniffed)
@@ -158,7 +177,9 @@ class Parser:
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
         if kind is Kind.JSON and not config.json_links:
             content.links = []
-        return self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed}), record
+        links = self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
+        follow = not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag))
+        return links, record, Seen(encoding, 0, follow) if encoding else None
 
     def _document(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
@@ -181,25 +202,51 @@ class Parser:
         starts = range(0, len(rows), LINKS_PER_MESSAGE)
         return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
 
-    async def _in_child(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, sniffed: str) -> None:
-        """A PDF from delivery to ack. What hangs or crashes its process twice is a dead letter."""
-        config, partition = self.config, delivery.partition
+    def _is_for_child(self, page: m.Page, kind: Kind, body: bytes) -> bool:
+        if page.not_modified:
+            return False
+        return kind is Kind.PDF or (kind is Kind.HTML and len(body) > self.config.max_inline_bytes)
+
+    async def _in_child(
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, kind: Kind, sniffed: str
+    ) -> None:
+        """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
+        partition = delivery.partition
         try:
             record = _record(page)
-            try:
-                content = await self._elsewhere.read(
-                    PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
-                )
-            except Broken as broken:
-                if broken.reason != UNAVAILABLE:
-                    raise
-                content = Content(problem=f"not read: {broken.detail}")
             record.size_bytes, record.sha256 = held.size_bytes, held.sha256
-            links = self._document(page, job, record, content, {"sniffed_type": sniffed})
+            read = self._pdf if kind is Kind.PDF else self._long_page
+            links = await read(page, job, record, held, sniffed)
         except Exception as error:
             delivery.ack_after(self._bury(page, partition, error))
         else:
             self._publish(delivery, links, record)
+
+    async def _pdf(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
+    ) -> Sequence[m.Outlinks]:
+        config = self.config
+        try:
+            content = await self._elsewhere.read(
+                PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
+            )
+        except Broken as broken:
+            if broken.reason != UNAVAILABLE:
+                raise
+            content = Content(problem=f"not read: {broken.detail}")
+        return self._document(page, job, record, content, {"sniffed_type": sniffed})
+
+    async def _long_page(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
+    ) -> Sequence[m.Outlinks]:
+        config = self.config
+        encoding = encoding_of(held.start(config.max_inline_bytes), page.charset, self._sniff)
+        found = await self._elsewhere.read(
+            PAGE, held, lambda body: payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
+        )
+        # No rule is asked: no tree is built of a page of this size.
+        links, _, _ = self._found(page, job, record, found, encoding, sniffed)
+        return links
 
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
@@ -239,20 +286,26 @@ class Parser:
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
+        entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))
         if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
             yield from outlinks(page, listing, rows)
 
-    def _html(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> _Parsed:
         config = self.config
         encoding = encoding_of(body, page.charset, self._sniff)
         found = self._page_pass(
             body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
         )
+        return self._found(page, job, record, found, encoding, sniffed)
+
+    def _found(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
+    ) -> _Parsed:
+        """Fill in what the page pass found."""
+        config = self.config
         title = found.title
         robots = found.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
@@ -273,16 +326,16 @@ class Parser:
             config.max_meta_chars,
             config.max_meta_entries,
         )
+        follow = not ((robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag))
+        seen = Seen(encoding, found.depth, follow)
         if not found.link_count:
-            return (), record
+            return (), record, seen
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
-        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return (), record
-        return (links,), record
+        return (links,) if follow else (), record, seen
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:

@@ -152,7 +152,7 @@ class Storage:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
         self._buffer.append(delivery)
         self._taken += 1
-        self._bytes += len(record.text)
+        self._bytes += len(record.text) + sum(map(len, record.items))
         if self._task is None:
             self._more()
 

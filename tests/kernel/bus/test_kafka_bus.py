@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
 from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus import consumers, kafka_topics
@@ -246,6 +247,37 @@ async def test_requests_are_committed_on_reading(rig):
     again.publish(REQUESTS, 0, FetchRequest("j", b"", "next"))
     await until(lambda: bool(got2))
     assert urls(got2) == ["next"]
+
+
+async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
+    """Whoever dies over it leaves nothing to a successor that would begin at once what has just been done; as long as
+    no position can be committed nothing is delivered, and nothing is skipped."""
+    bus, told, refused = rig.bus(), [], []
+    group_of = bus.groups
+
+    def take(delivery: Delivery) -> None:
+        places = group_of["reader"].intake.places
+        told.append((delivery.message.url, max(place.position.sent for place in places.values())))
+        delivery.ack()
+
+    bus.subscribe(REQUESTS, "reader", take, credits=10)
+    await bus.start()
+    commit = AIOKafkaConsumer.commit
+
+    async def fails(self: AIOKafkaConsumer, offsets: Any) -> None:
+        refused.append(offsets)
+        if len(refused) < 3:
+            raise CommitFailedError
+        await commit(self, offsets)
+
+    monkeypatch.setattr(AIOKafkaConsumer, "commit", fails)
+    for url in ("one", "two"):
+        await bus.publish(REQUESTS, 0, FetchRequest("j", b"", url))
+    await until(lambda: len(told) == 2)
+    assert [url for url, _ in told] == ["one", "two"]
+    assert told[0][1] >= 1
+    assert told[1][1] >= 2
+    assert len(refused) >= 3
 
 
 async def test_a_table_is_read_before_work_begins(rig):

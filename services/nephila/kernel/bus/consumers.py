@@ -7,16 +7,17 @@ when it stops, so its name is taken from it before; else its partitions would re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IllegalStateError
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.errors import TemporaryError, UserError
+from nephila.kernel.errors import UserError
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,15 @@ def made(
     return consumer
 
 
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
+    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+    holds. The first message after a silence is told at once."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
+        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
+
+
 def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
     """Tell when each heartbeat was sent that the broker has answered; aiokafka keeps it to itself."""
     beat = consumer._coordinator._do_heartbeat
@@ -82,22 +92,11 @@ def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bo
         consumer.resume(*(paused - stop))
 
 
-def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
-    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
-    holds. The first message after a silence is told at once."""
-    fetcher = consumer._fetcher
-    if fetcher is not None:
-        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
-        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
-
-
-async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
-    try:
-        committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
-    except KafkaError as error:
-        raise TemporaryError(f"{type(error).__name__}: {error}") from None
-    return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
+def unread(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+    """Go back: what was read from there on is read once more."""
+    for tp, position in positions.items():
+        with contextlib.suppress(IllegalStateError):  # it is not ours any more
+            consumer.seek(tp, position)
 
 
 async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:

@@ -22,7 +22,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, passed, pause
+from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, pause, unread
 from nephila.kernel.bus.court import Court
 from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
@@ -30,16 +30,14 @@ from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, mark, openings
+from nephila.kernel.bus.opening import Opening, behind, mark, openings, passed
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
-POLL_MS = 200
-POLL_RECORDS = 200
-BACKOFF_S = 0.5
-MARK_S = 0.1
+POLL_MS, POLL_RECORDS = 200, 200
+BACKOFF_S, MARK_S = 0.5, 0.1
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
 
@@ -129,13 +127,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def behind(self, names: set[str]) -> int:
         """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        consumer = self._consumer
-        tps = [tp for tp in self.intake.places if tp.topic in names]
-        if consumer is None:
+        if self._consumer is None:
             raise KafkaError("the consumer is begun anew")
-        ends = await consumer.end_offsets(tps)
-        places = self.intake.places
-        return sum(max(ends[tp] - places[tp].dealt_with, 0) for tp in tps if tp in places)
+        return await behind(self._consumer, self.intake, names)
 
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
@@ -154,16 +148,19 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             try:
                 batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
                 self._good()
-            except ConsumerStoppedError:
-                await asyncio.sleep(BACKOFF_S)
-                continue
-            except KafkaError as error:
+            except (ConsumerStoppedError, KafkaError) as error:
                 if "FencedInstance" in repr(error):
                     self._namesake()
-                self._bad(error)
+                if not isinstance(error, ConsumerStoppedError):
+                    self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
             gather(consumer, self.config, busy=bool(batches))
+            ahead = self.intake.ahead(batches)
+            if ahead and not await self._tell(ahead):
+                batches = {tp: records for tp, records in batches.items() if tp not in ahead}
+                unread(consumer, self.intake.next_of(ahead))
+                await asyncio.sleep(MARK_S)
             self._take(consumer, batches)
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
@@ -178,10 +175,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Get the objects that a record names; the partition waits, so that the order is kept."""
         await self.intake.fetch(tp, names)
-        with contextlib.suppress(IllegalStateError):
-            if self._consumer is not None:
-                self._consumer.seek(tp, offset)
-                pause(self._consumer, self.intake.open)
+        if self._consumer is not None:
+            unread(self._consumer, {tp: offset})
+            pause(self._consumer, self.intake.open)
 
     # ---- committing
 
@@ -253,8 +249,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """After a join; kept partitions are sought before anything is awaited."""
-        consumer = self._consumer
-        if consumer is None:
+        if (consumer := self._consumer) is None:
             return
         self._joining, self._joined = False, True
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
@@ -305,8 +300,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             else:
                 place.note = AT_WORK
             if self._consumer is not None and not place.gone:
-                with contextlib.suppress(IllegalStateError):
-                    self._consumer.seek(tp, start)
+                unread(self._consumer, {tp: start})
         if self._court.sitting and (self._sitting is None or self._sitting.done()):
             log.warning("%s: members ended at one place again and again; what lies there is tried alone", self.name)
             self._sitting = self._spawn(self._court.sit())
@@ -352,8 +346,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
         await self.commit(partitions)
-
-    # ---- trouble
 
     async def _watch(self) -> None:
         """End a consumer that is stuck and begin with another; what is held and in hand stays."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition
@@ -120,6 +120,25 @@ class Intake:
         self._changed.set()
 
     # ---- taking
+
+    def ahead(self, batches: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> dict[TopicPartition, int]:
+        """Positions behind what was read of leased topics. They are committed before any of it is delivered: what a
+        member that dies then has in hand comes back by its lease, when nobody can be at it any more. Read again at
+        once by its successor it would be done twice, and the second time at no distance from what followed it."""
+        return {
+            tp: records[-1].offset + 1
+            for tp, records in batches.items()
+            if self.topics[tp.topic].topic.leased and (place := self.places.get(tp)) is not None
+            if place.ready and not place.leaving and records
+        }
+
+    def next_of(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets of what is to be taken next of these, as far as they are ours."""
+        return {
+            tp: place.position.next
+            for tp in tps
+            if (place := self.places.get(tp)) is not None and place.position is not None
+        }
 
     def take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> UserError | None:
         """Offer records to their reader; returns why the rest of them is refused."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.intake import Intake
 from nephila.kernel.bus.notes import Note, read_note, written
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, UserError
 
 
 class Opening(NamedTuple):
@@ -53,3 +54,19 @@ async def mark(
     marked = {tp: (found[tp].start, written(found[tp].note)) for tp in tps if not intake.places[tp].stopped}
     if marked:
         await consumer.commit(marked)
+
+
+async def behind(consumer: AIOKafkaConsumer, intake: Intake, names: set[str]) -> int:
+    """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
+    tps = [tp for tp in intake.places if tp.topic in names]
+    ends = await consumer.end_offsets(tps)
+    return sum(max(ends[tp] - intake.places[tp].dealt_with, 0) for tp in tps if tp in intake.places)
+
+
+async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+    try:
+        committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+    except KafkaError as error:
+        raise TemporaryError(f"{type(error).__name__}: {error}") from None
+    return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
