@@ -270,7 +270,8 @@ class Storage:
     def _fail(self, error: BaseException) -> None:
         self._failed = error
         if isinstance(error, StoreLost) and self._closing.is_set():
-            log.warning("storage: %d records were not written: %s", self.buffered, error)
+            if self.buffered:
+                log.warning("storage: %d records were not written: %s", self.buffered, error)
             return
         if self.on_fatal is not None:
             self.on_fatal(error)

@@ -65,7 +65,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
-        self._court = intake.court = Court(self._write, intake.all_quiet, self._acquitted)
+        self._court = intake.court = Court(self._write, intake.all_quiet, intake.acquitted)
         self._sitting: asyncio.Task[None] | None = None
 
     # ---- life
@@ -194,10 +194,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            if not offsets or self._consumer is None or self._joining:
+            told = self.intake.notes(offsets)  # of what is still ours
+            if not told or self._consumer is None or self._joining:
                 return False
             try:
-                await self._consumer.commit(self.intake.notes(offsets))
+                await self._consumer.commit(told)
                 self.intake.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
@@ -214,10 +215,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             if await self._tell({tp: place.position.committed_to}):
                 return True
             await asyncio.sleep(MARK_S)
-
-    def _acquitted(self, tp: TopicPartition) -> None:
-        if (place := self.intake.places.get(tp)) is not None:
-            place.note = AT_WORK
 
     # ---- the group changes
 
@@ -296,7 +293,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, place in mine.items():
             start, end, note, _ = found[tp]
             place.ready = True
-            if note.suspicious and start < end and not place.gone:
+            if self.intake.topics[tp.topic].topic.leased:
+                place.note, place.doubt = AT_WORK, end if note.crashes else 0
+            elif note.suspicious and start < end and not place.gone:
                 self._court.accuse(tp, note, start, end)
             else:
                 place.note = AT_WORK
@@ -362,8 +361,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
                 for refused in self.intake.cut(positions, ends):
                     self._refuse(refused)
-                stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
-                if stuck:
+                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:

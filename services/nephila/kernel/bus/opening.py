@@ -50,12 +50,8 @@ async def mark(
 ) -> None:
     """Say that these are held, before anything of them is delivered: a crash is known by it. Raises `KafkaError`.
 
-    Not of leased topics, whose messages do not come again; not of what is refused, so that it stays refused."""
-    marked = {
-        tp: (found[tp].start, written(found[tp].note))
-        for tp in tps
-        if not intake.topics[tp.topic].topic.leased and not intake.places[tp].stopped
-    }
+    Not of what is refused, so that it stays refused."""
+    marked = {tp: (found[tp].start, written(found[tp].note)) for tp in tps if not intake.places[tp].stopped}
     if marked:
         await consumer.commit(marked)
 
