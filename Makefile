@@ -80,9 +80,13 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/jobschema.py --check
+	@$(BIN)/python tools/ruleschema.py --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
+
+bench-parser: $(DEV)  ## rules: fields by CSS and XPath, and the choice among thousands
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
 
 bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
@@ -95,8 +99,9 @@ proto-baseline: $(DEV)  ## at a release: what the next one may not break
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/crawljob.schema.json from the table of a job's keys
+schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules
 	@$(BIN)/python tools/jobschema.py
+	@$(BIN)/python tools/ruleschema.py
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

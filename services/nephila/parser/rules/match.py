@@ -7,6 +7,7 @@ microseconds with 5,000 rules, since all patterns run as one automaton.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -15,6 +16,8 @@ import re2
 from nephila.parser.document import Document, css_first
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Rule
+
+log = logging.getLogger(__name__)
 
 _MEMORY: Final = 64 << 20
 _PER_PATTERN: Final = 32 << 10
@@ -57,20 +60,20 @@ class RuleSet:
         for pattern, index in patterns:
             found.Add(pattern)
             self._owner.append(index)
-        found.Compile()
+        try:
+            found.Compile()
+        except re2.error:
+            log.warning("the patterns of %d rules are too large for one automaton; each is asked", len(self.rules))
+            return None
         return found
 
     def _candidates(self, url: str) -> Iterable[int]:
-        if self._set is None:
-            return ()
         try:
-            found = self._set.Match(url)
+            found = self._set.Match(url) if self._set is not None else ()
+            if not found:
+                return [index for index, rule in enumerate(self.rules) if rule.matches(url)]
         except UnicodeEncodeError:
             return ()
-        if len(found) == 1:
-            return ()
-        if not found:
-            return [index for index, rule in enumerate(self.rules) if rule.matches(url)]
         return sorted({self._owner[number - 1] for number in found if number})
 
 

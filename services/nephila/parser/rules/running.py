@@ -14,7 +14,9 @@ from nephila.parser.sandbox import BlockingSandbox, Broken
 class Runner:
     """See the module; a context manager, since a child may be begun."""
 
-    def __init__(self, *, scripts: bool = False) -> None:
+    def __init__(self, *, scripts: bool = False, wall_s: float = 0.0) -> None:
+        """`wall_s`: what a page may take in the child; 0 is what it may take in a service."""
+        self._wall_s = wall_s
         self._scripts = scripts
         self._sandbox = BlockingSandbox()
 
@@ -40,7 +42,7 @@ class Runner:
 
         try:
             payload = ask_of([rule.text], document, scripts=self._scripts, chosen=True)
-            return self._sandbox.call(RULES, payload).found
+            return self._sandbox.call(RULES, payload, wall_s=self._wall_s).found
         except Broken as error:
             return Extraction(problems=[str(error)])
 

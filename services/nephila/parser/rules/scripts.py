@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from nephila.parser.document import Document
 
-TIME_S: Final = 2
+TIME_S: Final = 1
 """CPU seconds of one page's scripts, as QuickJS looks at them; for what it does in one step the process is killed."""
 MEMORY_BYTES: Final = 64 << 20
 STACK_BYTES: Final = 512 << 10

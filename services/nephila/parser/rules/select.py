@@ -6,6 +6,7 @@ is taken, and so does data of JSON.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
@@ -182,7 +183,7 @@ def _of_xpath(one: Any) -> Any:
 
 def _is_type(said: Any, wanted: str) -> bool:
     return any(
-        isinstance(one, str) and one.rpartition("/")[2] == wanted
+        isinstance(one, str) and re.split("[/:#]", one)[-1] == wanted
         for one in (said if isinstance(said, list) else [said])
     )
 

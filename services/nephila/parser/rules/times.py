@@ -28,6 +28,7 @@ nov november novembre noviembre novembro listopad listopada ноября ноя�
 dec dez december dezember décembre decembre diciembre dicembre dezembro grudzień grudnia декабря декабрь dic déc
 """.strip().splitlines()
 _MONTH: Final = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
+_BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er"))
 _WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
 _ISO: Final = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?(?!\d)", re.IGNORECASE
@@ -117,9 +118,9 @@ def _named(text: str) -> date:
         if month is None:
             continue
         before = words[at - 1] if at else ""
-        if before in ("de", "of", "di") and at > 1:
+        if before in _BETWEEN and at > 1:
             before = words[at - 2]
-        after = [one for one in words[at + 1 : at + 5] if one not in ("de", "of", "del", "st", "nd", "rd", "th")]
+        after = [one for one in words[at + 1 : at + 5] if one not in _BETWEEN]
         year = next((one for one in after if len(one) == 4 and one.isdecimal()), "")
         if before.isdecimal() and len(before) <= 2 and year:
             return date(int(year), month, int(before))
