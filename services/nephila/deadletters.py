@@ -23,6 +23,7 @@ from nephila.kernel.bus.wire import HEADERS, TooNew, message_of, unseal
 from nephila.kernel.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.messages import DeadLetter, Frame
 from nephila.kernel.topics import DEAD, TOPICS, Topic
+from nephila.native import partition_of
 
 _TOPICS = {topic.name: topic for topic in TOPICS}
 
@@ -133,8 +134,10 @@ async def replay(config: KafkaConfig, letters: Iterable[Found]) -> None:
     try:
         await producer.start()
         for letter in wanted:
-            topic = config.prefix + letter.topic
-            await producer.send_and_wait(topic, letter.message, partition=letter.partition, headers=HEADERS)
+            topic, place = config.prefix + letter.topic, letter.partition
+            if letter.url_key:  # the system may have grown since
+                place = partition_of(letter.url_key, there[letter.topic])
+            await producer.send_and_wait(topic, letter.message, partition=place, headers=HEADERS)
     except (KafkaError, OSError) as error:
         raise kafka_topics.absent(config, error) from None
     finally:
@@ -143,6 +146,8 @@ async def replay(config: KafkaConfig, letters: Iterable[Found]) -> None:
 
 def _check(config: KafkaConfig, letters: Iterable[DeadLetter], there: dict[str, int], topics: set[Topic]) -> None:
     for letter in letters:
+        if letter.url_key:
+            continue
         count = there.get(letter.topic, 0)
         if letter.partition >= count:
             where = f"{config.prefix}{letter.topic}/{letter.partition}"

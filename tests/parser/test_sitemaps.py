@@ -65,7 +65,7 @@ def test_one_url_however_it_is_dressed(text: str) -> None:
     assert urls(text) == ["http://a/"]
 
 
-def test_extensions_are_passed_over() -> None:
+def test_extensions_say_more_of_a_page() -> None:
     """The URLs of images and videos are no pages; a date of news is the page's; alternates come last."""
     found = read(
         f"""<urlset {NS} xmlns:image="i" xmlns:video="v" xmlns:news="n" xmlns:xhtml="x">
@@ -82,11 +82,12 @@ def test_extensions_are_passed_over() -> None:
         </urlset>"""
     )
     assert found.entries == [
-        Entry("http://a/1", MAY_2),
+        Entry("http://a/1", MAY_2, "A & B"),
         Entry("http://a/2", MAY_2),
         Entry("http://a/de/1?x&y"),
         Entry("http://a/2"),
     ]
+    assert (found.images, found.videos) == (["http://cdn/1.jpg"], ["http://cdn/1.mp4"])
 
 
 def test_a_torn_sitemap_keeps_what_was_whole() -> None:

@@ -93,13 +93,6 @@ class Shard:
         """See `Owned`."""
         self.places, self.spent = places, spent
 
-    def widen(self, uid: str, anchors: set[str]) -> None:
-        """See `Owned`."""
-
-    def anchors(self, uid: str) -> set[str]:
-        """See `Owned`."""
-        return {f"a{self.number}"} if self.now.seen else set()
-
     # ---- work
 
     def work(self, rng: random.Random) -> None:
@@ -175,7 +168,8 @@ class Member:
     def gain(self, number: int) -> None:
         """This partition is its own from now on."""
         self.world.epochs[number] += 1
-        self.shards[number] = Shard(self.world, number, self.world.epochs[number])
+        shard = self.shards[number] = Shard(self.world, number, self.world.epochs[number])
+        shard.now.generation = self.world.jobs[JOB].generation  # it has read the jobs before
 
     def step(self, rng: random.Random) -> None:
         """Something that a scheduler does."""

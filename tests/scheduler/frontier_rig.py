@@ -176,13 +176,7 @@ class Rig:
         job.held.discard(key)
         budget = job.budget.pages
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
-        pages = job.scope.max_pages
-        taken = sum(key[0] == spec.uid and way.state != "ending" for key, way in self.on_way.items())
-        # One that is kept goes before the others that are.
-        stored = job.stored - len(job.held) if held else job.stored
-        assert not pages or stored + taken < pages, (
-            f"{request.url} is asked for: {stored} stored, {taken} taken of {pages}"
-        )
+        self._check_pages(job, request, held)
         assert not job.excluded(request.url), f"{request.url} is excluded"
         seed = key in job.seeds
         assert request.seed == seed, f"{request.url}, fetch {request.fetch_no}: seed is {request.seed}, not {seed}"
@@ -194,6 +188,20 @@ class Rig:
             word = self.model.robots.get(host)
             assert word == "allow" or (word == "rules" and not request.url.endswith("/3")), f"robots: {word}"
         return held
+
+    def _check_pages(self, job: JobModel, request: FetchRequest, held: bool) -> None:
+        """A page may be fetched again when max_pages has room beside the others that do not wait for the same; what is
+        new only when it has room beside those as well."""
+        pages = job.scope.max_pages
+        if not pages:
+            return
+        stored = job.stored
+        if held:
+            waiting, _ = self.places()
+            again = {key for key, (_, outcome) in job.ended.items() if outcome is Outcome.STORED}
+            stored -= len(job.held | {key for key in again if (request.job, key) in waiting})
+        taken = sum(key[0] == request.job and way.state != "ending" for key, way in self.on_way.items())
+        assert stored + taken < pages, f"{request.url} is asked for: {stored} stored, {taken} taken of {pages}"
 
     def _reopen(self, job: JobModel, key: bytes, fetch_no: int) -> None:
         """A URL that had ended is open again: it is time for its next fetch."""

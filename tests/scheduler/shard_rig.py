@@ -7,6 +7,7 @@ stays. The web keeps a log of who was fetched when, as a server would.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections import defaultdict
 from collections.abc import Callable
@@ -75,6 +76,7 @@ class Member:
         self.clock = clock
         self.member = name
         self.slow = False
+        self.rng: random.Random | None = None
         self.alive = True
         self.emits = True
         self.unacked = 0
@@ -93,14 +95,27 @@ class Member:
         return receipt
 
     def take(self, count: int = 1 << 30) -> int:
-        """The broker takes what waits, the oldest first; returns how many."""
+        """The broker takes what waits, of each log the oldest first; returns how many."""
         done = 0
         while self.waiting and done < count and self.alive:
-            topic, partition, message, receipt = self.waiting.pop(0)
+            topic, partition, message, receipt = self.waiting.pop(self._next())
             self.last[topic.name, partition] = self.broker.append(topic, partition, message)
             receipt.resolve_one()
             done += 1
         return done
+
+    def take_only(self, topic: Any) -> None:
+        """The broker takes what waits for this topic, and nothing else."""
+        others = [one for one in self.waiting if one[0] is not topic]
+        self.waiting = [one for one in self.waiting if one[0] is topic]
+        self.take()
+        self.waiting = others + self.waiting
+
+    def _next(self) -> int:
+        if self.rng is None:
+            return 0
+        oldest = {(topic.name, partition): i for i, (topic, partition, *_) in reversed(list(enumerate(self.waiting)))}
+        return self.rng.choice(list(oldest.values()))
 
     def subscribe(self, topic: Any, group: str, handler: Any, *, credits: int, on_dead: Any = None) -> None:
         """See `Bus`."""
@@ -135,6 +150,14 @@ class Member:
             assert start >= self.broker.first[topic.name, p]
             if end > start:
                 yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
+
+    async def ends(self, topics: Any) -> Any:
+        """See `History`."""
+        return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(PARTITIONS)}
+
+    async def passed(self, group: str, ends: Any) -> bool:
+        """See `History`."""
+        return all(self.broker.committed[place] >= end for place, end in ends.items())
 
     async def delete_before(self, topic: Any, offsets: Any) -> None:
         """See `History`."""
@@ -215,12 +238,18 @@ class World:
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
+        self.dead: list[Any] = []
+        self.rng: random.Random | None = None
+        """Set: the broker takes what a scheduler publishes bit by bit."""
 
     # ---- schedulers
 
     async def start(self, name: str, **config: Any) -> Shards:
         """A scheduler without partitions."""
+        for shard in self.dead:
+            await shard.gone()
         member = Member(self.broker, self.clock, name)
+        member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
         shards = Shards(SchedulerConfig(**settings), member, self.clock)
         shards.on_fatal = self.errors.append
@@ -233,7 +262,11 @@ class World:
         """These partitions are its from now on."""
         member, shards = self.members[name]
         wanted = frozenset(partitions or range(PARTITIONS))
-        await shards.gained(wanted)
+        task = asyncio.create_task(shards.gained(wanted))
+        while not task.done():
+            await asyncio.sleep(0)
+            member.take()
+        task.result()
         member.held |= wanted
         await self.settle()
 
@@ -245,9 +278,25 @@ class World:
         while not task.done():
             await asyncio.sleep(0)
             self.clock.run_due()
+            member.take(1)
         task.result()
         member.forget(set(going))
         await self.give(target, *partitions)
+
+    async def refused(self, name: str) -> None:
+        """A scheduler is given partitions and cannot take them; raises what it says."""
+        shards = self.members[name][1]
+        task = asyncio.create_task(shards.gained(frozenset(range(PARTITIONS))))
+        while not self.errors and not task.done():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert not task.done()
+        task.cancel()
+        raise self.errors.pop()
+
+    async def breathe(self) -> None:
+        """Let tasks and threads go on a little."""
+        for _ in range(5):
+            await asyncio.sleep(0.001)
 
     def kill(self, name: str) -> None:
         """It is gone, with all that it had not sent."""
@@ -256,6 +305,8 @@ class World:
         shards._dead = True
         for shard in shards.shards.values():
             shard.dead = shard.files.dropped = True
+            self.dead.append(shard)
+        os.close(shards._lock)
 
     def shard_of(self, url: str) -> Any:
         """The shard that has a URL."""
@@ -282,6 +333,8 @@ class World:
         happened = bool(self.clock.run_due())
         for member, _ in list(self.members.values()):
             happened |= member.deliver() > 0
+            if self.rng is not None and member.slow:
+                happened |= member.take(self.rng.randrange(1, 4)) > 0
         for p in range(PARTITIONS):
             happened |= self._read(REQUESTS, p, self._fetch) | self._read(RECORDS, p, self._store)
         return happened
@@ -341,7 +394,7 @@ class World:
 
     async def settle(self) -> None:
         """Until nothing more happens at this instant."""
-        while self.step() or self._snapshots():
+        while self.step() or self._snapshots():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not self.errors, self.errors
 
@@ -405,12 +458,29 @@ class _NoLines:
         return list(self._frontier.lined_up.values())
 
 
-def web(hosts: int, pages: int, seed: int = 1) -> Site:
-    """Sites that lead to each other: each page has its two children and a page elsewhere."""
+def web(hosts: int, pages: int, seed: int = 1, *, more: bool = False) -> Site:
+    """Sites that lead to each other: each page has its two children and a page elsewhere. `more`: from each site a page
+    has moved to the next, and one is not there."""
     rng = random.Random(seed)
-    links = {}
+    site = Site()
     for host in range(hosts):
         for number in range(pages):
             children = [f"http://h{host}.test/{n}" for n in (2 * number + 1, 2 * number + 2) if n < pages]
-            links[f"http://h{host}.test/{number}"] = [*children, f"http://h{rng.randrange(hosts)}.test/{number}"]
-    return Site(links)
+            site.links[f"http://h{host}.test/{number}"] = [*children, f"http://h{rng.randrange(hosts)}.test/{number}"]
+        if not more:
+            continue
+        moved, there = f"http://h{host}.test/moved", f"http://h{(host + 1) % hosts}.test/there"
+        site.links[f"http://h{host}.test/1"] += [moved, f"http://h{host}.test/missing"]
+        site.redirects[moved] = there
+        site.links[there] = []
+    return site
+
+
+def ends(site: Site) -> dict[str, str]:
+    """URL → outcome, once all of it was crawled."""
+    missing = {link for links in site.links.values() for link in links} - set(site.links) - set(site.redirects)
+    return {
+        **dict.fromkeys(site.links, "stored"),
+        **dict.fromkeys(site.redirects, "dropped"),
+        **dict.fromkeys(missing, "failed"),
+    }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Receipt
+from nephila.kernel.topics import DEAD, RECORDS
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
-from storage_rig import key, record
+from storage_rig import key, record, rows, running
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -65,3 +67,22 @@ def test_letter_and_replay_in_one_flush(writer):
     assert commit(writer, buried(1), record(1)) == [m.Outcome.FAILED, m.Outcome.STORED]
     assert standing(writer, 1).outcome is m.Outcome.STORED
     assert commit(writer, record(1)) == [m.Outcome.STORED]
+
+
+async def test_a_record_that_ends_storage_itself_ends_its_url(tmp_path):
+    """The bus delivers it no more: a row failed(dead_letter) with a receipt on the URL's partition, and a letter."""
+    async with running(tmp_path, partitions=16) as rig:
+        letters = []
+        rig.bus.subscribe(DEAD, "test", lambda delivery: (letters.append(delivery.message), delivery.ack()), credits=9)
+        reader = rig.bus._groups[RECORDS][0]
+        rig.bus.unacked += 2
+        dealt_with = [Receipt(), Receipt()]
+        reader.condemn(3, record(1), dealt_with[0], RuntimeError("died"), 4)
+        reader.condemn(3, m.Record(url="http://a.test/"), dealt_with[1], RuntimeError("died"), 4)
+        assert not dealt_with[0].done
+        await rig.storage.flush()
+        assert all(receipt.done for receipt in dealt_with)
+        assert rig.receipts == [(key(1)[0] >> 4, "job-1", key(1), 1, m.Outcome.FAILED)]
+        assert [letter.attempts for letter in letters] == [4, 4]
+    ((outcome, reason),) = [(row["outcome"], row["reason"]) for row in rows(tmp_path)]
+    assert (outcome, reason) == ("failed", "dead_letter")

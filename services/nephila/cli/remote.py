@@ -17,6 +17,7 @@ from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import JobStatus, Seed
 
 if TYPE_CHECKING:
+    from nephila.kernel.clock import Clock
     from nephila.kernel.messages import CrawlJob
 
 THEIRS = (
@@ -24,6 +25,8 @@ THEIRS = (
     *("format", "store", "max_time", "max_wait"),
 )
 """Options that are the services' own: their settings say it."""
+LINE_S = 1.0
+"""Least time between two lines of progress."""
 
 
 def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
@@ -78,7 +81,7 @@ async def _watched(
     bus = KafkaBus(config, clock)
     submission = Submission(bus, clock, config.partitions, job)
     if not quiet:
-        submission.on_status = lambda status: note(f"{job.uid}: {_line(status)}")
+        submission.on_status = _Progress(clock).show
     try:
         await bus.start()
         if not quiet:
@@ -86,6 +89,22 @@ async def _watched(
         return await submission.run(seeds), submission.refused
     finally:
         await bus.close()
+
+
+class _Progress:
+    """A line when something has changed, and not too many of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, status: JobStatus) -> None:
+        """The job stands so."""
+        line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
+        if line != self._shown and now >= self._next:
+            self._shown, self._next = line, now + LINE_S
+            note(line)
 
 
 def _line(status: JobStatus) -> str:

@@ -7,6 +7,7 @@ thread. What the objects mean, and which of them are old, is the caller's affair
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import uuid
@@ -76,7 +77,8 @@ class DirectoryBlobs:
             part.replace(path)
             self._sync(path.parent)
         except OSError as error:
-            part.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
             raise TemporaryError(f"{path}: {error.strerror}") from None
 
     @staticmethod
@@ -137,7 +139,7 @@ class ObjectBlobs:
         """See `Blobs.put`; large files go in parts, and appear when the last is there."""
         try:
             self._api.put(self._store, _checked(name), content)
-        except self._api.exceptions.BaseError as error:
+        except (OSError, self._api.exceptions.BaseError) as error:
             raise TemporaryError(f"{self._place}: {_line(error)}") from None
 
     def get(self, name: str) -> bytes:

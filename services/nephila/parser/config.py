@@ -21,6 +21,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     partitions: Positive = DEFAULT_PARTITIONS
     """Partitions of the keyed topics, a power of two, the same everywhere; a dead page's record is sent by it."""
 
+    max_inline_bytes: Positive = 8 << 20
+    """A longer page is read in a child process: the page pass takes up to 8 ms a megabyte, mostly 1 to 2."""
+
     max_links: Positive = 10_000
     """Links taken from one page, in document order; a trap page lists millions."""
 

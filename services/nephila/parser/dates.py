@@ -61,7 +61,8 @@ def _of_w3c(match: re.Match[str]) -> float:
 
 
 def _of_mail(text: str) -> float:
-    found = parsedate_tz(text)
+    # A day without a time is none to e-mail, but to many a feed.
+    found = parsedate_tz(text) or parsedate_tz(f"{text} 00:00:00")
     if found is None:
         return 0.0
     date(*found[:3])  # its own arithmetic takes a 99th of May

@@ -32,7 +32,7 @@ MAX_JSON_BYTES: Final = 2 << 20
 _ENTRIES: Final = frozenset((b"item", b"entry"))
 _FEEDS: Final = frozenset((b"channel", b"feed"))
 _DATES: Final = frozenset((b"pubDate", b"date", b"published", b"updated", b"modified", b"issued", b"created"))
-_FIELDS: Final = frozenset((b"link", b"guid", b"title", *_DATES))
+_FIELDS: Final = frozenset((b"link", b"guid", b"id", b"title", *_DATES))
 _FORMS: Final = {b"rss": "rss", b"feed": "atom", b"rdf": "rdf"}
 _TAG: Final = re.compile(r"<[^<>]*+>")
 
@@ -135,7 +135,8 @@ class _Reader:
         elif name == b"link":
             if text:
                 self._links.append((text, base))
-        elif name == b"guid":
+        elif name in (b"guid", b"id"):
+            # Atom's id need not be an address, but where an entry has no other, one that looks like it mostly is.
             self._guid = self._guid or text
         else:
             self._date = max(self._date, utc_of(text, self._now))
@@ -168,7 +169,7 @@ class _Reader:
             return True
         self._open = False
         link, base = next((link for link in self._links if link[0]), ("", ""))
-        if not link and self._guid.startswith(("http://", "https://")):
+        if not link and self._guid[:8].lower().startswith(("http://", "https://")):
             link = self._guid
         if not link:
             return True

@@ -54,6 +54,9 @@ class Listing:
     """One of the words above, or what kind of feed it is: rss, atom, rdf, json."""
     title: str = ""
     entries: list[Entry] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    """Addresses of pictures on the pages listed, as written."""
+    videos: list[str] = field(default_factory=list)
     problem: str = ""
     """Why there may be more in it than was read: in words for people; "" when all was."""
 

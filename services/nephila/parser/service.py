@@ -31,6 +31,7 @@ from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
 from nephila.parser.meta import to_json
+from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
 from nephila.parser.sandbox import Broken, Sandbox
@@ -108,10 +109,10 @@ class Parser:
                 self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
                 return
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
-            if kind is Kind.PDF and not page.not_modified:
+            if self._is_for_child(page, kind, body):
                 held = self._elsewhere.hold(body)
                 page.body = b""
-                self._elsewhere.begin(self._in_child(delivery, page, job, held, sniffed))
+                self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
             links, record = self._parse(page, job, body, kind, sniffed)
         except (Exception, KeyboardInterrupt, SystemExit):
@@ -152,7 +153,7 @@ class Parser:
             return (), record
         _weigh(record, body)
         if kind is Kind.HTML:
-            return self._html(page, job, record, body, sniffed)
+            return self._html(page, job, record, body, sniffed), record
         config = self.config
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
@@ -181,25 +182,49 @@ class Parser:
         starts = range(0, len(rows), LINKS_PER_MESSAGE)
         return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
 
-    async def _in_child(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, sniffed: str) -> None:
-        """A PDF from delivery to ack. What hangs or crashes its process twice is a dead letter."""
-        config, partition = self.config, delivery.partition
+    def _is_for_child(self, page: m.Page, kind: Kind, body: bytes) -> bool:
+        if page.not_modified:
+            return False
+        return kind is Kind.PDF or (kind is Kind.HTML and len(body) > self.config.max_inline_bytes)
+
+    async def _in_child(
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, kind: Kind, sniffed: str
+    ) -> None:
+        """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
+        partition = delivery.partition
         try:
             record = _record(page)
-            try:
-                content = await self._elsewhere.read(
-                    PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
-                )
-            except Broken as broken:
-                if broken.reason != UNAVAILABLE:
-                    raise
-                content = Content(problem=f"not read: {broken.detail}")
             record.size_bytes, record.sha256 = held.size_bytes, held.sha256
-            links = self._document(page, job, record, content, {"sniffed_type": sniffed})
+            read = self._pdf if kind is Kind.PDF else self._long_page
+            links = await read(page, job, record, held, sniffed)
         except Exception as error:
             delivery.ack_after(self._bury(page, partition, error))
         else:
             self._publish(delivery, links, record)
+
+    async def _pdf(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
+    ) -> Sequence[m.Outlinks]:
+        config = self.config
+        try:
+            content = await self._elsewhere.read(
+                PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
+            )
+        except Broken as broken:
+            if broken.reason != UNAVAILABLE:
+                raise
+            content = Content(problem=f"not read: {broken.detail}")
+        return self._document(page, job, record, content, {"sniffed_type": sniffed})
+
+    async def _long_page(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
+    ) -> Sequence[m.Outlinks]:
+        config = self.config
+        encoding = encoding_of(held.start(config.max_inline_bytes), page.charset, self._sniff)
+        found = await self._elsewhere.read(
+            PAGE, held, lambda body: payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
+        )
+        return self._found(page, job, record, found, encoding, sniffed)
 
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
@@ -239,20 +264,26 @@ class Parser:
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
+        entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))
         if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
             yield from outlinks(page, listing, rows)
 
-    def _html(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
+    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> Sequence[m.Outlinks]:
         config = self.config
         encoding = encoding_of(body, page.charset, self._sniff)
         found = self._page_pass(
             body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
         )
+        return self._found(page, job, record, found, encoding, sniffed)
+
+    def _found(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
+    ) -> Sequence[m.Outlinks]:
+        """Fill in what the page pass found; returns the links as they go on."""
+        config = self.config
         title = found.title
         robots = found.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
@@ -274,15 +305,15 @@ class Parser:
             config.max_meta_entries,
         )
         if not found.link_count:
-            return (), record
+            return ()
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, record.text, links)
         if job.keep_links:
             record.links = links
         if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return (), record
-        return (links,), record
+            return ()
+        return (links,)
 
     def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
         if job.politeness is not None and job.politeness.ignore_robots:

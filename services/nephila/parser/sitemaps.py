@@ -1,9 +1,10 @@
 """Sitemaps (sitemaps.org 0.9): <urlset>, <sitemapindex> and lists of one URL a line, read as a stream. Pure.
 
-The root's prefix tells which names are the protocol's own, whatever namespace it claims: <image:loc> and the like are
-passed over. News dates count as lastmod; hreflang alternates are links behind those listed themselves, since most are
-listed as well. Nothing is said of hosts: the protocol bids a sitemap stay on its own, and whether a link is inside is
-the job's scope to decide, as it is for a page.
+The root's prefix tells which names are the protocol's own, whatever namespace it claims. Of the extensions: news dates
+count as lastmod, the titles of news, videos and pictures as what a link says; pictures and videos are given apart;
+hreflang alternates are links behind those listed themselves, since most are listed as well. Nothing is said of hosts:
+the protocol bids a sitemap stay on its own, and whether a link is inside is the job's scope to decide, as it is for a
+page.
 
 Invariant: an entry counts once its <loc> is whole, so that a torn end costs the last one only; at most `max_urls`
 entries are held.
@@ -26,9 +27,19 @@ _FORMS: Final = {b"urlset": SITEMAP, b"sitemapindex": SITEMAP_INDEX}
 _MAX_NAMES: Final = 1_000
 
 # What an element is to us.
-_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _LINK, _TEXT, _OTHER, _REST = range(1, 9)
+_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _TITLE, _IMAGE, _VIDEO, _LINK, _TEXT, _OTHER, _REST = range(1, 12)
 _OWN: Final = {b"loc": _LOC, b"lastmod": _LASTMOD, b"url": _RECORD, b"sitemap": _RECORD}
-_FOREIGN: Final = {b"publication_date": _NEWS_DATE, b"link": _LINK}
+_FOREIGN: Final = {
+    b"publication_date": _NEWS_DATE,
+    b"title": _TITLE,
+    b"thumbnail_loc": _IMAGE,
+    b"content_loc": _VIDEO,
+    b"player_loc": _VIDEO,
+    b"link": _LINK,
+}
+MAX_MEDIA: Final = 10_000
+"""Pictures and videos of one sitemap that are told, of each."""
+MAX_TITLE_CHARS: Final = 1_000
 
 
 def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Slices[Listing]:
@@ -58,6 +69,8 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
                 if not records.add(fields):
                     break
                 fields = {}
+            if not slash and b"://" in text:
+                field, value = _LOC, text  # without a <loc>
         elif what == _LINK:
             field = 0
             if not slash:
@@ -65,7 +78,10 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
         elif not slash:
             field, value = (what, text) if raw[-1:] != b"/" else (0, b"")
         elif field == what:
-            fields.setdefault(field, value)
+            if what in (_IMAGE, _VIDEO):
+                records.media(what, value)
+            else:
+                fields.setdefault(field, value)
             field = 0
     else:
         # The last record has no end of its own: what it has of whole fields counts.
@@ -93,6 +109,9 @@ class _Names:
             what = _OTHER
         elif prefix == self._prefix:
             what = _OWN.get(local, _OTHER)
+        elif local == b"loc":
+            # A picture's address; any other extension that has such a thing is none of ours.
+            what = _IMAGE if prefix == b"image" else _OTHER
         else:
             what = _FOREIGN.get(local, _OTHER) if colon else _OTHER
         if len(self.known) < _MAX_NAMES and len(name) < 100:
@@ -120,8 +139,18 @@ class _Records:
             self._listing.problem = f"more than {self._max_urls:,} URLs"
             return False
         date = fields.get(_LASTMOD) or fields.get(_NEWS_DATE)
-        self._listing.entries.append(Entry(url, utc_of(date.decode("latin-1"), self._now) if date else 0.0))
+        lastmod = utc_of(date.decode("latin-1"), self._now) if date else 0.0
+        title = fields.get(_TITLE)
+        said = plain(title[:MAX_FIELD_BYTES], self._codec)[:MAX_TITLE_CHARS] if title else ""
+        self._listing.entries.append(Entry(url, lastmod, said))
         return True
+
+    def media(self, what: int, raw: bytes) -> None:
+        """The address of a picture or a video on the page of this record."""
+        found = self._listing.images if what == _IMAGE else self._listing.videos
+        url = plain(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
+        if url and len(found) < MAX_MEDIA:
+            found.append(url)
 
     def alternate(self, raw: bytes) -> None:
         """<xhtml:link rel="alternate" hreflang="..." href="...">: the same page in another language."""

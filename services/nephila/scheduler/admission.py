@@ -23,6 +23,10 @@ LISTED_SITEMAP = 6
 """Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
+REJECTED_LIMIT = 500_000
+"""Out-of-scope fingerprints remembered, some 50 MB, so that the links of a site's template are judged once, not on
+every page. Each of n jobs has an n-th of them; one that has more, since there are further jobs, until it refuses again.
+"""
 
 
 def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
@@ -160,6 +164,7 @@ class _Page:
         elif job.strategy.relevance:
             priorities = self._relevance(new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
+        limit = REJECTED_LIMIT // len(frontier.jobs)
         keys = []
         admitted: list[str] = []
         for i in new:
@@ -172,7 +177,7 @@ class _Page:
             if frontier.own is not None and frontier.is_foreign(url_key):
                 priority = priorities[i] if priorities else 0
                 frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
@@ -180,10 +185,10 @@ class _Page:
             else:
                 unwanted = not scope.decide(url, host_key, depth).admitted
             if unwanted:
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if not job.traps.off and self._is_twin(url, host_key):
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0):
                 continue

@@ -32,6 +32,8 @@ class Reading:
         """Commits that do not count."""
         self._claim: FrontierClaim | None = None
         self._epochs = {epoch}
+        self._begins = False
+        """No commit of the latest claim was read yet."""
 
     def take(self, offset: int, record: FrontierRecord) -> FrontierCommit | None:
         """The commit of a record if it counts and is new. Raises `UserError` for a gap."""
@@ -40,13 +42,17 @@ class Reading:
             if record.claim != self._claim:
                 self._claim = record.claim
                 self._epochs = set()
+                self._begins = True
             self._epochs.add(offset)
         commit = record.commit
-        if commit is None or (commit.sequence <= self.sequence and commit.epoch in self._epochs):
+        if commit is None:
             return None
         if commit.epoch not in self._epochs:
             self.ignored += 1
             return None
+        if commit.sequence <= self.sequence and not self._begins:
+            return None  # in the snapshot, or sent twice
+        self._begins = False
         if commit.sequence != self.sequence + 1:
             raise UserError(
                 f"frontier/{self.partition} at {offset}: commit {commit.sequence} follows {self.sequence}: the log has "

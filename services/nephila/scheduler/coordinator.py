@@ -42,14 +42,17 @@ class Coordinator:
         if rest == self._rest:
             self._read = True
 
+    def somebody_lacks(self, given: list[PlacesGiven]) -> bool:
+        """Whether a partition could fetch by now, had it more places than these."""
+        had = {one.partition: one.places for one in given}
+        return any(part.lacking > had.get(part.partition, 0) for part in self.told.parts.values())
+
     def next(self, spec: CrawlJob) -> JobStatus:
         """What there is to tell by now."""
         before = self.told.status
         anew = not before.version or (before.deleted and spec.generation > before.generation)
         born = spec.generation if anew else before.born
-        status = JobStatus(
-            self.told.uid, version=before.version + 1, born=born, look=before.look, anchors=len(self.told.anchors)
-        )
+        status = JobStatus(self.told.uid, version=before.version + 1, born=born, look=before.look)
         if spec.deleted:
             status.generation, status.deleted = spec.generation, True
             return status
@@ -69,7 +72,10 @@ class Coordinator:
 
     def _give(self, status: JobStatus, budget: int, given: dict[int, int]) -> None:
         parts = {part.partition: part for part in self.told.parts.values() if part.born == status.born}
-        free = budget - sum(_held(given.get(number, 0), parts.get(number)) for number in given.keys() | parts.keys())
+        for number, part in parts.items():
+            # Pages that were stored before there was a budget have their places.
+            given[number] = max(given.get(number, 0), part.returned + part.used)
+        free = budget - sum(given.values()) + sum(part.returned for part in parts.values())
         asking = sorted(
             (part.wanted > part.lacking, part.used, part.partition)
             for part in parts.values()
@@ -99,13 +105,8 @@ class Coordinator:
         status.done = bool(self._asked) and all(part.look >= self._asked for part in parts)
 
 
-def _held(given: int, part: PartitionStatus | None) -> int:
-    """Places that a partition has, or takes up without having been given them: the budget came later."""
-    return given if part is None else max(given - part.returned, part.used)
-
-
 def _sum_up(status: JobStatus, parts: list[PartitionStatus]) -> None:
-    for name in ("queued", "on_way", "stored", "denied", "failed", "dropped"):
+    for name in ("queued", "on_way", "stored", "denied", "failed", "dropped", "anchors"):
         setattr(status, name, sum(getattr(part, name) for part in parts))
 
 

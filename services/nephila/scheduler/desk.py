@@ -7,10 +7,8 @@ publishes what `say` returns; nothing is said twice as long as nothing has chang
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from typing import Protocol
-
-import msgspec
 
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus
 from nephila.native import partition_of
@@ -41,12 +39,6 @@ class Owned(Protocol):
     def allow(self, uid: str, places: int, spent: bool) -> None:
         """Places of the page budget that may be used in all, and whether all of them together are spent."""
 
-    def anchors(self, uid: str) -> Set[str]:
-        """All anchors of the job's scope that are known here."""
-
-    def widen(self, uid: str, anchors: Set[str]) -> None:
-        """Those that any partition has told of."""
-
 
 def home(uid: str, partitions: int) -> int:
     """The partition whose owner coordinates a job."""
@@ -67,27 +59,18 @@ class Desk:
         self._progress: dict[str, JobProgress] = {}
         """Id → what was said under it last."""
         self._said: dict[str, JobStatus] = {}
-        self._anchored: dict[str, set[str]] = {}
-        """Id → anchors that were told under it."""
 
     # ---- what is heard
 
     def on_status(self, status: JobStatus) -> None:
         """The next on `job-status`."""
         self._of(status.uid).take_status(status)
-        if status.deleted:
-            for id in [id for id in self._anchored if id.startswith(f"{status.uid}/")]:
-                del self._anchored[id]
 
     def on_progress(self, progress: JobProgress) -> None:
         """The next on `progress`."""
         told = self._of(progress.job)
         for part in progress.parts:
-            if part.anchors:
-                told.anchors.update(part.anchors)
-                self._anchored.setdefault(progress.id, set()).update(part.anchors)
-            else:
-                told.take_part(part)
+            told.take_part(part)
 
     def ends_reached(self, uid: str, rest: Rest) -> None:
         """See `Coordinator.ends_reached`."""
@@ -123,7 +106,6 @@ class Desk:
 
     def _report(self, told: Told, owned: Iterable[Owned], all: bool) -> list[JobProgress]:
         parts = []
-        said = []
         for one in owned:
             part = one.status(told.uid)
             if part is None:
@@ -136,32 +118,18 @@ class Desk:
             allowance.write(part, told, ready=one.ready(told.uid), safe=one.safe)
             one.allow(told.uid, allowance.read(told), told.status.spent)
             parts.append(part)
-            if told.anchors != one.anchors(told.uid):
-                one.widen(told.uid, told.anchors)
-                said += self._anchors(told, one)
         progress = JobProgress(f"{told.uid}@{self._member}", told.uid, parts)
         before = self._progress.get(progress.id)
-        if progress != (before or JobProgress(progress.id, told.uid)) and (all or _urgent(progress, before, told)):
-            self._progress[progress.id] = progress
-            said.append(msgspec.structs.replace(progress, parts=[msgspec.structs.replace(part) for part in parts]))
-        return said
+        if progress == (before or JobProgress(progress.id, told.uid)) or not (all or _urgent(progress, before, told)):
+            return []
+        self._progress[progress.id] = progress
+        return [progress]
 
     def _allowance(self, uid: str, one: Owned) -> Allowance:
         known = self._allowances.get((uid, one.number))
         if known is None or known.epoch != one.epoch:
             known = self._allowances[uid, one.number] = Allowance(one.number, one.epoch)
         return known
-
-    def _anchors(self, told: Told, one: Owned) -> list[JobProgress]:
-        """Those that nobody has told of, with all that were told under the id before: the topic keeps one message."""
-        id = f"{told.uid}/{one.number}"
-        known = self._anchored.get(id, set())
-        found = one.anchors(told.uid) - told.anchors - known
-        if not found:
-            return []
-        self._anchored[id] = known | found
-        part = PartitionStatus(one.number, one.epoch, anchors=sorted(known | found))
-        return [JobProgress(id, told.uid, [part])]
 
     def _coordinate(self, job: CrawlJob, now: float, all: bool) -> list[JobStatus]:
         told = self._of(job.uid)
@@ -172,7 +140,9 @@ class Desk:
         if said is not None and said.version > told.status.version:
             return []  # it is on its way, and comes first or not at all
         status, before = coordinator.next(job), told.status
-        quiet = _decided(status) == _decided(before) and not (all and _counted(status) != _counted(before))
+        quiet = _decided(status) == _decided(before)
+        if all or (status.given != before.given and coordinator.somebody_lacks(before.given)):
+            quiet = quiet and status.given == before.given and _counted(status) == _counted(before)
         if quiet and (status.deleted or now - before.at < REPEAT_S):
             return []
         status.at = now
@@ -197,10 +167,10 @@ def _waited_for(part: PartitionStatus, told: Told) -> tuple[object, ...]:
 
 def _decided(status: JobStatus) -> tuple[object, ...]:
     """What others act upon."""
-    given = [(one.partition, one.places) for one in status.given]
     flags = (status.done, status.spent, status.paused, status.deleted, status.scarce)
-    return (status.generation, status.born, status.look, status.anchors, given, flags)
+    return (status.generation, status.born, status.look, flags)
 
 
 def _counted(status: JobStatus) -> tuple[int, ...]:
-    return (status.queued, status.on_way, status.stored, status.denied, status.failed, status.dropped)
+    ended = (status.stored, status.denied, status.failed, status.dropped)
+    return (status.queued, status.on_way, status.anchors, *ended)

@@ -25,9 +25,6 @@ from nephila.scheduler.scope import CompiledScope
 from nephila.scheduler.seen import Seen
 from nephila.scheduler.strategies import Row, row_of
 
-REJECTED_LIMIT = 500_000
-"""Out-of-scope fingerprints remembered, so that the links of a site's template are judged once, not on every page."""
-
 
 def _host_key(url: str) -> str:
     try:
@@ -197,9 +194,9 @@ class Job:
             return f"the budget of {budget.time_s:g} s per host is spent"
         return ""
 
-    def reject(self, url_key: bytes) -> None:
+    def reject(self, url_key: bytes, limit: int) -> None:
         """Remember that a URL is out of scope; forgotten wholesale at the limit, since judging again is only slower."""
-        if len(self.rejected) >= REJECTED_LIMIT:
+        if len(self.rejected) >= limit:
             self.rejected.clear()
         self.rejected.add(url_key)
 

@@ -46,6 +46,9 @@ def keep_leases(
         if not key[0] or key[0] in frontier.jobs:
             out.requests.append((frontier.partitions[0].number, request))
         frontier.leases[key] = until
+        if frontier.store.ready_at(waiting.host.number) is not None:
+            # It waited for its turn when the snapshot was taken.
+            frontier.store.unschedule(waiting.host.number)
     return out
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.base import Bus, Delivery, History
+from nephila.kernel.bus.base import Bus, Delivery, Ends, History
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import TemporaryError
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, PartitionStatus
 from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.coordinator import Rest
 from nephila.scheduler.desk import Desk
 from nephila.scheduler.shard import Shard
 
@@ -27,8 +29,6 @@ INTERVAL_S = 1.0
 """Where the settings do not say it."""
 SOON_S = 0.05
 """How long an answer that somebody waits for may wait for others."""
-LOOKS_PER_INTERVAL = 4
-"""How often it is asked whether the logs were read."""
 
 
 class Logs(Bus, History, Protocol):
@@ -55,6 +55,10 @@ class Reporter:
         self._timer: Timer | None = None
         self._soon: Timer | None = None
         self._look: asyncio.Task[None] | None = None
+        self._looked_at = -math.inf
+        self._wanted: dict[str, Rest] = {}
+        """For whose sake it is looked how far the logs were read."""
+        self._ends: Ends = None
 
     def start(self) -> None:
         """Begin; the topics are read whole before any partition comes."""
@@ -92,15 +96,6 @@ class Reporter:
         if self._soon is None and self._timer is not None:
             self._soon = self._clock.call_at(self._clock.monotonic() + SOON_S, self._say_soon)
 
-    def welcome(self, shard: Shard, uid: str) -> None:
-        """A partition has got something of a job: what its scope is anchored at elsewhere counts there at once."""
-        standing = Standing(shard, self._shards.jobs)
-        for other in self._shards.shards.values():
-            standing.widen(uid, Standing(other, self._shards.jobs).anchors(uid))
-        if uid in self.desk.told:
-            standing.widen(uid, self.desk.told[uid].anchors)
-        self.soon()
-
     def _say_soon(self) -> None:
         self._soon = None
         self._say(all=False)
@@ -113,24 +108,24 @@ class Reporter:
         owned = [Standing(shard, self._shards.jobs) for shard in self._shards.shards.values()]
         for message in self.desk.say(owned, self._clock.now(), all=all):
             self._bus.publish(JOB_STATUS if isinstance(message, JobStatus) else PROGRESS, 0, message)
-        if self._look is None and self.desk.wants_ends():
+        now = self._clock.monotonic()
+        if self._look is None and now >= self._looked_at + SOON_S and self.desk.wants_ends():
+            self._looked_at = now
             self._look = asyncio.ensure_future(self._look_at_ends())
 
     async def _look_at_ends(self) -> None:
+        """Ask where the logs end, or whether they were read to where they ended then."""
         wanted = self.desk.wants_ends()
         try:
-            ends = await self._bus.ends((SEEDS, OUTLINKS))
-            while not await self._bus.passed("scheduler", ends):
-                await asyncio.sleep(self._interval_s / LOOKS_PER_INTERVAL)
-                now = self.desk.wants_ends()
-                if not any(now.get(uid) == rest for uid, rest in wanted.items()):
-                    return
-            for uid, rest in wanted.items():
-                self.desk.ends_reached(uid, rest)
+            if not any(wanted.get(uid) == rest for uid, rest in self._wanted.items()):
+                self._ends, self._wanted = await self._bus.ends((SEEDS, OUTLINKS)), wanted
+            if await self._bus.passed("scheduler", self._ends):
+                for uid, rest in self._wanted.items():
+                    self.desk.ends_reached(uid, rest)
+                self._wanted = {}
         except TemporaryError as error:  # no answer is an answer for later
             log.debug("how far the logs go is not known: %s", error)
-        finally:
-            self._look = None
+        self._look = None
         self.soon()
 
 
@@ -164,8 +159,9 @@ class Standing:
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
             resting=not self._on_way[uid] and (job.waiting == 0 or job.budget_spent),
-            activity=len(job.seen) + job.handed,
+            activity=len(job.seen) + len(job.scope.anchors) + job.handed,
             used=job.used,
+            anchors=len(job.scope.anchors),
         )
 
     def ready(self, uid: str) -> int:
@@ -185,18 +181,3 @@ class Standing:
         job.places, job.spent_elsewhere = places, spent
         if more and job.max_pages:
             self._shard.go_on(job)
-
-    def anchors(self, uid: str) -> Set[str]:
-        """See `Owned`. An anchor means what the mode of the scope says: it is told with it."""
-        job = self._shard.frontier.jobs.get(uid)
-        return {f"{job.scope.mode:d} {place}" for place in job.scope.anchors} if job is not None else set()
-
-    def widen(self, uid: str, anchors: Set[str]) -> None:
-        """See `Owned`."""
-        job = self._shard.frontier.jobs.get(uid)
-        if job is None:
-            return
-        for anchor in anchors:
-            mode, _, place = anchor.partition(" ")
-            if int(mode) == job.scope.mode:
-                self._shard.anchor(uid, place)

@@ -43,6 +43,7 @@ from nephila.scheduler.frontier import Frontier, Slice
 from nephila.scheduler.host import Dispatch
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines, Share
+from nephila.scheduler.scope import anchored_in
 from nephila.scheduler.seen import new_seen
 from nephila.scheduler.shardfiles import ShardFiles
 from nephila.scheduler.snapshots import cleanup, snapshots
@@ -53,6 +54,7 @@ SHARES = 16
 """A partition may keep this part of the hosts in memory that a scheduler may."""
 LEAST_HOT_HOSTS = 256
 REFUSED_SEEDS = 1000
+ANCHORS_PER_MESSAGE = 2000
 
 
 class Outside(Bus, History, Protocol):
@@ -135,7 +137,9 @@ class Shard:
         self._owner = owner
         self._share = Share(lines, self._wake)
         self.frontier.addresses = self._share
-        self.frontier.on_anchor = lambda uid, place: owner.anchored(self, uid, place)
+        self.frontier.on_anchor = self._anchored
+        self._anchors: dict[str, list[str]] = {}
+        """Job → places that other partitions have to know, before the commit in which they are known here."""
         self.dispatcher = Dispatcher(self.frontier)
         self.due = False
         """A turn has been asked for."""
@@ -155,6 +159,8 @@ class Shard:
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
         self._taking = False
+        self._kept_at = clock.monotonic()
+        """When the last snapshot was begun."""
 
     # ---- life
 
@@ -207,8 +213,11 @@ class Shard:
         self._written.clear()
         self._acks.clear()
         self._quiet.set()
+
+    async def gone(self) -> None:
+        """Return when nothing of it touches its directory any more."""
         if self._snapshot is not None:
-            self._snapshot.cancel()
+            await asyncio.wait([self._snapshot])
 
     # ---- in
 
@@ -232,7 +241,11 @@ class Shard:
         known = self.frontier.jobs.get(spec.uid)
         if known is not None and known.spec != spec:
             self.at()
+            mode = known.scope.mode
             self.frontier.put_job(spec)
+            if known.scope.mode != mode:
+                # The anchors mean something else now, and so does where they are wanted.
+                self._anchors[spec.uid] = list(known.scope.anchors)
             self._wake()
 
     def go_on(self, job: Job) -> None:
@@ -248,9 +261,18 @@ class Shard:
             note_anchor(self.frontier, job, place)
             self._wake()
 
+    def _anchored(self, uid: str, place: str) -> None:
+        self._anchors.setdefault(uid, []).append(place)
+        self._owner.anchored(self, uid, place)
+
     def seed(self, delivery: Delivery, job: Job) -> None:
-        """A URL to begin with, or one that another partition has found."""
+        """A URL to begin with, or one that another partition has found, or anchors of the scope."""
         seed: Seed = delivery.message
+        if seed.anchors:
+            for place in seed.anchors:
+                self.anchor(job.uid, place)
+            self.taken(delivery)
+            return
         self.at()
         try:
             parts = parse_url(seed.url)
@@ -306,6 +328,7 @@ class Shard:
         if not self.stopped:
             self.dispatcher.dispatch(now, out)
         foreign, frontier.foreign = frontier.foreign, []
+        foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
             step = Step(self._fitting(commits), out, acks, len(foreign))
@@ -317,6 +340,23 @@ class Shard:
         frontier.hosts.trim(frontier.busy)
         self.advance()
         self._quiet.set()
+
+    def _anchors_for_others(self) -> list[tuple[int, Seed]]:
+        found, self._anchors = self._anchors, {}
+        messages = []
+        for uid, places in found.items():
+            job = self.frontier.jobs.get(uid)
+            if job is None:
+                continue
+            by_partition: dict[int, list[str]] = {}
+            for place in places:
+                for partition in anchored_in(job.scope.mode, place, self.files.partitions) - {self.number}:
+                    by_partition.setdefault(partition, []).append(place)
+            for partition, some in by_partition.items():
+                for at in range(0, len(some), ANCHORS_PER_MESSAGE):
+                    part = some[at : at + ANCHORS_PER_MESSAGE]
+                    messages.append((partition, Seed(uid, sent_on=True, anchors=part)))
+        return messages
 
     def _fitting(self, commits: list[FrontierCommit]) -> list[FrontierCommit]:
         """Commits that fit into a record each, counted."""
@@ -402,17 +442,16 @@ class Shard:
         grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
         return grown and not self._taking and not self.stopped
 
-    def take_snapshot(self) -> bool:
-        """Take one with the next turn, however little there is; False while another is being taken."""
-        if self._taking or self.dead or not self.log_bytes:
-            return False
-        self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
-        self._wake()
-        return True
+    def look_at_age(self) -> None:
+        """Have a snapshot taken with the next turn when something has not been in one for too long."""
+        if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
+            self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
+            self._wake()
 
     def _take_snapshot(self) -> None:
         """Write the state after the last commit of this turn; it counts once that is in the log."""
         self._taking = True
+        self._kept_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
         self.files.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = self.frontier.hosts.written_bytes = 0
@@ -433,7 +472,8 @@ class Shard:
         except TemporaryError as error:
             log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
         except Exception as error:
-            self._owner.fatal(error)
+            if not self.dead:
+                self._owner.fatal(error)
         finally:
             self._taking = False
             self._snapshot = None

@@ -12,6 +12,7 @@ whoever was just overtaken may have begun with the older. Calls block, and are m
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +31,23 @@ MANIFEST = "manifest"
 def snapshot_name(sequence: int) -> str:
     """Of the file with the state after a commit."""
     return f"snapshot-{sequence}"
+
+
+def lock(root: Path) -> int:
+    """Keep other schedulers out of a directory for as long as the returned file is open. Raises `UserError`."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        fd = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise disk_error(error, root) from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise UserError(
+            f"{root} is another scheduler's; give each a directory of its own (scheduler: directory)"
+        ) from None
+    return fd
 
 
 class ShardFiles:
@@ -171,10 +189,14 @@ class ShardFiles:
                 self.blobs.put(file.object, self.directory / file.name)
         if self.dropped:
             return False
+        for file in manifest.files:
+            self._objects[file.name] = file.object
         data = _CODEC.encode(manifest)
         self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
-        self._objects = {file.name: file.object for file in manifest.files}
-        self._write(MANIFEST, data)
+        try:
+            self._write(MANIFEST, data)
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
         return True
 
     def clear(self, manifest: FrontierManifest) -> int:

@@ -14,6 +14,7 @@ import asyncio
 import heapq
 import itertools
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Counts, Outside, Shard
-from nephila.scheduler.shardfiles import ShardFiles
+from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.takeover import Takeover, claim
 
 log = logging.getLogger(__name__)
@@ -68,6 +69,8 @@ class Shards:
         self._started = clock.now()
         self._coming: set[int] = set()
         """Partitions that are being taken over."""
+        self._dropped: dict[int, Shard] = {}
+        """Shards of partitions that were here, which may still be busy with their files."""
         self._due: list[Shard] = []
         self._turn_due = False
         self._wakes: list[tuple[float, int, Shard]] = []
@@ -77,11 +80,13 @@ class Shards:
         self._strangers: dict[str, list[tuple[Delivery, Callable[[Delivery], None]]]] = {}
         self._emitting = True
         self._dead = False
+        self._lock = -1
 
     # ---- life
 
     async def start(self) -> None:
-        """Read the topics; partitions come by themselves."""
+        """Read the topics; partitions come by themselves. Raises `UserError` when the directory is another's."""
+        self._lock = lock(Path(self.config.directory))
         self.bus.subscribe(JOBS, "scheduler", self._on_job, credits=CREDITS)
         for topic, handler in (
             (SEEDS, self._on_seed),
@@ -103,6 +108,9 @@ class Shards:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
         await self.reporter.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
         if self._share_timer is not None:
             self._share_timer.cancel()
 
@@ -111,6 +119,8 @@ class Shards:
     async def gained(self, partitions: frozenset[int]) -> None:
         """See `Handover`: claim them, restore them, go on."""
         self._coming |= partitions
+        for shard in [self._dropped.pop(p) for p in partitions if p in self._dropped]:
+            await shard.gone()
         try:
             epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
             shards = await Takeover(self.bus, self.clock, self._new_shard).run(epochs)
@@ -153,6 +163,7 @@ class Shards:
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 shard.drop()
+                self._dropped[partition] = shard
         for uid, waiting in list(self._strangers.items()):
             self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
         self._divide()
@@ -186,7 +197,11 @@ class Shards:
         fresh = uid not in shard.frontier.jobs
         job = shard.job(uid, spec)
         if fresh:
-            self.reporter.welcome(shard, uid)
+            for other in self.shards.values():
+                known = other.frontier.jobs.get(uid)
+                for place in list(known.scope.anchors) if known is not None else ():
+                    shard.anchor(uid, place)
+            self.reporter.soon()
         return shard, job
 
     def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
@@ -224,7 +239,7 @@ class Shards:
             shard.receipts(delivery)
 
     def anchored(self, shard: Shard, uid: str, place: str) -> None:
-        """See `Owner`: the other partitions have to know."""
+        """See `Owner`: those that are here need not wait for the message."""
         for other in self.shards.values():
             if other is not shard:
                 other.anchor(uid, place)
@@ -307,6 +322,8 @@ class Shards:
 
     def _share(self) -> None:
         """Now and then: who has something to do has changed."""
+        for shard in self.shards.values():
+            shard.look_at_age()
         self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
         self._divide()
 

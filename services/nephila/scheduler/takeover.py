@@ -47,10 +47,16 @@ class _Opening:
 async def claim(bus: Outside, partitions: Iterable[int], started: float, now: float) -> dict[int, int]:
     """Claim partitions; returns the epoch of each."""
     record = FrontierRecord(FrontierClaim(bus.member, started, now))
-    receipts = {p: bus.publish(FRONTIER, p, record) for p in partitions}
-    for receipt in receipts.values():
-        await receipt
-    return {p: bus.last_offset(FRONTIER, p) for p in receipts}
+    epochs: dict[int, int] = {}
+    left = list(partitions)
+    while left:
+        before = {p: bus.last_offset(FRONTIER, p) for p in left}
+        for receipt in [bus.publish(FRONTIER, p, record) for p in left]:
+            await receipt
+        epochs |= {p: bus.last_offset(FRONTIER, p) for p in left}
+        # A broker that has taken a record twice may not say where it is: the same claim once more is the same claim.
+        left = [p for p in left if epochs[p] <= before[p]]
+    return epochs
 
 
 class Takeover:

@@ -21,8 +21,6 @@ class Told:
         """The coordinator's last word that counts."""
         self.parts: dict[int, PartitionStatus] = {}
         """Partition → the last word of its owner."""
-        self.anchors: set[str] = set()
-        """Of all partitions; what an owner of old has found is an anchor all the same."""
 
     def take_status(self, status: JobStatus) -> bool:
         """The next on the topic; False when it counts for nothing."""
@@ -31,7 +29,6 @@ class Told:
         self.status = status
         if status.deleted:
             self.parts.clear()
-            self.anchors.clear()
         return True
 
     def take_part(self, part: PartitionStatus) -> bool:

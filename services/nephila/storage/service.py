@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import PermanentError, UserError
 from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.native import partition_of
 from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
-from nephila.storage.writer import Committed, Writer
+from nephila.storage.writer import Committed, Writer, tombstone
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ class Storage:
         self._raw = RawPages(self._more) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
-        bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits)
+        bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
 
     @property
     def buffered(self) -> int:
@@ -154,6 +155,16 @@ class Storage:
         self._bytes += len(record.text)
         if self._task is None:
             self._more()
+
+    def _on_dead(self, record: m.Record, error: BaseException) -> Iterable[Receipt]:
+        """The URL of a record that must not be written ends as failed(dead_letter), with the least that names it."""
+        if not record.job or len(record.url_key) != 16:
+            return ()
+        written = Receipt()
+        # The bus does not say on which partition the record came; the fingerprint does.
+        partition = partition_of(record.url_key, self._config.partitions)
+        self._on_record(Delivery(tombstone(record), partition, written.resolve_one))
+        return (written,)
 
     @property
     def _due(self) -> bool:

@@ -139,7 +139,7 @@ class Writer:
             except Exception as error:  # one impossible record must not cost its 255 neighbours
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, _tombstone(record), standing)
+                known = self._add(batch, tombstone(record), standing)
             durable[key] = known
             if page is not None:
                 batch.pages.append(page)
@@ -233,7 +233,7 @@ class Writer:
                 log.debug("closing after a failed open: %s", error)
 
 
-def _tombstone(record: m.Record) -> m.Record:
+def tombstone(record: m.Record) -> m.Record:
     """The least that ends a URL: what identifies it, and nothing that could be broken."""
     url = record.url if isinstance(record.url, str) else ""
     return m.Record(

@@ -15,6 +15,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
@@ -23,7 +24,7 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from nephila.kernel.bus.assignor import assignor_for
 from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, pause, unread
 from nephila.kernel.bus.court import Court
-from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
@@ -85,10 +86,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        on_heartbeat(consumer, self._heard)
-
-    def _heard(self, instant: float) -> None:
-        self._beat_at = instant
+        on_heartbeat(consumer, partial(setattr, self, "_beat_at"))
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -167,12 +165,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
-            refused = self.intake.take(tp, records)
-            if refused is not None:
+            if (refused := self.intake.take(tp, records)) is not None:
                 self._court.spare(tp)
                 self._refuse(refused)
-            wanted = self.intake.wanted(tp)
-            if wanted is not None:
+            if (wanted := self.intake.wanted(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
         pause(consumer, self.intake.open)
 
@@ -346,10 +342,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         try:
             async with asyncio.timeout(self.config.drain_s):
                 if self.handover is not None and partitions:
-                    told = asyncio.ensure_future(self.handover.leaving(partitions))
-                    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
-                    self.intake.press(partitions)
-                    await told
+                    await part(self.handover, partitions, self.intake.press)
                 await self.intake.quiet(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 
@@ -18,3 +20,11 @@ class Handover(Protocol):
 
     def lost(self, partitions: frozenset[int]) -> None:
         """These are another member's already: emit nothing more for them."""
+
+
+async def part(handover: Handover, partitions: frozenset[int], press: Callable[[frozenset[int]], None]) -> None:
+    """Tell a service that partitions leave, then deliver what has to be given back of them, and wait for it."""
+    told = asyncio.ensure_future(handover.leaving(partitions))
+    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
+    press(partitions)
+    await told

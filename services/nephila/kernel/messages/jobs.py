@@ -155,7 +155,8 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     deleted: bool = False
     # Seconds since 1970 UTC.
     at: float = 0.0
-    # Anchors of the job's scope; when there are more than before, links that were refused may be wanted.
+    # Anchors of the job's scope, counted where they are known; when there are more, links that were refused
+    # may be wanted.
     anchors: int = 0
     # Rises by one with each that is told of the job. One that is not above those before it comes from a
     # coordinator that had not read them, and counts for nothing.
@@ -182,7 +183,7 @@ class PlacesGiven(msgspec.Struct, array_like=True, gc=False):
 class JobProgress(msgspec.Struct, array_like=True, gc=False):
     """How partitions of a job stand. Topic `progress` (compacted by id), from their owner."""
 
-    # uid@member for all partitions of the member; uid/partition for the anchors found there.
+    # uid@member.
     id: str = ""
     job: str = ""
     parts: list[PartitionStatus] = msgspec.field(default_factory=list)
@@ -218,5 +219,5 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     # Further places that it could use soon, and how many of them it lacks by now.
     wanted: int = 0
     lacking: int = 0
-    # Anchors of the job's scope that others may not know.
-    anchors: list[str] = msgspec.field(default_factory=list)
+    # Anchors of the job's scope that are known here.
+    anchors: int = 0

@@ -27,3 +27,5 @@ class Seed(msgspec.Struct, array_like=True, gc=False):
     priority: int = 0
     # A seed has led here: the scope is anchored here as well.
     anchor: bool = False
+    # No URL, but places that the job's scope is anchored at: seeds or their redirects in another partition.
+    anchors: list[str] = msgspec.field(default_factory=list)

@@ -31,6 +31,9 @@ def fill_list(
     result["kind"] = listing.form
     _tell(result, "problem", listing.problem)
     result["links"] = _links(base, listing.entries, keep)
+    for name, urls in (("images", listing.images), ("videos", listing.videos)):
+        rows = whole(resolved(base, [Entry(url) for url in urls]))
+        result[name] = [url for url in (row.href.decode() for row in rows) if keep(url)]
 
 
 def fill_document(
