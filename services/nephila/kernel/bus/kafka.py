@@ -21,6 +21,7 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.base import Batch, DeadHandler, Handler, Receipt
 from nephila.kernel.bus.claims import Claims, sweep
+from nephila.kernel.bus.connections import mend
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.group import Group
 from nephila.kernel.bus.handover import Handover
@@ -189,6 +190,7 @@ class KafkaBus:
     async def start(self) -> None:
         """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
         self._started = True
+        mend()
         await kafka_topics.check(self.config, TOPICS)
         try:
             await self.outbox.start()
