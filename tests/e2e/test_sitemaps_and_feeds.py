@@ -45,7 +45,7 @@ def test_index_to_sitemap_to_pages(tmp_path):
         ("http://a.test/maps/pages.xml.gz", "stored", "", 0, "application/x-gzip"),
     ]
     said = {url: (text, meta) for url, text, meta in rows(tmp_path, "url, text, meta")}
-    assert said["http://a.test/maps/pages.xml.gz"] == ("", '{"list":"sitemap","links":"3"}')
+    assert said["http://a.test/maps/pages.xml.gz"] == ("", '{"list":"sitemap","links":"3","images":"1"}')
     assert run_json(tmp_path)["left"] == 0
 
 

@@ -23,6 +23,8 @@ class FakePass:
 
     title: str = ""
     lang: str = ""
+    base: str = "http://a.test/"
+    crowded: bool = False
     canonical: str = ""
     robots: str = ""
     description: str = ""

@@ -58,17 +58,21 @@ def by_tokens(document: bytes, *cuts: int) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     ends = [*sorted(cuts), len(document)]
     pieces = [document[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    said = b""  # a reference may be torn: readers put text together before they resolve it
     for slash, name, raw, text in tokens(pieces):
         if name == PAUSE:
             continue
         if name:
+            found.append(("text", decoded(said)))
+            said = b""
             found.append(("end" if slash else "start", name.decode()))
             if not slash:
                 pairs = {key.decode(): decoded(value) for key, value in attributes(raw).items()}
                 found[-1] += tuple(map(str, pairs.items()))
                 if raw.endswith(b"/"):
                     found.append(("end", name.decode()))
-        found.append(("text", decoded(text)))
+        said += text
+    found.append(("text", decoded(said)))
     return found
 
 

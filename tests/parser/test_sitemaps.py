@@ -82,11 +82,12 @@ def test_extensions_say_more_of_a_page() -> None:
         </urlset>"""
     )
     assert found.entries == [
-        Entry("http://a/1", MAY_2),
+        Entry("http://a/1", MAY_2, "A & B"),
         Entry("http://a/2", MAY_2),
         Entry("http://a/de/1?x&y"),
         Entry("http://a/2"),
     ]
+    assert (found.images, found.videos) == (["http://cdn/1.jpg"], ["http://cdn/1.mp4"])
 
 
 def test_a_torn_sitemap_keeps_what_was_whole() -> None:

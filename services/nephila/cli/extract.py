@@ -12,6 +12,7 @@ import typer
 from nephila.cli.batch import lines, scalar_text
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.safe import plain_lines
+from nephila.kernel import mime
 from nephila.kernel.errors import UsageError, UserError
 
 
@@ -47,7 +48,7 @@ def _extract(file: str, url: str, content_type: str) -> dict[str, Any]:
     from nephila.parser.extract import MAX_FILE_BYTES, read_file, type_by_name
     from nephila.parser.extract import extract as extract_document
 
-    media_type, charset = _content_type(content_type)
+    media_type, charset = mime.media_type(content_type)
     try:
         if file == "-":
             body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
@@ -67,14 +68,7 @@ def _extract(file: str, url: str, content_type: str) -> dict[str, Any]:
         raise UsageError(f"--url {url}: {error}") from None
 
 
-def _content_type(header: str) -> tuple[str, str]:
-    """Media type and charset of a Content-Type header."""
-    media_type, _, parameters = header.partition(";")
-    for parameter in parameters.split(";"):
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return media_type.strip().lower(), value.strip().strip('"').lower()
-    return media_type.strip().lower(), ""
+_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
 
 
 _TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from nephila.downloader.fetcher import FetchError
+from nephila.kernel import mime
 
 _STATUS = re.compile(r"HTTP/1\.(\d)[ \t]+(\d{3})(?![0-9])")
 _DIGITS = re.compile(r"\d{1,18}\Z", re.ASCII)
@@ -103,13 +104,4 @@ def media_type(value: str) -> tuple[str, str]:
     # Servers repeat the header; the last one wins for browsers (fetch, "extract a MIME type").
     if "," in value:
         value = value.rpartition(",")[2].strip() or value
-    essence, semicolon, parameters = value.partition(";")
-    charset = ""
-    if semicolon:
-        for parameter in parameters.split(";"):
-            name, _, content = parameter.partition("=")
-            if name.strip().lower() == "charset":
-                charset = content.strip(" \t\"'").lower()
-                break
-    essence = essence.strip().lower()
-    return (essence if "/" in essence else ""), charset
+    return mime.media_type(value)

@@ -6,7 +6,8 @@
                           └──────────────────────receipts────────────────────────────────────┘
 
 All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
-fingerprint and is set explicitly when it is published. A compacted topic holds the whole desired state of things by
+fingerprint and is set explicitly when it is published. `frontier` is read by no group: it is the log of a partition's
+owner, which its successor replays. A compacted topic holds the whole desired state of things by
 their keys on one partition: every member reads all of it before it works.
 """
 
@@ -46,9 +47,14 @@ PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
-JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli",), key="uid")
+FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
+JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
+PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
+TOPICS = (
+    *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
+    DEAD,
+)
 
 DEFAULT_PARTITIONS = 64

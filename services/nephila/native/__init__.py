@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         parse_any,
         parse_url,
         sniff_encoding,
+        to_utf8,
     )
 else:
     try:
@@ -55,6 +56,7 @@ else:
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
     sniff_encoding = _chosen.sniff_encoding
+    to_utf8 = _chosen.to_utf8
 
 
 def partition_of(fingerprint: bytes, partitions: int) -> int:
@@ -81,4 +83,5 @@ __all__ = [
     "parse_url",
     "partition_of",
     "sniff_encoding",
+    "to_utf8",
 ]

@@ -53,6 +53,10 @@ _LATIN: Final = frozenset((DEFAULT, *_LATIN_OF.values()))
 _SYMBOL_IN_WORD: Final = re.compile("(?<=[A-Za-zÀ-ÿ])[\u00a1-\u00bf](?=[A-Za-zÀ-ÿ])")
 _LANG: Final = re.compile(rb"""<html[^>]{0,500}?\slang\s*=\s*["']?([a-z]{2})\b""", re.IGNORECASE)
 
+_THAI_MARK: Final = re.compile(rb"[\xd1\xd4-\xda\xe7-\xee]")
+_NO_THAI: Final = re.compile(
+    rb"(?<![\xa1-\xce\xd1\xd4-\xda\xe7-\xee])[\xd1\xd4-\xda\xe7-\xee]|[\x86-\x90\x98-\x9f\xdb-\xde\xfc-\xff]"
+)
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _TAG: Final = re.compile(rb"<[^<>]*>")
 _ASCII: Final = bytes(range(0x80))
@@ -90,7 +94,16 @@ def detect(body: bytes) -> str:
     sample = _sample(scanned)
     if len(sample.translate(None, _ASCII)) < MIN_HIGH_BYTES:
         return DEFAULT
+    if _is_thai(sample):
+        return "windows-874"
     return double_byte(sample) or _single_byte(sample, _language(scanned))
+
+
+def _is_thai(sample: bytes) -> bool:
+    """Vowels and tones above and below the line, which Thai has in every word, stand behind a letter and nowhere else,
+    and some bytes are nothing in Thai; in double-byte text these stand anywhere."""
+    marks = len(_THAI_MARK.findall(sample))
+    return marks * 10 >= len(sample.translate(None, _ASCII)) and not _NO_THAI.search(sample)
 
 
 def _single_byte(sample: bytes, language: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -20,6 +20,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     partitions: Positive = DEFAULT_PARTITIONS
     """Partitions of the keyed topics, a power of two, the same everywhere; a dead page's record is sent by it."""
+
+    max_inline_bytes: Positive = 8 << 20
+    """A longer page is read in a child process: the page pass takes up to 8 ms a megabyte, mostly 1 to 2."""
 
     max_links: Positive = 10_000
     """Links taken from one page, in document order; a trap page lists millions."""
@@ -41,6 +44,10 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     max_meta_entries: Positive = 100
     """Metadata entries kept of one page; real pages have under forty."""
+
+    follow: tuple[Literal["canonical", "alternate", "feed", "next", "form", "script"], ...] = ()
+    """Kinds of links to take beside anchors and frames: what `<link>` names as canonical, in another language, as feed
+    or as next page; what forms of method GET ask for as they stand; addresses in scripts and onclick."""
 
     json_links: bool = False
     """Follow addresses that stand as values in JSON; they are often those of an interface, not of pages."""

@@ -31,8 +31,8 @@ class Elsewhere:
         """Of bodies held in memory."""
         self._spool_bytes = spool_bytes
         self._tasks: set[asyncio.Task[None]] = set()
-        # A body is taken from disk when its turn comes, not when the child's does.
-        self._turn = asyncio.Semaphore(sandbox.children)
+        # By task: a body is taken from disk when its turn comes, and not before.
+        self._turns: dict[str, asyncio.Semaphore] = {}
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -49,7 +49,10 @@ class Elsewhere:
 
     async def read(self, task: Task[Out], held: Body, payload: Callable[[bytes], bytes]) -> Out:
         """What `task` gives for a body. Raises `Broken` (see `Sandbox.call`), or `OSError` when the disk fails."""
-        async with self._turn:
+        turn = self._turns.get(task.name)
+        if turn is None:
+            turn = self._turns[task.name] = asyncio.Semaphore(self._sandbox.children)
+        async with turn:
             return await self._sandbox.call(task, payload(held.take()))
 
     async def drain(self, grace_s: float) -> None:
@@ -83,6 +86,13 @@ class Body:
                 self._file.flush()
                 self._body = b""
         holder.waiting_bytes += len(self._body)
+
+    def start(self, count: int) -> bytes:
+        """The first `count` bytes; what is said in them counts for all."""
+        if self._body or self._file is None:
+            return self._body[:count]
+        self._file.seek(0)
+        return self._file.read(count)
 
     def take(self) -> bytes:
         """The body; it is let go with that. Raises `OSError` when the disk fails."""

@@ -169,7 +169,7 @@ class _Reader:
             return True
         self._open = False
         link, base = next((link for link in self._links if link[0]), ("", ""))
-        if not link and self._guid.startswith(("http://", "https://")):
+        if not link and self._guid[:8].lower().startswith(("http://", "https://")):
             link = self._guid
         if not link:
             return True

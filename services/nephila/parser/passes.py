@@ -20,6 +20,14 @@ class PagePass(Protocol):
         """lang attribute of <html>."""
 
     @property
+    def base(self) -> str:
+        """Absolute URL that links resolve against."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a tree of this page would cost out of all proportion."""
+
+    @property
     def canonical(self) -> str:
         """Absolute URL of <link rel=canonical>."""
 

@@ -69,6 +69,8 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
                 if not records.add(fields):
                     break
                 fields = {}
+            if not slash and b"://" in text:
+                field, value = _LOC, text  # without a <loc>
         elif what == _LINK:
             field = 0
             if not slash:

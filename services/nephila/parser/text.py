@@ -8,8 +8,10 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-import webencodings
+from nephila.native import to_utf8
 
+_MARK: Final = "\ufeff".encode()
+_REPLACED: Final = "\ufffd".encode()
 HASH_BYTES: Final = 8
 """Of a page's text two versions are compared, never two pages: 64 bits are plenty."""
 
@@ -17,14 +19,15 @@ HASH_BYTES: Final = 8
 def plain_text(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """Decode at most as much of `body` as can matter and return UTF-8; what cannot be decoded becomes U+FFFD.
 
-    `encoding` is a WHATWG name. At most 4 bytes of any encoding make one character, so 4 x `max_bytes` are read.
+    `encoding` is a WHATWG name, one nobody knows is windows-1252. At most 4 bytes of any encoding make one character,
+    so 4 x `max_bytes` are read.
     """
-    known = webencodings.lookup(encoding)
-    codec = known.codec_info.name if known is not None else "windows-1252"
-    text = bytes(body[: 4 * max_bytes]).decode(codec, "replace")
-    if text.startswith("\ufeff"):
-        text = text[1:]
-    return cut_utf8(text.replace("\0", "\ufffd").encode("utf-8", "replace"), max_bytes)
+    start = bytes(body[: 4 * max_bytes])
+    try:
+        text = to_utf8(start, encoding)
+    except ValueError:
+        text = to_utf8(start, "")
+    return cut_utf8(text.removeprefix(_MARK).replace(b"\0", _REPLACED), max_bytes)
 
 
 def cut_utf8(text: bytes, max_bytes: int) -> bytes:

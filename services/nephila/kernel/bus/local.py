@@ -11,8 +11,9 @@ from typing import Any
 
 from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
 from nephila.kernel.bus.delivering import Subscription
+from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.clock import Clock
-from nephila.kernel.topics import Topic
+from nephila.kernel.topics import DEAD, Topic
 
 
 class LocalBus:
@@ -51,6 +52,12 @@ class LocalBus:
         for subscription in groups:
             subscription.offer(partition, message, receipt)
         return receipt
+
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`; the letter names the message only."""
+        return self.publish(DEAD, partition, letter_of(topic, service, partition, message, error, attempts))
 
     async def behind(self, group: str, topics: Iterable[Topic]) -> int:
         """See `Bus.behind`: what waits for the group's credit."""

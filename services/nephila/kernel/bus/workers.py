@@ -24,9 +24,9 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.placement import Placement
 from nephila.kernel.bus.suspects import Suspects
 from nephila.kernel.clock import Clock
-from nephila.kernel.messages import CrawlJob, DeadLetter, FetchRequest, FetchResult, ParseRule
+from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, RULES, Topic
+from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, RULES, Topic
 
 log = logging.getLogger(__name__)
 
@@ -262,16 +262,8 @@ class Workers:
             REQUESTS.name,
             ascii(request.url)[:500],
         )
-        letter = DeadLetter(
-            topic=REQUESTS.name,
-            service="worker",
-            error="the worker died each time",
-            attempts=request.attempt,
-            job=request.job,
-            url_key=request.url_key,
-            url=request.url,
-        )
-        self._bus.publish(DEAD, held.partition, letter)
+        error = "the worker died each time"
+        self._bus.bury(REQUESTS, "worker", held.partition, request, error, request.attempt)
         self._publish(held, FetchResult.FAILED, "dead_letter")
 
 

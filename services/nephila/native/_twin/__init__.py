@@ -136,4 +136,5 @@ __all__ = [
     "parse_any",
     "parse_url",
     "sniff_encoding",
+    "to_utf8",
 ]

@@ -20,7 +20,7 @@ from nephila.parser.rules.book import Entry, RuleBook
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.rules.outcome import links_of, note, put_items
-from nephila.parser.sandbox import Broken, Sandbox
+from nephila.parser.sandbox import Broken
 
 log = logging.getLogger(__name__)
 
@@ -49,11 +49,10 @@ class Seen(NamedTuple):
 class RuleReader:
     """See the module."""
 
-    def __init__(self, clock: Clock, sandbox: Sandbox, *, scripts: bool = False) -> None:
+    def __init__(self, clock: Clock, pages: Elsewhere, *, scripts: bool = False) -> None:
         self.book = RuleBook()
-        # Its own turn: a PDF of ten seconds keeps no rule waiting.
-        self.pages = Elsewhere(sandbox)
-        """Those under way."""
+        self.pages = pages
+        """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
         self.items = 0
         self.sent_off = 0
         """Pages that went to the child."""

@@ -1,12 +1,13 @@
 """Stored pages that rules are tried on: files of HTML or JSON, and the responses of a WARC file.
 
 A page's URL is what its WARC record says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
-beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line; the pages of a WARC
-come one at a time, however large it is.
+beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line, and so is a record
+of a WARC; its pages come one at a time, however large it is.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from nephila.native import sniff_encoding
 from nephila.parser.charset import encoding_of, encoding_of_text
 from nephila.parser.document import Document
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.warcs import Archived, Bad, read_warc
+
+log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 64 << 20
 _URL: Final = re.compile(rb"^\s*(?:<!doctype[^>]{0,200}>\s*)?<!--\s*url:\s*(\S{1,8000})\s*-->", re.IGNORECASE)
@@ -76,24 +80,18 @@ def _of_file(path: Path, url: str) -> Stored:
 
 
 def _of_warc(path: Path) -> Iterator[Stored]:
-    from warcio.archiveiterator import ArchiveIterator
-    from warcio.exceptions import ArchiveLoadFailed
-
+    pages = 0
+    bad: Bad | None = None
     with path.open("rb") as file:
-        try:
-            for record in ArchiveIterator(file):
-                if record.rec_type not in ("response", "resource"):
-                    continue
-                headers = record.http_headers
-                if headers is not None and headers.get_statuscode() != "200":
-                    continue
-                said = headers.get_header("Content-Type") if headers else record.rec_headers.get_header("Content-Type")
-                media_type, _, parameters = (said or "").partition(";")
-                charset = re.search(r"charset=\"?([\w.:-]+)", parameters)
-                body = record.content_stream().read(MAX_BYTES)
-                url = record.rec_headers.get_header("WARC-Target-URI") or ""
-                yield Stored(
-                    url, media_type.strip().lower(), charset[1].lower() if charset else "", body, f"{path}: {url}"
-                )
-        except ArchiveLoadFailed as error:
-            raise UserError(f"{path} is no WARC file: {' '.join(str(error).split())[:200]}") from None
+        for found in read_warc(file, MAX_BYTES):
+            if isinstance(found, Archived):
+                pages += 1
+                if found.problem:
+                    log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
+                if found.status == 200:
+                    yield Stored(found.url, found.content_type, found.charset, found.body, f"{path}: {found.url}")
+            else:
+                bad = bad or found
+                log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")

@@ -7,6 +7,7 @@ imported after that: what a task needs is imported with its module. It ends with
 
 from __future__ import annotations
 
+import codecs
 import gc
 import importlib
 import os
@@ -20,6 +21,8 @@ from nephila.parser.sandbox.guards import lock_down
 
 _CHANNEL = 0
 _CHUNK_BYTES = 1 << 20
+_CODECS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
+"""Python loads a codec when it is first used, and then it is too late."""
 LATE_S = 1.0
 """After its time a call ends the process by itself, should the parent stand still."""
 
@@ -32,6 +35,8 @@ def main(arguments: list[str]) -> None:
     die_with(parent)
     # What a library prints must not reach the channel.
     os.dup2(2, 1)
+    for name in _CODECS:
+        codecs.lookup(name)
     try:
         run: Callable[[bytes], bytes] = importlib.import_module(module).run
     except Exception as error:

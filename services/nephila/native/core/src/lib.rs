@@ -24,13 +24,24 @@ mod urls;
 mod urls_py;
 mod whatwg;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// Encoding of a body by BOM, header label, meta prescan or its bytes; "" if unknown. O(n).
 #[pyfunction]
 #[pyo3(signature = (body, header_charset=None))]
 fn sniff_encoding(py: Python<'_>, body: &[u8], header_charset: Option<&str>) -> String {
     py.detach(|| encoding::sniff(body, header_charset))
+}
+
+/// UTF-8 of a body; ValueError for a label nobody knows. "" = windows-1252. O(n).
+#[pyfunction]
+fn to_utf8<'py>(py: Python<'py>, body: &[u8], encoding: &str) -> PyResult<Bound<'py, PyBytes>> {
+    let data = py
+        .detach(|| encoding::to_utf8(body, encoding))
+        .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
+    Ok(PyBytes::new(py, &data))
 }
 
 #[pymodule]
@@ -44,6 +55,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(urls_py::parse_url, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;
+    module.add_function(wrap_pyfunction!(to_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
 }

@@ -1,0 +1,104 @@
+"""Content-Type as the WHATWG's MIME Sniffing Standard parses it (section 4.4): essence and parameters. Pure.
+
+Invariant: the first of a parameter's name counts; what is malformed costs itself only, and all of it is lost only when
+there is no type/subtype to begin with.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+MAX_CHARS: Final = 4_096
+
+_SPACE: Final = "\n\r\t "
+_TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~A-Za-z0-9]+")
+_QUOTABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+
+
+def parse(header: str) -> tuple[str, dict[str, str]] | None:
+    """Essence ("type/subtype") and parameters, names in lower case, values as written; None when it is no MIME type.
+
+    O(length), of which MAX_CHARS are looked at.
+    """
+    essence, semicolon, rest = header[:MAX_CHARS].strip(_SPACE).partition(";")
+    kind, slash, subtype = essence.partition("/")
+    subtype = subtype.rstrip(_SPACE)
+    if not slash or not _TOKEN.fullmatch(kind) or not _TOKEN.fullmatch(subtype):
+        return None
+    parameters: dict[str, str] = {}
+    at, end = 0, len(rest)
+    while semicolon and at < end:
+        while at < end and rest[at] in _SPACE:
+            at += 1
+        name_end = _next(rest, at, ";=")
+        name, at = rest[at:name_end].lower(), name_end
+        if at >= end or rest[at] == ";":
+            at += 1
+            continue
+        value, at = _value(rest, at + 1)
+        if _TOKEN.fullmatch(name) and value is not None and _QUOTABLE.fullmatch(value):
+            parameters.setdefault(name, value)
+    return f"{kind}/{subtype}".lower(), parameters
+
+
+def _value(rest: str, at: int) -> tuple[str | None, int]:
+    """The value that begins here, None when there is none, and where the next parameter begins."""
+    if rest[at : at + 1] == '"':
+        value, at = _quoted(rest, at + 1)
+        return value, _next(rest, at, ";") + 1
+    stop = _next(rest, at, ";")
+    return rest[at:stop].rstrip(_SPACE) or None, stop + 1
+
+
+def _quoted(rest: str, at: int) -> tuple[str, int]:
+    parts = []
+    while at < len(rest) and rest[at] != '"':
+        if rest[at] == "\\" and at + 1 < len(rest):
+            at += 1
+        parts.append(rest[at])
+        at += 1
+    return "".join(parts), at
+
+
+def _next(text: str, at: int, ends: str) -> int:
+    """Where the next of these characters stands."""
+    found = [place for end in ends if (place := text.find(end, at)) >= 0]
+    return min(found, default=len(text))
+
+
+def serialised(essence: str, parameters: dict[str, str]) -> str:
+    """The same in writing, values in quotes where they have to be."""
+    parts = [essence]
+    for name, value in parameters.items():
+        if not _TOKEN.fullmatch(value):
+            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+            value = f'"{escaped}"'
+        parts.append(f"{name}={value}")
+    return ";".join(parts)
+
+
+def media_type(header: str) -> tuple[str, str]:
+    """Essence and charset of a Content-Type, both in lower case, "" where there is none.
+
+    More than the standard allows: blanks and quotes of either kind around a charset are taken off, and it counts
+    without a type.
+    """
+    # The same few values come again and again; a long one is somebody's joke.
+    return _remembered(header) if len(header) <= _REMEMBERED_CHARS else _media_type(header)
+
+
+def _media_type(header: str) -> tuple[str, str]:
+    found = parse(header)
+    if found is None:
+        # A charset may stand there though the type is missing or none.
+        found = parse(f"x/x;{header.partition(';')[2]}")
+        essence, parameters = "", found[1] if found else {}
+    else:
+        essence, parameters = found
+    return essence, parameters.get("charset", "").strip(" \t\"'").lower()
+
+
+_REMEMBERED_CHARS: Final = 200
+_remembered = lru_cache(maxsize=1024)(_media_type)

@@ -1,0 +1,181 @@
+"""Partitions that go from one scheduler to another: by a hand-over, after a kill, after a freeze."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from nephila.kernel.topics import FRONTIER
+
+from tests.scheduler.shard_rig import PARTITIONS, World, ends, web
+
+HOSTS, PAGES = 6, 9
+URLS = HOSTS * (PAGES + 3)
+
+
+@pytest.fixture
+def world(tmp_path):
+    """Six sites of nine pages and three more URLs, to be crawled; nobody is there yet."""
+    return World(tmp_path, web(HOSTS, PAGES, more=True))
+
+
+def begin(world: World, **scope: object) -> None:
+    """All sites are told by their first pages."""
+    world.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)), **scope)
+
+
+async def in_the_air(world: World) -> None:
+    """Until something is being fetched."""
+    while not world.busy and len(world.rows) < len(world.site.links):
+        await world.run(0.05)
+
+
+async def test_one_scheduler_has_all_partitions(world):
+    """Each partition has a frontier of its own, links to others find their way, and all is stored once."""
+    shards = await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert world.twice == 0
+    assert set(shards.shards) == set(range(PARTITIONS))
+    assert (shards.queued, shards.ended().total()) == (0, URLS)
+
+
+async def test_partitions_go_to_another_scheduler_and_back(world):
+    """In the middle of a crawl, with requests in the air: nothing is lost, fetched twice, or asked for too early."""
+    await world.start("a")
+    await world.start("b")
+    await world.give("a")
+    begin(world)
+    for rows, source, target in ((5, "a", "b"), (15, "b", "a"), (25, "a", "b")):
+        await world.until(rows)
+        await in_the_air(world)
+        await world.hand_over(source, target, 0, 1, 2)
+        world.check()
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert len(world.fetches) == URLS
+    assert world.twice == 0
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 20, 35])
+async def test_a_scheduler_is_killed(world, rows):
+    """Another takes everything over; what was on its way is waited for, not asked for again."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(rows)
+    await in_the_air(world)
+    world.kill("a")
+    await world.start("b")
+    await world.run(0.05)
+    await world.give("b")
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert len(world.fetches) == URLS
+
+
+async def test_requests_are_published_again_only_when_they_were_not(world):
+    """The log of requests says which of the leases have one."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(10)
+    await in_the_air(world)
+    world.kill("a")
+    published = sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS))
+    world.hold_outcomes = True
+    await world.start("b")
+    await world.give("b")
+    assert sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS)) == published
+    world.hold_outcomes = False
+    await world.until(URLS)
+    world.check()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_kills_between_any_two_messages(world, seed):
+    """The broker takes what a scheduler publishes message by message, and it is killed before any of them: whatever was
+    not taken is done again by the next, and no server hears of it."""
+    world.rng = rng = random.Random(seed)
+    begin(world)
+    for life in range(12):
+        name = f"s{life}"
+        await world.start(name)
+        await world.give(name)
+        world.check()
+        for _ in range(rng.randrange(40)):
+            world.clock.advance(rng.choice((0.0, 0.0, 0.05, 0.3)))
+            world.step()
+        world.kill(name)
+    await world.start("last")
+    await world.give("last")
+    await world.until(URLS, limit_s=200)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert len(world.fetches) == URLS
+
+
+async def test_what_belongs_to_others_is_sent_before_the_commit(world):
+    """The target of a redirect lies in another partition: where the broker takes commits alone before a kill,
+    the outcome is not in the log, comes again, and leads there again."""
+    moved, there = next(
+        (moved, there)
+        for moved, there in world.site.redirects.items()
+        if world.partition(moved) != world.partition(there)
+    )
+    await world.start("a")
+    await world.give("a")
+    world.submit(moved)
+    member, _ = world.members["a"]
+    while not any(fetch.url == moved for fetch in world.busy.values()):
+        await world.run(0.05)
+    member.slow = True
+    await world.run(1.0)
+    for _ in range(5):
+        member.take_only(FRONTIER)
+        world.step()
+    assert member.waiting
+    world.kill("a")
+    await world.start("b")
+    await world.give("b")
+    await world.until(2)
+    assert world.outcomes() == {moved: "dropped", there: "stored"}
+
+
+async def test_a_frozen_owner_says_nothing_and_what_it_writes_counts_for_nobody(world):
+    """It goes on without knowing that its partitions were given to another: its requests stay in, and its commits,
+    which the broker takes, are ignored by the third owner."""
+    old = await world.start("old")
+    await world.give("old")
+    begin(world)
+    await world.until(10)
+    await in_the_air(world)
+    member, _ = world.members["old"]
+    member.emits = False
+    del world.members["old"]
+    await world.start("new")
+    await world.give("new")
+    await world.until(15)
+    published = {p: len(world.broker.logs["requests", p]) for p in range(PARTITIONS)}
+    commits = old.counts.commits
+    member.deliver()
+    world.clock.run_due()
+    assert old.counts.commits > commits
+    assert old.counts.blocked
+    assert {p: len(world.broker.logs["requests", p]) for p in range(PARTITIONS)} == published
+    old.lost(frozenset(range(PARTITIONS)))
+    member.alive = False
+    world.kill("new")
+    third = await world.start("third")
+    await world.give("third")
+    world.check()
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)
+    assert len(world.fetches) == URLS
+    assert third.counts.blocked == 0
