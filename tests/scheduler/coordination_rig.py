@@ -69,6 +69,10 @@ class Shard:
         """See `Owned`."""
         return not self.changed
 
+    def stamp(self, uid: str) -> tuple[int, int]:
+        """See `Owned`."""
+        return self.now.generation, len(self.now.seen) + self.handed
+
     def status(self, uid: str) -> PartitionStatus | None:
         """See `Owned`."""
         now = self.now
@@ -168,14 +172,15 @@ class Member:
     def gain(self, number: int) -> None:
         """This partition is its own from now on."""
         self.world.epochs[number] += 1
-        self.shards[number] = Shard(self.world, number, self.world.epochs[number])
+        shard = self.shards[number] = Shard(self.world, number, self.world.epochs[number])
+        shard.now.generation = self.world.jobs[JOB].generation  # it has read the jobs before
 
     def step(self, rng: random.Random) -> None:
         """Something that a scheduler does."""
         what = rng.randrange(8)
         world = self.world
         if what == 0:
-            self.outbox += self.desk.say(self.shards.values(), world.time, all=rng.random() < 0.7)
+            self.outbox += self.desk.say(self.shards.values(), world.time, None if rng.random() < 0.7 else {JOB})
             for number in list(self.shards):
                 if world.owner[number] is not self and rng.random() < 0.2:
                     del self.shards[number]  # it has heard of it at last

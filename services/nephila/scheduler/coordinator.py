@@ -42,6 +42,11 @@ class Coordinator:
         if rest == self._rest:
             self._read = True
 
+    def somebody_lacks(self, given: list[PlacesGiven]) -> bool:
+        """Whether a partition could fetch by now, had it more places than these."""
+        had = {one.partition: one.places for one in given}
+        return any(part.lacking > had.get(part.partition, 0) for part in self.told.parts.values())
+
     def next(self, spec: CrawlJob) -> JobStatus:
         """What there is to tell by now."""
         before = self.told.status
@@ -67,7 +72,10 @@ class Coordinator:
 
     def _give(self, status: JobStatus, budget: int, given: dict[int, int]) -> None:
         parts = {part.partition: part for part in self.told.parts.values() if part.born == status.born}
-        free = budget - sum(_held(given.get(number, 0), parts.get(number)) for number in given.keys() | parts.keys())
+        for number, part in parts.items():
+            # Pages that were stored before there was a budget have their places.
+            given[number] = max(given.get(number, 0), part.returned + part.used)
+        free = budget - sum(given.values()) + sum(part.returned for part in parts.values())
         asking = sorted(
             (part.wanted > part.lacking, part.used, part.partition)
             for part in parts.values()
@@ -95,11 +103,6 @@ class Coordinator:
             self._asked = status.look + 1
         status.look = max(status.look, self._asked)
         status.done = bool(self._asked) and all(part.look >= self._asked for part in parts)
-
-
-def _held(given: int, part: PartitionStatus | None) -> int:
-    """Places that a partition has, or takes up without having been given them: the budget came later."""
-    return given if part is None else max(given - part.returned, part.used)
 
 
 def _sum_up(status: JobStatus, parts: list[PartitionStatus]) -> None:

@@ -201,7 +201,7 @@ class Shards:
                 known = other.frontier.jobs.get(uid)
                 for place in list(known.scope.anchors) if known is not None else ():
                     shard.anchor(uid, place)
-            self.reporter.soon()
+            self.reporter.soon(uid)
         return shard, job
 
     def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
