@@ -207,6 +207,8 @@ class Fetch:
     end: float
     by: tuple[int, int]
     """(epoch, attempt)."""
+    address: str = ""
+    """On which the scheduler has counted it."""
 
 
 @dataclass
@@ -356,7 +358,9 @@ class World:
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand
         assert busy is None, f"{request.url} is asked for while {busy} is"
-        fetch = Fetch(request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt))
+        fetch = Fetch(
+            request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt), request.address
+        )
         self.fetches.append(fetch)
         self.busy[request.host] = fetch
         self.clock.call_at(fetch.end, lambda: self._fetched(partition, request, fetch))
