@@ -30,7 +30,7 @@ from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, behind, mark, openings, passed
+from nephila.kernel.bus.opening import Opening, mark, openings, passed
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
 
@@ -124,12 +124,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     def may_emit(self) -> bool:
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
-
-    async def behind(self, names: set[str]) -> int:
-        """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        if self._consumer is None:
-            raise KafkaError("the consumer is begun anew")
-        return await behind(self._consumer, self.intake, names)
 
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
