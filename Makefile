@@ -88,6 +88,9 @@ bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated mont
 bench-parser: $(DEV)  ## rules: fields by CSS and XPath, and the choice among thousands
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
 
+bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
+
 bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
 
