@@ -225,3 +225,26 @@ async def test_a_job_is_deleted_while_its_pages_are_fetched(world):
     jobs = list(world.members["b"][1].jobs_here())
     assert {job.uid for job in jobs} == {"u"}
     assert sum(job.ended.total() for job in jobs) == URLS
+
+
+async def test_what_was_held_back_goes_out_when_the_broker_has_heard_of_us(world):
+    """Without a word from anybody: a moment in which no heartbeat got through costs that moment."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(5)
+    await in_the_air(world)
+    member, shards = world.members["a"]
+    member.emits = False
+    await world.run(5.0)
+    published = sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS))
+    await world.run(5.0)
+    assert sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS)) == published
+    assert any(shard.blocked for shard in shards.shards.values())
+    assert shards.counts.blocked < 1000
+    member.emits = True
+    await world.run(0.15)
+    assert not any(shard.blocked for shard in shards.shards.values())
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)
