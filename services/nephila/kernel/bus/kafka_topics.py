@@ -33,7 +33,7 @@ TABLE = {
     "segment.bytes": str(16 << 20),
     "min.cleanable.dirty.ratio": "0.1",
 }
-"""Whoever starts reads the whole of a table first: what is old goes soon, and the broker keeps back its last segment."""
+"""Whoever starts reads the whole of a table first: what is old goes soon, but for the segment that is written to."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
