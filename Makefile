@@ -64,6 +64,9 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
+bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
+
 bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
@@ -77,9 +80,16 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/jobschema.py --check
+	@$(BIN)/python tools/ruleschema.py --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
+
+bench-parser: $(DEV)  ## rules: fields by CSS and XPath, and the choice among thousands
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
+
+bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
 bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
@@ -92,8 +102,9 @@ proto-baseline: $(DEV)  ## at a release: what the next one may not break
 	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/crawljob.schema.json from the table of a job's keys
+schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules
 	@$(BIN)/python tools/jobschema.py
+	@$(BIN)/python tools/ruleschema.py
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

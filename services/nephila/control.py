@@ -25,6 +25,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError, parse_url
 from nephila.rates import Rates
+from nephila.rulewatch import RuleWatch
 from nephila.scheduler.explain import Explanation
 from nephila.storage.source import Source
 
@@ -122,6 +123,8 @@ class Control:
         self.rates = Rates()
         self.on_change: Callable[[], None] | None = None
         """Called when the set of jobs, or one of them, has been changed."""
+        self.rules: RuleWatch | None = None
+        """The rules that this program has."""
         self._bus = assembly.bus
         self._clock = assembly.clock
         self._scheduler = assembly.scheduler
@@ -190,6 +193,7 @@ class Control:
         document = jobspec.from_json(content)
         wanted = document.job
         self._check_sinks(document)
+        self._check_rules(document)
         known = jobview.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
         if not exists and len(jobview.specs(self._scheduler)) >= MAX_JOBS:
@@ -273,6 +277,15 @@ class Control:
                     f"{document.place}: this program does not write {sink} (spec.sinks); "
                     f"start it with nephila up --format {wanted}"
                 )
+
+    def _check_rules(self, document: jobspec.JobDocument) -> None:
+        if self.rules is not None:
+            self.rules.look()
+        known = self.rules.names if self.rules is not None else ()
+        for name in document.job.rules:
+            if name not in known:
+                where = f"in {self.rules.place}" if self.rules else "here; start it with nephila up --rules DIR"
+                raise UserError(f"{document.place}: this program has no rule {name!r} (spec.rules) {where}")
 
     # ---- questions
 

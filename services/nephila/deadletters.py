@@ -9,7 +9,7 @@ scheduler. What cannot be replayed is said, and why. The scheduler's counts of e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,9 @@ from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.wire import HEADERS, TooNew, message_of, unseal
-from nephila.kernel.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.errors import PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.messages import DeadLetter, Frame
-from nephila.kernel.topics import DEAD, TOPICS, Topic
+from nephila.kernel.topics import DEAD, TOPICS
 from nephila.native import partition_of
 
 _TOPICS = {topic.name: topic for topic in TOPICS}
@@ -60,8 +60,9 @@ class Found:
         return ""
 
 
-async def read(config: KafkaConfig, claims: Claims | None = None) -> list[Found]:
-    """All letters that are there, in the order of partitions and offsets. O(letters) memory. Raises `UserError`."""
+async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequence[str] = ()) -> AsyncIterator[Found]:
+    """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all that were
+    there when it began. Raises `UserError`, for a place where no letter is before any is given."""
     there = await kafka_topics.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
@@ -69,22 +70,48 @@ async def read(config: KafkaConfig, claims: Claims | None = None) -> list[Found]
         bootstrap_servers=config.bootstrap, enable_auto_commit=False, auto_offset_reset="earliest"
     )
     tps = [TopicPartition(config.prefix + DEAD.name, number) for number in range(there[DEAD.name])]
-    consumer.assign(tps)
-    found: list[Found] = []
     try:
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-        left = {tp for tp in tps if first[tp] < last[tp]}
-        while left:
-            for records in (await consumer.getmany(*left, timeout_ms=500)).values():
-                for record in records:
-                    found += await _letters(record, claims)
-            left = {tp for tp in left if await consumer.position(tp) < last[tp]}
+        ranges = _named(places, {tp.partition: (first[tp], last[tp]) for tp in tps})
+        for partition, start, end in ranges:
+            async for record in _records(consumer, tps[partition], start, end):
+                for one in await _letters(record, claims):
+                    if not places or one.place in places or one.place.partition(".")[0] in places:
+                        yield one
     except (KafkaError, OSError) as error:
         raise kafka_topics.absent(config, error) from None
     finally:
         await consumer.stop()
-    return sorted(found, key=lambda one: [int(part) for part in one.place.replace(":", ".").split(".")])
+
+
+def _named(places: Sequence[str], bounds: dict[int, tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """(partition, first offset, end) of what is to be read."""
+    if not places:
+        return [(partition, *ends) for partition, ends in sorted(bounds.items())]
+    found = set()
+    for place in places:
+        partition, colon, offset = place.partition(".")[0].partition(":")
+        if not (colon and partition.isdecimal() and offset.isdecimal()):
+            raise UsageError(f"{place!r} is no PARTITION:OFFSET; see nephila dead list")
+        first, last = bounds.get(int(partition), (0, 0))
+        if not first <= int(offset) < last:
+            raise UserError(f"no dead letter at {place}; see nephila dead list")
+        found.add((int(partition), int(offset), int(offset) + 1))
+    return sorted(found)
+
+
+async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, end: int) -> AsyncIterator[Any]:
+    if start >= end:
+        return
+    consumer.assign([tp])
+    consumer.seek(tp, start)
+    while True:
+        for record in (await consumer.getmany(tp, timeout_ms=500, max_records=50)).get(tp, ()):
+            if record.offset < end:
+                yield record
+        if await consumer.position(tp) >= end:
+            return
 
 
 async def _letters(record: Any, claims: Claims | None) -> list[Found]:
@@ -108,47 +135,36 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
     return found
 
 
-def chosen(found: Sequence[Found], places: Iterable[str], *, everything: bool) -> list[Found]:
-    """Those that were named; with `everything` all. Raises `UserError` for a place where no letter is."""
-    if everything:
-        return list(found)
-    by_place = {one.place: one for one in found}
-    missing = [place for place in places if place not in by_place]
-    if missing:
-        raise UserError(f"no dead letter at {', '.join(missing)}; see nephila dead list")
-    return [by_place[place] for place in places]
-
-
-async def replay(config: KafkaConfig, letters: Iterable[Found]) -> None:
-    """Publish the messages again, each as it was, on its topic and partition; returns when the broker has them all.
-    Raises `UserError`."""
-    wanted = [one.letter for one in letters if not one.refused]
-    if not wanted:
-        return
-    topics = {_TOPICS[letter.topic] for letter in wanted}
-    there = await kafka_topics.existing(config, tuple(topics))
-    _check(config, wanted, there, topics)
+async def replay(
+    config: KafkaConfig, claims: Claims | None, places: Sequence[str], job: str | None
+) -> AsyncIterator[Found]:
+    """Publish messages again, each as it was; gives each letter when the broker has its message, or has refused it for
+    what `refused` says. Raises `UserError`."""
+    there = await kafka_topics.existing(config)
     producer = AIOKafkaProducer(
         bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
     )
     try:
         await producer.start()
-        for letter in wanted:
-            topic, place = config.prefix + letter.topic, letter.partition
-            if letter.url_key:  # the system may have grown since
-                place = partition_of(letter.url_key, there[letter.topic])
-            await producer.send_and_wait(topic, letter.message, partition=place, headers=HEADERS)
+        async for one in scan(config, claims, places):
+            if job is not None and one.letter.job != job:
+                continue
+            if not one.refused:
+                partition = _partition(config, one.letter, there)
+                topic = config.prefix + one.letter.topic
+                await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
+            yield one
     except (KafkaError, OSError) as error:
         raise kafka_topics.absent(config, error) from None
     finally:
         await producer.stop()
 
 
-def _check(config: KafkaConfig, letters: Iterable[DeadLetter], there: dict[str, int], topics: set[Topic]) -> None:
-    for letter in letters:
-        if letter.url_key:
-            continue
-        count = there.get(letter.topic, 0)
-        if letter.partition >= count:
-            where = f"{config.prefix}{letter.topic}/{letter.partition}"
-            raise UserError(f"a letter names {where}, and that topic has {count} partitions")
+def _partition(config: KafkaConfig, letter: DeadLetter, there: dict[str, int]) -> int:
+    """Where its URL belongs, for the system may have grown since; else where it was read."""
+    count = there.get(letter.topic, 0)
+    partition = partition_of(letter.url_key, count) if letter.url_key and count else letter.partition
+    if partition >= count:
+        where = f"{config.prefix}{letter.topic}/{letter.partition}"
+        raise UserError(f"a letter names {where}, and that topic has {count} partitions")
+    return partition

@@ -10,6 +10,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
 
 from nephila import jobview
 from nephila.assembly import GRACE_S, Assembly, Rooms
@@ -17,6 +20,7 @@ from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.readahead import read_ahead
+from nephila.rulewatch import RuleWatch
 
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
@@ -40,6 +44,10 @@ class Plan:
     """The crawl ends when all that is left waits longer than this."""
     grace_s: float = GRACE_S
     """How long fetches in flight may go on once the crawl is told to stop."""
+    rules: Path | None = None
+    """Where the rules of the job are, which are read again when they change."""
+    all_rules: bool = False
+    """The job is read by all rules there are, by those as well that come later."""
 
 
 @dataclass(slots=True)
@@ -80,6 +88,7 @@ class Crawl:
         self.assembly = Assembly(plan.rooms, self.clock, plan.grace_s)
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
+        self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
         self._over = asyncio.Event()
@@ -88,6 +97,7 @@ class Crawl:
     async def run(self) -> Result:
         """Crawl until everything is done, a limit is reached, or `stop` is called."""
         async with self._services():
+            self._tell_rules()
             self._publish_job()
             seeding = asyncio.ensure_future(self._seed())
             if self.plan.max_time_s:
@@ -96,6 +106,8 @@ class Crawl:
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
+            if self.rules is not None:
+                self.rules.close()
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
         result.elapsed_s = self.clock.monotonic() - self._started
@@ -125,6 +137,21 @@ class Crawl:
             self.result.resumed_urls = self.scheduler.restored.urls
             self.result.resumed_leased = self.scheduler.restored.leased
             yield
+
+    def _tell_rules(self) -> None:
+        """Before the job, so that none of its pages is read without them."""
+        if self.rules is None:
+            return
+        self.rules.start()
+        if self.plan.all_rules:
+            self.plan.job.rules = list(self.rules.names)
+            self.rules.on_change = self._other_rules
+
+    def _other_rules(self) -> None:
+        assert self.rules is not None
+        known = jobview.spec(self.scheduler, self.plan.job.uid) or self.plan.job
+        job = msgspec.structs.replace(known, rules=list(self.rules.names), generation=known.generation + 1)
+        self.bus.publish(JOBS, 0, job)
 
     def _publish_job(self) -> None:
         """On a resume the job as it is now applies to what is queued as well."""

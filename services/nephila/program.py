@@ -28,7 +28,7 @@ from nephila.kernel.status import StatusServer
 log = logging.getLogger("nephila.program")
 
 
-RETRY_S = (0.5, 10.0)
+RETRY_S = (0.5, 5.0)
 """First and longest wait before a broker is asked for again."""
 
 

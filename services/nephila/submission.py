@@ -1,33 +1,38 @@
 """A crawl by the services of a system: what `nephila crawl --bootstrap` does.
 
-The job is told, then its seeds; then the job once more under the next generation, so that a scheduler which calls that
-one done has read all seeds before. Nothing is kept here: who stops watching leaves the crawl to go on.
+Its rules are told, then the job, then its seeds; then the job once more under the next generation, so that schedulers
+which call that one done have read all seeds before. With many seeds the job is paused until they have: the scope is
+anchored at the seeds, and a link to a host whose seed is still on its way would be refused. Nothing is kept here: who
+stops watching leaves the crawl to go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from nephila.kernel.bus.base import Bus, Delivery, Receipt
+from nephila.kernel.bus.base import Bus, Delivery, Receipt, gathered
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, JobStatus, Seed
-from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, Seed
+from nephila.kernel.topics import JOB_STATUS, JOBS, RULES, SEEDS
 from nephila.native import UrlError, parse_url, partition_of
 
 SILENT_S = 60.0
 """Without a word about the job for so long, no scheduler is there."""
 SEED_BATCH = 1000
+"""Seeds on their way at once; so many are many."""
 
 
 class Submission:
     """One job on its way through a system. Build it before the bus is started."""
 
-    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob) -> None:
+    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob, rules: Iterable[ParseRule] = ()) -> None:
         self.job = job
+        self._rules = tuple(rules)
         self.status = JobStatus(job.uid)
         self.refused: list[tuple[str, str]] = []
         self.on_status: Callable[[JobStatus], None] | None = None
@@ -49,30 +54,36 @@ class Submission:
         # What was said before is of a job of this name that was deleted.
         self._live = True
         first = self._deleted + 1
-        await self._tell(first)
+        for rule in self._rules:
+            await self._bus.publish(RULES, 0, rule)
+        rest = iter(seeds)
+        some = list(itertools.islice(rest, SEED_BATCH))
+        many = len(some) == SEED_BATCH
+        await self._tell(first, paused=many)
         await self._until(lambda status: status.generation >= first)
-        await self._send(seeds)
+        while some:
+            await self._send(some)
+            some = list(itertools.islice(rest, SEED_BATCH))
+        if many:
+            first += 1
+            await self._tell(first, paused=True)
+            await self._until(lambda status: status.generation >= first and status.done)
         await self._tell(first + 1)
-        return await self._until(lambda status: status.generation > first and status.done)
+        return await self._until(lambda status: status.generation > first and status.done and not status.paused)
 
-    async def _tell(self, generation: int) -> None:
-        await self._bus.publish(JOBS, 0, msgspec.structs.replace(self.job, generation=generation))
+    async def _tell(self, generation: int, *, paused: bool = False) -> None:
+        await self._bus.publish(JOBS, 0, msgspec.structs.replace(self.job, generation=generation, paused=paused))
 
-    async def _send(self, seeds: Iterable[Seed]) -> None:
+    async def _send(self, seeds: list[Seed]) -> None:
         waiting: list[Receipt] = []
         for seed in seeds:
             try:
                 partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
             except UrlError as error:
                 self.refused.append((seed.url, str(error)))
-                continue
-            waiting.append(self._bus.publish(SEEDS, partition, seed))
-            if len(waiting) == SEED_BATCH:
-                for receipt in waiting:
-                    await receipt
-                waiting.clear()
-        for receipt in waiting:
-            await receipt
+            else:
+                waiting.append(self._bus.publish(SEEDS, partition, seed))
+        await gathered(waiting)
 
     async def _until(self, reached: Callable[[JobStatus], bool]) -> JobStatus:
         while not reached(self.status):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from nephila import jobview
 from nephila.assembly import Assembly, Rooms
@@ -17,16 +18,19 @@ from nephila.jobview import JobFacts
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.messages import Seed
 from nephila.kernel.topics import JOBS, SEEDS
+from nephila.rulewatch import RuleWatch
 
 
 class Up:
     """The program while it runs."""
 
-    def __init__(self, rooms: Rooms, clock: Clock | None = None) -> None:
+    def __init__(self, rooms: Rooms, clock: Clock | None = None, rules: Path | None = None) -> None:
         self.clock = clock or SystemClock()
         self.assembly = Assembly(rooms, self.clock)
         directory = rooms.storage.directory
+        self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
         self.control = Control(self.assembly, directory, rooms.storage.formats, rooms.storage.store or None)
+        self.control.rules = self.rules
         self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)
         self.error: BaseException | None = None
         self.jobs: list[JobFacts] = []
@@ -37,12 +41,16 @@ class Up:
         """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
         self.assembly.scheduler.on_turn = self.control.note
         async with self.assembly.running(self._fatal):
+            if self.rules is not None:
+                self.rules.start()
             await self._resume()
             await self.socket.open()
             try:
                 ready(self.control.facts())
                 await self._over.wait()
             finally:
+                if self.rules is not None:
+                    self.rules.close()
                 await self.socket.close()
                 await self.assembly.drain(lambda: self.error is None)
         self.jobs = self.control.facts()

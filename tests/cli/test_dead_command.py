@@ -117,6 +117,7 @@ def test_a_file_of_settings_says_where(nephila, system, tmp_path):
         (("list", "--bootstrap", "127.0.0.1:1"), "no Kafka broker answers at 127.0.0.1:1", 1),
         (("replay", "--bootstrap", "127.0.0.1:1"), "name the letters as PARTITION:OFFSET, or say --all", 2),
         (("replay", "1:1", "--all"), "or say --all", 2),
+        (("replay", "1", "--bootstrap", "127.0.0.1:1"), "no Kafka broker answers at 127.0.0.1:1", 1),
         (("list", "--config", "nowhere.yaml"), "nowhere.yaml: No such file", 2),
     ],
 )
@@ -135,3 +136,6 @@ def test_a_place_where_no_letter_is(nephila, broker):
     ran = nephila("dead", "replay", "7:7", *_where(config))
     assert ran.code == 1
     assert "no dead letter at 7:7; see nephila dead list" in ran.err
+    ran = nephila("dead", "replay", "seven", *_where(config))
+    assert ran.code == 2
+    assert "'seven' is no PARTITION:OFFSET" in ran.err

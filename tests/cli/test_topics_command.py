@@ -7,15 +7,14 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from nephila.kernel.bus import kafka_grow, kafka_topics
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError
-from nephila.kernel.messages import FetchRequest, Seed
-from nephila.kernel.topics import JOBS, REQUESTS, SEEDS, TOPICS, Topic
+from nephila.kernel.messages import FetchRequest, FrontierRecord, Seed
+from nephila.kernel.topics import FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
 
 from tests.contracts.buses import config_for, until
 
@@ -151,28 +150,24 @@ def test_what_was_published_and_not_read_forbids_growth(nephila, broker):
     assert ran.err.count("\n") == 1
 
 
-def test_a_frontier_is_not_split_but_may_be_forgotten(broker, monkeypatch):
+def test_a_frontier_is_not_split_but_may_be_forgotten(broker):
     """Refused with what would be lost; told to forget, its topics are made anew, and the rest grows."""
     config = config_for(broker)
-    frontier = next((topic for topic in TOPICS if topic.name == "frontier"), None)
-    stand_in = replace(SEEDS, name="frontier", readers=())
-    topics: tuple[Topic, ...] = TOPICS if frontier is not None else (*TOPICS, stand_in)
-    monkeypatch.setattr(kafka_grow, "TOPICS", topics)
 
     async def crawled() -> None:
-        await kafka_topics.apply(config, topics=topics)
+        await kafka_topics.apply(config)
         bus = KafkaBus(config, SystemClock())
         await bus.start()
-        await bus.publish(stand_in, 1, Seed("j", "what was seen"))
+        await bus.publish(FRONTIER, 1, FrontierRecord())
         await bus.close()
         with pytest.raises(UsageError, match="this release does not split a frontier"):
             await kafka_grow.grow(config)
-        assert set((await kafka_topics.existing(config, topics)).values()) == {1, 4}
+        assert set((await kafka_topics.existing(config)).values()) == {1, 4}
         target, done = await kafka_grow.grow(config, forget=True)
         assert (target, {one.partitions for one in done}) == (8, {1, 8})
-        there = await kafka_topics.existing(config, topics)
-        assert {name for name, count in there.items() if count != 8} == {topic.name for topic in topics if topic.key}
-        ends = await kafka_grow._ends(config, [stand_in], {"frontier": 8})
+        there = await kafka_topics.existing(config)
+        assert {name for name, count in there.items() if count != 8} == {topic.name for topic in TOPICS if topic.key}
+        ends = await kafka_grow._ends(config, [FRONTIER], {"frontier": 8})
         assert set(ends.values()) == {(0, 0)}
         assert JOBS.name in there
 

@@ -280,6 +280,53 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     assert rows
 
 
+def read_items(directory: Path) -> dict[str, list[Any]]:
+    """url_key → (rule, version, data) of its items in their order, from the ledger."""
+    query = "SELECT url_key, rule, rule_version, data FROM items WHERE job = 'job' ORDER BY url_key, ordinal"
+    if directory in STORES:
+        with psycopg.connect(STORES[directory]) as server:
+            rows = server.execute(query).fetchall()
+    else:
+        connection = sqlite3.connect(directory / "nephila.db")
+        rows = connection.execute(query).fetchall()
+        connection.close()
+    found: dict[str, list[Any]] = {}
+    for key, rule, version, data in rows:
+        found.setdefault(key, []).append((rule, version, data))
+    return found
+
+
+def with_items(number: int, fetch_no: int, *data: bytes, rule: str = "shop", **fields: Any) -> m.Record:
+    """A page that a rule made items of; the version is a hash, above 2^31."""
+    return record(number, fetch_no, rule=rule, rule_version=0xFFFF_FFF0 + fetch_no, items=list(data), **fields)
+
+
+def test_items_are_those_of_the_newest_copy(tmp_path, name):
+    """Replaced as a whole by the next copy, in a flush or over two; what brings no copy leaves them."""
+    first = [with_items(n, 1, b'{"a":1}', b'{"a":2}') for n in (1, 2, 3, 4)]
+    gone = record(4, 2, outcome=m.Outcome.FAILED, reason="http_404", text=b"", sha256=b"", title="", meta="")
+    later = [with_items(1, 2, b'{"b":"\\u0000 \xc5\xbc"}', rule="other"), record(2, 2), not_modified(3, 2), gone]
+    written(tmp_path, name, first, later, [record(5), with_items(5, 2, b"{}"), with_items(1, 1, b'{"old":1}')])
+    two = [("shop", 0xFFFF_FFF1, '{"a":1}'), ("shop", 0xFFFF_FFF1, '{"a":2}')]
+    assert read_items(tmp_path) == {
+        record(1).url_key.hex(): [("other", 0xFFFF_FFF2, '{"b":"\\u0000 ż"}')],
+        record(3).url_key.hex(): two,
+        record(4).url_key.hex(): two,
+        record(5).url_key.hex(): [("shop", 0xFFFF_FFF2, "{}")],
+    }
+    if name not in ("warc",):
+        rule, version = (read_ledger(tmp_path)[record(1).url_key.hex()][column] for column in ("rule", "rule_version"))
+        assert (rule, version) == ("other", 0xFFFF_FFF2)
+
+
+def test_many_items_of_a_page_are_one_transaction(tmp_path, name):
+    """Ten thousand, some of them large, and none when the batch fails."""
+    many = [b'{"n":%d,"t":"%s"}' % (n, b"x" * (n % 50) * 100) for n in range(10_000)]
+    written(tmp_path, name, [with_items(1, 1, *many), record(2)])
+    found = read_items(tmp_path)[record(1).url_key.hex()]
+    assert [data.encode() for _, _, data in found] == many
+
+
 def test_a_304_without_an_earlier_row_is_stored_as_such(tmp_path, name):
     """The row says not_modified; a later full fetch replaces it."""
     written(tmp_path, name, [not_modified(1, 2), not_modified(2, 2)], [record(2, 3)])

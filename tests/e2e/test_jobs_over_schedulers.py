@@ -94,3 +94,31 @@ def test_a_page_budget_outlives_a_scheduler(system, killed):
     system.end(killed, number=signal.SIGKILL)
     assert crawl.result()["outcomes"]["stored"] == 300
     assert system.rows() == {"stored": 300}
+
+
+def listed(system):
+    """Name → row."""
+    done = run("jobs", "list", "--bootstrap", system.broker.address, "--json", cwd=system.folder)
+    assert done.returncode == 0, done.stderr
+    return {row["name"]: row for row in json.loads(done.stdout)}
+
+
+def test_jobs_of_a_system_are_listed_paused_resumed_and_deleted(system):
+    """By who can reach the broker; the schedulers do as they are told, and who watches hears of it."""
+    crawl = Crawl(system, "--delay", "0.5")
+    system.until_rows(20)
+    (name,) = [name for name, row in listed(system).items() if row["state"] == "running"]
+    words = (name, "--bootstrap", system.broker.address)
+    assert "paused (generation 3)" in run("jobs", "pause", *words, cwd=system.folder).stdout
+    assert "unchanged" in run("jobs", "pause", *words, cwd=system.folder).stdout
+    assert listed(system)[name]["state"] == "paused"
+    assert "resumed (generation 4)" in run("jobs", "resume", *words, cwd=system.folder).stdout
+    system.until_rows(60)
+    assert "deleted (generation 5)" in run("jobs", "delete", *words, cwd=system.folder).stdout
+    _, err = crawl.process.communicate(timeout=60)
+    assert crawl.process.returncode == 1
+    assert f"job '{name}' was deleted" in err
+    assert name not in listed(system)
+    again = run("jobs", "pause", *words, cwd=system.folder)
+    assert again.returncode == 2
+    assert f"the system has no job '{name}'; it has" in again.stderr

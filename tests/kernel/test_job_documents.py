@@ -151,7 +151,7 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("politeness: {hosts: [{host: 'http://a.example/'}]}", "is no host like a.example"),
         ("politeness: {hosts: [{host: 'a*.example'}]}", "is no host like a.example"),
         ("render: auto", "spec.render: 'auto' is not built yet; this version knows never"),
-        ("rules: [news]", "spec.rules: rules are not built yet; leave the key out"),
+        ("rules: [News!]", "spec.rules[0]: 'News!' is not a name of lower-case letters"),
         ("sinks: [{type: mongodb, secretRef: db}]", "spec.sinks[0].type: 'mongodb' is not built yet; this version"),
         ("sinks: [{type: csv}]", "spec.sinks[0].type: 'csv' is unknown"),
         ("sinks: [{}]", "spec.sinks[0] lacks the key 'type'"),

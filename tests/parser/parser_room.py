@@ -23,6 +23,8 @@ class FakePass:
 
     title: str = ""
     lang: str = ""
+    base: str = "http://a.test/"
+    crowded: bool = False
     canonical: str = ""
     robots: str = ""
     description: str = ""
@@ -38,6 +40,7 @@ class FakePass:
     anchors: bytes = b""
     anchor_ends: bytes = b""
     link_flags: bytes = b""
+    depth: int = 5
 
 
 def with_links(*urls: str, flags: bytes = b"", **more: Any) -> FakePass:

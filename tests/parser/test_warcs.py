@@ -9,8 +9,11 @@ import io
 import random
 import tracemalloc
 import zlib
+from pathlib import Path
 
 import pytest
+from nephila.kernel.errors import UserError
+from nephila.parser.rules.pages import pages_of
 from nephila.parser.warcs import Archived, Bad, read_warc
 
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=koi8-r\r\nX-Robots-Tag: none\r\n"
@@ -192,3 +195,17 @@ def test_noise_never_fails() -> None:
 def test_files_of_hardly_anything(data: bytes) -> None:
     """Nothing, or one fault."""
     assert len(read(data)) <= 1
+
+
+def test_rules_are_tried_on_the_pages_of_an_archive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Those with status 200; what is left out is told, and an archive without a page is one line."""
+    path = tmp_path / "a.warc"
+    path.write_bytes(page(b"<p>1", url="http://a.test/1") + record(b"no HTTP") + page(b"<p>2", url="http://a.test/2"))
+    assert [(one.url, one.charset, one.body) for one in pages_of(path)] == [
+        ("http://a.test/1", "koi8-r", b"<p>1"),
+        ("http://a.test/2", "koi8-r", b"<p>2"),
+    ]
+    assert "is left out: 'no HTTP response'" in caplog.text
+    path.write_bytes(b"filedesc://x.arc 0.0.0.0 1 text/plain 10\n")
+    with pytest.raises(UserError, match="has no page that can be read: ARC, not WARC"):
+        list(pages_of(path))

@@ -69,6 +69,10 @@ class Shard:
         """See `Owned`."""
         return not self.changed
 
+    def stamp(self, uid: str) -> tuple[int, int]:
+        """See `Owned`."""
+        return self.now.generation, len(self.now.seen) + self.handed
+
     def status(self, uid: str) -> PartitionStatus | None:
         """See `Owned`."""
         now = self.now
@@ -176,7 +180,7 @@ class Member:
         what = rng.randrange(8)
         world = self.world
         if what == 0:
-            self.outbox += self.desk.say(self.shards.values(), world.time, all=rng.random() < 0.7)
+            self.outbox += self.desk.say(self.shards.values(), world.time, None if rng.random() < 0.7 else {JOB})
             for number in list(self.shards):
                 if world.owner[number] is not self and rng.random() < 0.2:
                     del self.shards[number]  # it has heard of it at last

@@ -121,14 +121,6 @@ class Member:
         """See `Bus`."""
         self.readers[topic.name] = handler
 
-    async def behind(self, group: str, topics: Any) -> int:
-        """See `Bus`."""
-        return sum(
-            len(self.broker.logs[topic.name, p]) - self.broker.committed[topic.name, p]
-            for topic in topics
-            for p in self.held
-        )
-
     def may_emit(self, group: str) -> bool:
         """See `History`."""
         return self.emits
@@ -207,6 +199,8 @@ class Fetch:
     end: float
     by: tuple[int, int]
     """(epoch, attempt)."""
+    address: str = ""
+    """On which the scheduler has counted it."""
 
 
 @dataclass
@@ -356,7 +350,9 @@ class World:
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand
         assert busy is None, f"{request.url} is asked for while {busy} is"
-        fetch = Fetch(request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt))
+        fetch = Fetch(
+            request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt), request.address
+        )
         self.fetches.append(fetch)
         self.busy[request.host] = fetch
         self.clock.call_at(fetch.end, lambda: self._fetched(partition, request, fetch))

@@ -210,6 +210,10 @@ class Idle:
     def __init__(self, number: int) -> None:
         self.number = number
 
+    def stamp(self, uid: str) -> tuple[int, int]:
+        """See `Owned`."""
+        return 1, 0
+
     def status(self, uid: str) -> PartitionStatus | None:
         """See `Owned`."""
         return PartitionStatus(generation=1, resting=True)

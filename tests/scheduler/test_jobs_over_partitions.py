@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.kernel.messages import JobStatus, ScopeMode
-from nephila.kernel.topics import JOB_STATUS, JOBS
+from nephila.kernel.messages import JobStatus, ScopeMode, Seed
+from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 from nephila.scheduler.told import Told
 
 from tests.scheduler.shard_rig import PARTITIONS, Site, World, web
@@ -129,6 +129,23 @@ async def test_an_anchor_is_known_to_all_partitions(tmp_path):
             assert shard.frontier.jobs["t"].scope.anchors == {"first.org", "example.com"}
 
 
+async def test_a_paused_job_takes_its_seeds_and_rests(world):
+    """That all of them are in is told; nothing is fetched before it goes on."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    (job,) = world.broker.all(JOBS, 0)
+    job.generation, job.paused = 2, True
+    world.outside.publish(JOBS, 0, job)
+    status = await until_done(world)
+    assert (status.paused, status.queued) == (True, HOSTS)
+    assert not world.fetches
+    job.generation, job.paused = 3, False
+    world.outside.publish(JOBS, 0, job)
+    await world.until(HOSTS * PAGES)
+    assert (await until_done(world)).stored == HOSTS * PAGES
+
+
 async def test_a_deleted_job_is_told_as_such_and_may_begin_anew(world):
     """Its name's next job has the whole budget again."""
     await world.start("a")
@@ -150,9 +167,6 @@ async def test_a_deleted_job_is_told_as_such_and_may_begin_anew(world):
 
 def begin_seeds(world: World) -> None:
     """The seeds once more, of the job as it is."""
-    from nephila.kernel.messages import Seed
-    from nephila.kernel.topics import SEEDS
-
     for host in range(HOSTS):
         seed = f"http://h{host}.test/0"
         world.outside.publish(SEEDS, world.partition(seed), Seed("t", seed))

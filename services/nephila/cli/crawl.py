@@ -21,6 +21,8 @@ from nephila.cli.options import (
     Format,
     Header,
     HostMap,
+    Rules,
+    RuleScripts,
     Store,
     UserAgent,
     Workers,
@@ -111,6 +113,8 @@ def crawl(
     ] = 1.0,
     concurrency: Concurrency = 100,
     workers: Workers = None,
+    rules: Rules = None,
+    rule_scripts: RuleScripts = False,
     user_agent: UserAgent = "",
     contact: Contact = "",
     header: Header = None,
@@ -162,6 +166,8 @@ def crawl(
         "host_map": host_map or [],
         "format": format,
         "links": links,
+        "rules": str(rules.absolute()) if rules else "",
+        "rule_scripts": rule_scripts,
     }
     urls = urls or []
     job_file = next((url for url in urls if is_job_file(url)), "")

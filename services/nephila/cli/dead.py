@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,12 +36,20 @@ def list_letters(
     bootstrap: Bootstrap = None, config: Config = "", prefix: Prefix = None, job: Job = None, json: Json = False
 ) -> None:
     """What is there: place, time, service, message, URL, partition, attempts, error."""
+    from nephila import deadletters
+
     settings, claims = _settings(bootstrap, config, prefix)
-    for one in _read(settings, claims, job):
-        if json:
-            print_json(_row(one))
-        else:
-            typer.echo(_line(one))
+
+    async def tell() -> None:
+        async for one in deadletters.scan(settings, claims):
+            if job is not None and one.letter.job != job:
+                continue
+            if json:
+                print_json(_row(one))
+            else:
+                typer.echo(_line(one))
+
+    asyncio.run(tell())
 
 
 @app.command()
@@ -62,23 +71,21 @@ def replay(
     if bool(places) == everything:
         raise UsageError("name the letters as PARTITION:OFFSET, or say --all")
     settings, claims = _settings(bootstrap, config, prefix)
-    found = deadletters.chosen(_read(settings, claims, job), places or (), everything=everything)
-    asyncio.run(deadletters.replay(settings, found))
-    for one in found:
+    done, refused = asyncio.run(_replayed(deadletters.replay(settings, claims, places or (), job), json=json))
+    if not json:
+        typer.echo(f"{done} of {done + refused} published again")
+
+
+async def _replayed(letters: AsyncIterator[Found], *, json: bool) -> tuple[int, int]:
+    """Say what becomes of each; (how many were published, how many refused)."""
+    done = refused = 0
+    async for one in letters:
+        done, refused = done + (not one.refused), refused + bool(one.refused)
         if json:
             print_json({"place": one.place, "replayed": not one.refused, "refused": one.refused})
         elif one.refused:
             note(f"{one.place}: {one.refused}")
-    if not json:
-        done = sum(not one.refused for one in found)
-        typer.echo(f"{done} of {len(found)} published again")
-
-
-def _read(settings: KafkaConfig, claims: Claims | None, job: str | None) -> list[Found]:
-    from nephila import deadletters
-
-    found = asyncio.run(deadletters.read(settings, claims))
-    return [one for one in found if job is None or one.letter.job == job]
+    return done, refused
 
 
 def _row(one: Found) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -58,4 +59,14 @@ Workers = Annotated[
         help="Processes that fetch and parse; 0 = all in one; default: as many as help, up to the other cores.",
         rich_help_panel=MANNERS,
     ),
+]
+Rules = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Rules that make items of pages; read again when they change.", rich_help_panel=RESULT
+    ),
+]
+RuleScripts = Annotated[
+    bool,
+    typer.Option("--rule-scripts", help="Run the scripts of rules, in a confined process.", rich_help_panel=RESULT),
 ]

@@ -20,6 +20,7 @@ from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
 from nephila.kernel.jobtable import MODES, STRATEGIES
+from nephila.kernel.kinds import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
 from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
@@ -43,8 +44,9 @@ JOB_OPTIONS = {
 """Options that a job file says as well: only where they are given do they override it."""
 
 
-def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
-    """The plan of a run; its seeds are added by the caller. Notes the window in `run`."""
+def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = False) -> Plan:
+    """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
+    crawl, which may have rules that are not here."""
     options = run.options
     document = from_json(run.document) if run.document else None
     uid = run.uid or JOB
@@ -56,8 +58,14 @@ def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
     paced = bool(job.politeness and job.politeness.delay_s)
     rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
     run.window = rooms.scheduler.window
+    rules = options.get("rules", "")
+    all_rules = bool(rules) and not job.rules
+    if rules or not system:
+        check_rules(job, Path(rules) if rules else None)
     return Plan(
         job=job,
+        rules=Path(rules) if rules else None,
+        all_rules=all_rules,
         seeds=(),
         rooms=rooms,
         sources=document.sources if document else (),
@@ -65,6 +73,20 @@ def make_plan(run: Run, directory: Path, store: str = "") -> Plan:
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )
+
+
+def check_rules(job: CrawlJob, place: Path | None) -> None:
+    """That rules can be read, and that there are all that a job names. Raises `UsageError`."""
+    if place is None:
+        if job.rules:
+            raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
+        return
+    from nephila.rulefiles import read_all
+
+    known = {document.name: document for document in read_all([place])}
+    for name in job.rules:
+        if name not in known:
+            raise UsageError(f"there is no rule {name!r} in {place} (spec.rules); {suggest(name, known)}")
 
 
 def place_rows(run: Run, store: str) -> str:
@@ -126,6 +148,8 @@ def make_rooms(
     rows = {"directory": directory, "formats": formats, "writer": writer}
     storage = load(StorageConfig, rows, HERE, "storage")
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
+    if options.get("rule_scripts"):
+        parser["rule_scripts"] = True
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,

@@ -12,17 +12,19 @@ from nephila.cli.crawling import Request, read_job, seeds_of, urls_of
 from nephila.cli.output import note, print_json
 from nephila.cli.plan import make_plan
 from nephila.cli.safe import plain
+from nephila.cli.systemjobs import connected
 from nephila.directory import Run
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import JobStatus, Seed
 
 if TYPE_CHECKING:
+    from nephila.embedded import Plan
     from nephila.kernel.clock import Clock
-    from nephila.kernel.messages import CrawlJob
+    from nephila.kernel.messages import CrawlJob, ParseRule
 
 THEIRS = (
     *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
-    *("format", "store", "max_time", "max_wait"),
+    *("format", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
 LINE_S = 1.0
@@ -49,46 +51,47 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         document=document,
         options=request.options,
     )
-    plan = make_plan(run, request.out)
+    plan = make_plan(run, request.out, system=True)
     job = plan.job
     if document is None:
         job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
+    rules = rules_of(plan)
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=False)
-    status, more = run_loop(_watched(job, bootstrap, seeds, quiet=quiet or as_json))
+    status, more = run_loop(_watched(job, bootstrap, seeds, rules, quiet=quiet or as_json))
     for what, why in (*refused, *more):
         print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
     _sum_up(status, as_json=as_json, quiet=quiet)
     return 0
 
 
+def rules_of(plan: Plan) -> list[ParseRule]:
+    """The rules that travel with the job, which names them. The system's rules are known by name: another rule of a
+    name takes the place of the one that is there."""
+    if plan.rules is None:
+        return []
+    from nephila.rulefiles import read_all
+    from nephila.rulewatch import message_of
+
+    messages = [message_of(document) for document in read_all([plan.rules])]
+    if plan.all_rules:
+        plan.job.rules = [message.name for message in messages]
+    return [message for message in messages if message.name in plan.job.rules]
+
+
 async def _watched(
-    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], *, quiet: bool
+    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
-    from nephila.kernel.bus import kafka_topics
-    from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import kafka_config
-    from nephila.kernel.clock import SystemClock
     from nephila.submission import Submission
 
-    kafka_topics.hush()
-    config = kafka_config({"bootstrap": bootstrap}, "command line")
-    there = await kafka_topics.existing(config)
-    if "requests" not in there:
-        raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
-    config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")
-    clock = SystemClock()
-    bus = KafkaBus(config, clock)
-    submission = Submission(bus, clock, config.partitions, job)
-    if not quiet:
-        submission.on_status = _Progress(clock).show
-    try:
+    async with connected(bootstrap) as bus:
+        submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
+        if not quiet:
+            submission.on_status = _Progress(bus.clock).show
         await bus.start()
         if not quiet:
             note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
         return await submission.run(seeds), submission.refused
-    finally:
-        await bus.close()
 
 
 class _Progress:

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nephila import __version__
-from nephila.cli.options import AllowPrivate, Concurrency, Contact, Format, Header, HostMap, Store, UserAgent, Workers
+from nephila.cli.options import (
+    AllowPrivate,
+    Concurrency,
+    Contact,
+    Format,
+    Header,
+    HostMap,
+    Rules,
+    RuleScripts,
+    Store,
+    UserAgent,
+    Workers,
+)
 from nephila.directory import Directory, JobRun, Run
 from nephila.kernel.errors import UserError
 
@@ -32,6 +44,8 @@ def up(
     host_map: HostMap = None,
     format: Format = "sqlite",
     store: Store = "",
+    rules: Rules = None,
+    rule_scripts: RuleScripts = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
@@ -46,6 +60,8 @@ def up(
         "allow_private": allow_private,
         "host_map": host_map or [],
         "format": format,
+        "rules": str(rules.absolute()) if rules else "",
+        "rule_scripts": rule_scripts,
     }
     directory = Directory(out)
     run = settle(directory, options)
@@ -81,7 +97,8 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
     ended_by: list[signal.Signals] = []
 
     async def main() -> Up:
-        program = Up(rooms)
+        rules = run.options.get("rules", "")
+        program = Up(rooms, rules=Path(rules) if rules else None)
         loop = asyncio.get_running_loop()
 
         def end(number: signal.Signals) -> None:

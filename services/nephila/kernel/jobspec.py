@@ -110,6 +110,7 @@ def _job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
         traps=_traps(spec.get("traps")),
         weight=spec.get("weight", 0.0),
         sitemaps=spec.get("sitemaps", False),
+        rules=list(dict.fromkeys(spec.get("rules", ()))),
     )
 
 

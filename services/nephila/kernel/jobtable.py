@@ -77,23 +77,6 @@ class HostPattern:
         return {"type": "string", "minLength": 1, "maxLength": 300}
 
 
-@dataclass(frozen=True)
-class Nothing:
-    """A list that this version can only take empty."""
-
-    what: str
-
-    def read(self, node: Node, path: str) -> list[Any]:
-        """See `Kind.read`."""
-        if node.value != []:
-            raise node.error(f"{path}: {self.what} are not built yet; leave the key out")
-        return []
-
-    def schema(self) -> dict[str, Any]:
-        """See `Kind.schema`."""
-        return {"type": "array", "maxItems": 0}
-
-
 SEED = Map(
     {
         "url": Key(Url(), "a page to start from"),
@@ -176,7 +159,7 @@ SPEC = Map(
         "weight": Key(Number(1000.0), "share of the fetches relative to other jobs; 1"),
         "sitemaps": Key(Flag(), "sitemaps of the seeds' hosts are seeds as well; false"),
         "links": Key(Flag(), "keep the links of each page in the table links; false"),
-        "rules": Key(Nothing("rules"), "names of ParseRules; none: generic extraction"),
+        "rules": Key(ListOf(NAME, 10_000), "names of ParseRules; none: generic extraction"),
         "sinks": Key(ListOf(SINK, 20), "what is written beside the database"),
     }
 )

@@ -39,6 +39,7 @@ class Topic:
 
 
 JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "storage"), key="uid")
+RULES = Topic("rules", m.ParseRule, "cli", ("parser",), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
@@ -51,6 +52,9 @@ JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "sc
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS, DEAD)
+TOPICS = (
+    *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
+    DEAD,
+)
 
 DEFAULT_PARTITIONS = 64

@@ -20,6 +20,14 @@ class PagePass(Protocol):
         """lang attribute of <html>."""
 
     @property
+    def base(self) -> str:
+        """Absolute URL that links resolve against."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a tree of this page would cost out of all proportion."""
+
+    @property
     def canonical(self) -> str:
         """Absolute URL of <link rel=canonical>."""
 
@@ -38,6 +46,10 @@ class PagePass(Protocol):
     @property
     def refresh(self) -> str:
         """Absolute URL of <meta http-equiv=refresh>."""
+
+    @property
+    def depth(self) -> int:
+        """How deep elements are nested at most, whatever a tree builder makes of the markup: an upper bound."""
 
     @property
     def text(self) -> bytes:

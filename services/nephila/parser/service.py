@@ -1,17 +1,18 @@
-"""IN: pages, jobs. OUT: outlinks, then records; dead letters.
+"""IN: pages, jobs, rules. OUT: outlinks, then records; dead letters.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
-loop. A PDF is read in a child process. Invariants: the outlinks of a page are published before its record, so that a
-crawl never looks finished while links are on their way; a page that cannot be parsed ends as failed(dead_letter) and
-never stops the next; nothing is kept between pages but the jobs and what is under way.
+loop. A PDF and a very long page are read in a child process, and so is a page by a rule that is not bounded.
+Invariants: the outlinks of a page are published before its record, so that a crawl never looks finished while links
+are on their way; a page that cannot be parsed ends as failed(dead_letter) and never stops the next; nothing is kept
+between pages but jobs, rules and what is under way.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Final
 
 from nephila.kernel import failpoints
@@ -19,33 +20,29 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
-from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.charset import Sniff
 from nephila.parser.config import ParserConfig
-from nephila.parser.directives import nofollow
+from nephila.parser.document import Document
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
+from nephila.parser.making import Links, Maker, record_of
 from nephila.parser.meta import to_json
 from nephila.parser.oversize import PAGE, payload_of
-from nephila.parser.passes import PageCall, PagePass
-from nephila.parser.relevance import Relevance
+from nephila.parser.passes import PageCall
+from nephila.parser.rules.apply import RuleReader, Seen
+from nephila.parser.rules.outcome import facts_of
 from nephila.parser.sandbox import Broken, Sandbox
 from nephila.parser.sandbox.task import UNAVAILABLE
 from nephila.parser.slices import Slicing
-from nephila.parser.sources import Form, form_of, read
-from nephila.parser.text import text_hash
+from nephila.parser.sources import Form, form_of
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
-MAX_LANG_CHARS: Final = 35
-"""The longest language tag that RFC 5646 asks anyone to accept."""
-
 _DEFAULT_JOB: Final = m.CrawlJob()
 
 
@@ -64,23 +61,21 @@ class Parser:
         self.pages = 0
         self.failed = 0
         self._bus = bus
-        self._clock = clock
-        self._page_pass = page_pass
-        self._sniff = sniff
+        self._maker = Maker(config, clock, page_pass, sniff)
         self._jobs: dict[str, m.CrawlJob] = {}
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
-        self._relevance: dict[str, Relevance] = {}
-        """Of the jobs that look for something."""
+        self.rules = RuleReader(clock, self._elsewhere, scripts=config.rule_scripts)
 
     async def start(self) -> None:
-        """Subscribe; jobs first, so that a page never meets its job's defaults."""
+        """Subscribe; rules and jobs first, so that a page never meets its job's defaults."""
+        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
 
     async def drain(self, grace_s: float) -> None:
-        """A page is parsed and published within the call that delivers it; lists and documents under way are done while
-        there is time, else their pages stay unacked."""
+        """A page is parsed and published within the call that delivers it; lists and what is with a child are done
+        while there is time, else their pages stay unacked."""
         if grace_s > 0:
             self._slicing.finish()
         await self._elsewhere.drain(grace_s)
@@ -90,12 +85,15 @@ class Parser:
         self._slicing.drop()
         await self._elsewhere.close()
 
+    def _on_rule(self, delivery: Delivery) -> None:
+        self.rules.book.tell_rule(delivery.message)
+        delivery.ack()
+
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
-        self._relevance.pop(job.uid, None)
-        if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
-            self._relevance[job.uid] = Relevance(job.keywords)
+        self.rules.book.tell_job(job)
+        self._maker.tell_job(job)
         delivery.ack()
 
     def _on_page(self, delivery: Delivery) -> None:
@@ -109,20 +107,31 @@ class Parser:
                 self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
                 return
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
-            if self._is_for_child(page, kind, body):
+            if not page.not_modified and self._is_for_child(kind, len(body)):
                 held = self._elsewhere.hold(body)
                 page.body = b""
                 self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
-            links, record = self._parse(page, job, body, kind, sniffed)
+            links, record, seen = self._maker.parse(page, job, body, kind, sniffed)
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
-        self._publish(delivery, links, record)
+        self._by_rules(delivery, page, links, record, seen, body)
 
-    def _publish(self, delivery: Delivery, links: Sequence[m.Outlinks], record: m.Record) -> None:
+    def _by_rules(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen | None, body: bytes
+    ) -> None:
+        """Have a page read by the rule that is for it, if its job has rules, then publish."""
+        if seen is None or not self.rules.book.concerns(page.job):
+            self._publish(delivery, links, record)
+            return
+        document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record))
+        delivery.message = None
+        self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
+
+    def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
         # The body ends here: a page that waits for its receipts holds its text and links only.
         delivery.message = None
@@ -131,10 +140,12 @@ class Parser:
         receipts.append(publish(RECORDS, partition, record))
         delivery.ack_after(receipts)
 
+    # ---- pages that end badly
+
     def _on_dead(self, page: m.Page, error: BaseException) -> Iterable[Receipt]:
         """The URL of a page that cannot be parsed ends as failed(dead_letter), with what is known of it."""
         self.failed += 1
-        record = _record(page)
+        record = record_of(page)
         record.outcome = m.Outcome.FAILED
         record.reason = "dead_letter"
         # An error may quote what could not be decoded; the row must be storable all the same.
@@ -143,102 +154,21 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
-    ) -> tuple[Sequence[m.Outlinks], m.Record]:
-        record = _record(page)
-        if page.not_modified:
-            record.reason = "not_modified"
-            record.not_modified = True
-            return (), record
-        _weigh(record, body)
-        if kind is Kind.HTML:
-            return self._html(page, job, record, body, sniffed), record
-        config = self.config
-        encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
-        content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
-        if kind is Kind.JSON and not config.json_links:
-            content.links = []
-        return self._document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed}), record
-
-    def _document(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
-    ) -> Sequence[m.Outlinks]:
-        """Fill in what a document says; returns its links as they go on."""
-        config = self.config
-        record.title = content.title[: config.max_title_chars]
-        record.text = content.text
-        record.text_hash = text_hash(content.text)
-        record.lang = content.lang[:MAX_LANG_CHARS]
-        entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
-        entries |= {"published": content.published, "modified": content.modified, **content.facts}
-        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
-        rows = whole(resolved(page.url, content.entries())) if content.links else []
-        depth = page.depth + 1
-        if job.keep_links and rows:
-            record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
-        if page.robots_tag and self._says_nofollow(job, "", page.robots_tag):
-            return ()
-        starts = range(0, len(rows), LINKS_PER_MESSAGE)
-        return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
-
-    def _is_for_child(self, page: m.Page, kind: Kind, body: bytes) -> bool:
-        if page.not_modified:
-            return False
-        return kind is Kind.PDF or (kind is Kind.HTML and len(body) > self.config.max_inline_bytes)
-
-    async def _in_child(
-        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, kind: Kind, sniffed: str
-    ) -> None:
-        """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
-        partition = delivery.partition
-        try:
-            record = _record(page)
-            record.size_bytes, record.sha256 = held.size_bytes, held.sha256
-            read = self._pdf if kind is Kind.PDF else self._long_page
-            links = await read(page, job, record, held, sniffed)
-        except Exception as error:
-            delivery.ack_after(self._bury(page, partition, error))
-        else:
-            self._publish(delivery, links, record)
-
-    async def _pdf(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
-    ) -> Sequence[m.Outlinks]:
-        config = self.config
-        try:
-            content = await self._elsewhere.read(
-                PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
-            )
-        except Broken as broken:
-            if broken.reason != UNAVAILABLE:
-                raise
-            content = Content(problem=f"not read: {broken.detail}")
-        return self._document(page, job, record, content, {"sniffed_type": sniffed})
-
-    async def _long_page(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
-    ) -> Sequence[m.Outlinks]:
-        config = self.config
-        encoding = encoding_of(held.start(config.max_inline_bytes), page.charset, self._sniff)
-        found = await self._elsewhere.read(
-            PAGE, held, lambda body: payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
-        )
-        return self._found(page, job, record, found, encoding, sniffed)
-
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
         attempts = error.tries if isinstance(error, Broken) else 1
         log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
         return [self._bus.bury(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
+    # ---- pages that take their time
+
     def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
         publish, partition = self._bus.publish, delivery.partition
         receipts: list[Receipt] = []
         try:
-            record = _record(page)
-            for links in self._list(page, job, record, body, form):
+            record = record_of(page)
+            for links in self._maker.from_list(page, job, record, body, form):
                 if links is None or receipts:
                     yield
                 if links is not None:
@@ -252,112 +182,52 @@ class Parser:
         delivery.message = None
         delivery.ack_after(receipts)
 
-    def _list(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: Form
-    ) -> Iterator[m.Outlinks | None]:
-        """A row without text, and the links in messages that the scheduler takes at once; None between slices."""
+    def _is_for_child(self, kind: Kind, size_bytes: int) -> bool:
+        return kind is Kind.PDF or (kind is Kind.HTML and size_bytes > self.config.max_inline_bytes)
+
+    async def _in_child(
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, kind: Kind, sniffed: str
+    ) -> None:
+        """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
+        partition = delivery.partition
+        try:
+            record = record_of(page)
+            record.size_bytes, record.sha256 = held.size_bytes, held.sha256
+            if kind is Kind.PDF:
+                content = await self._pdf(held)
+                links = self._maker.from_document(page, job, record, content, {"sniffed_type": sniffed})
+                seen, body = None, b""
+            else:
+                links, seen, body = await self._long_page(page, job, record, held, sniffed)
+        except Exception as error:
+            delivery.ack_after(self._bury(page, partition, error))
+        else:
+            self._by_rules(delivery, page, links, record, seen, body)
+
+    async def _pdf(self, held: Body) -> Content:
         config = self.config
-        _weigh(record, body)
-        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
-        rows = yield from resolved(page.url, listing.entries)
-        record.text_hash = rows_hash(rows)
-        record.title = listing.title[: config.max_title_chars]
-        entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
-        entries["x_robots_tag"] = page.robots_tag
-        entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
-        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
-        if job.keep_links and rows:
-            (record.links,) = outlinks(page, listing, rows, len(rows))
-        if not (page.robots_tag and self._says_nofollow(job, "", page.robots_tag)):
-            yield from outlinks(page, listing, rows)
+        try:
+            return await self._elsewhere.read(
+                PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
+            )
+        except Broken as broken:
+            if broken.reason != UNAVAILABLE:
+                raise
+            return Content(problem=f"not read: {broken.detail}")
 
-    def _html(self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, sniffed: str) -> Sequence[m.Outlinks]:
+    async def _long_page(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
+    ) -> tuple[Links, Seen, bytes]:
         config = self.config
-        encoding = encoding_of(body, page.charset, self._sniff)
-        found = self._page_pass(
-            body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
-        )
-        return self._found(page, job, record, found, encoding, sniffed)
+        encoding = self._maker.encoding_of(page, held.start(config.max_inline_bytes))
+        kept = b""
 
-    def _found(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
-    ) -> Sequence[m.Outlinks]:
-        """Fill in what the page pass found; returns the links as they go on."""
-        config = self.config
-        title = found.title
-        robots = found.robots
-        record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
-        record.lang = found.lang[:MAX_LANG_CHARS]
-        record.text = found.text
-        record.text_hash = text_hash(found.text)
-        record.meta = to_json(
-            {
-                "encoding": encoding,
-                "description": found.description,
-                "canonical": found.canonical,
-                "robots": robots,
-                "x_robots_tag": page.robots_tag,
-                "refresh": found.refresh,
-                "sniffed_type": sniffed,
-            },
-            found.meta,
-            config.max_meta_chars,
-            config.max_meta_entries,
-        )
-        if not found.link_count:
-            return ()
-        links = _outlinks(page, found)
-        if (relevance := self._relevance.get(page.job)) is not None:
-            links.priorities = relevance.priorities(title, record.text, links)
-        if job.keep_links:
-            record.links = links
-        if (robots or page.robots_tag) and self._says_nofollow(job, robots, page.robots_tag):
-            return ()
-        return (links,)
+        def payload(body: bytes) -> bytes:
+            nonlocal kept
+            if self.rules.book.concerns(page.job):
+                kept = body
+            return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
 
-    def _says_nofollow(self, job: m.CrawlJob, robots: str, robots_tag: str) -> bool:
-        if job.politeness is not None and job.politeness.ignore_robots:
-            return False
-        token = self.config.robots_agent
-        return nofollow(robots, token) or nofollow(robots_tag, token)
-
-
-def _record(page: m.Page) -> m.Record:
-    """A stored row with all that the fetch says; what the body says is filled in after."""
-    return m.Record(
-        job=page.job,
-        url_key=page.url_key,
-        url=page.url,
-        fetch_no=page.fetch_no,
-        attempt=page.attempt,
-        outcome=m.Outcome.STORED,
-        status=page.status,
-        depth=page.depth,
-        content_type=page.content_type,
-        fetched_at=page.fetched_at,
-        etag=page.etag,
-        last_modified=page.last_modified,
-    )
-
-
-def _weigh(record: m.Record, body: bytes) -> None:
-    record.size_bytes = len(body)
-    record.sha256 = hashlib.sha256(body).digest()
-
-
-def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
-    """The packed buffers as the native core made them; nothing is unpacked here."""
-    return m.Outlinks(
-        job=page.job,
-        parent_key=page.url_key,
-        parent_url=page.url,
-        depth=page.depth + 1,
-        parent_priority=page.priority,
-        fingerprints=found.fingerprints,
-        urls=found.link_urls,
-        url_ends=found.link_ends,
-        host_spans=found.host_spans,
-        anchors=found.anchors,
-        anchor_ends=found.anchor_ends,
-        flags=found.link_flags,
-    )
+        found = await self._elsewhere.read(PAGE, held, payload)
+        links, seen = self._maker.from_pass(page, job, record, found, encoding, sniffed)
+        return links, seen, kept

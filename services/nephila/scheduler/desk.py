@@ -26,6 +26,9 @@ class Owned(Protocol):
     number: int
     epoch: int
 
+    def stamp(self, uid: str) -> tuple[int, int]:
+        """Generation and activity of a job: what rested is at rest for as long as they are the same."""
+
     def status(self, uid: str) -> PartitionStatus | None:
         """How a job stands here by now, but for what `Allowance` says; None when it is not known here."""
 
@@ -59,6 +62,10 @@ class Desk:
         self._progress: dict[str, JobProgress] = {}
         """Id → what was said under it last."""
         self._said: dict[str, JobStatus] = {}
+        self._resting: dict[tuple[str, int], tuple[PartitionStatus, int, int, tuple[int, int]]] = {}
+        """(job, partition) → what was said when it was at rest; then epoch, messages heard and stamp at that time."""
+        self._looked: dict[str, tuple[int, CrawlJob]] = {}
+        """Messages heard of a job, and its desired state, when its coordinator had nothing to say."""
 
     # ---- what is heard
 
@@ -90,13 +97,21 @@ class Desk:
 
     # ---- what is said
 
-    def say(self, owned: Iterable[Owned], now: float, *, all: bool = True) -> list[JobStatus | JobProgress]:
-        """What to publish, in this order; not `all`: only what somebody waits for. `now`: UTC."""
+    def say(
+        self, owned: Iterable[Owned], now: float, stirred: Iterable[str] | None = None
+    ) -> list[JobStatus | JobProgress]:
+        """What to publish, in this order; of the jobs `stirred`, where these are named, what somebody waits for. `now`:
+        UTC."""
         mine = {one.number: one for one in owned}
         said: list[JobStatus | JobProgress] = []
-        for key in [key for key in self._allowances if key[1] not in mine]:
+        for key in [key for key in self._allowances if key[1] not in mine or self._jobs[key[0]].deleted]:
             del self._allowances[key]
-        for uid, job in self._jobs.items():
+            self._resting.pop(key, None)
+        all = stirred is None
+        for uid in list(self._jobs) if stirred is None else stirred:
+            job = self._jobs.get(uid)
+            if job is None:
+                continue
             said += self._report(self._of(uid), () if job.deleted else mine.values(), all)
             if home(uid, self._partitions) in mine:
                 said += self._coordinate(job, now, all)
@@ -107,6 +122,10 @@ class Desk:
     def _report(self, told: Told, owned: Iterable[Owned], all: bool) -> list[JobProgress]:
         parts = []
         for one in owned:
+            rests = self._resting.get((told.uid, one.number))
+            if rests is not None and rests[1:] == (one.epoch, told.heard, one.stamp(told.uid)):
+                parts.append(rests[0])
+                continue
             part = one.status(told.uid)
             if part is None:
                 continue
@@ -118,6 +137,8 @@ class Desk:
             allowance.write(part, told, ready=one.ready(told.uid), safe=one.safe)
             one.allow(told.uid, allowance.read(told), told.status.spent)
             parts.append(part)
+            if part.resting:
+                self._resting[told.uid, one.number] = (part, one.epoch, told.heard, one.stamp(told.uid))
         progress = JobProgress(f"{told.uid}@{self._member}", told.uid, parts)
         before = self._progress.get(progress.id)
         if progress == (before or JobProgress(progress.id, told.uid)) or not (all or _urgent(progress, before, told)):
@@ -139,11 +160,17 @@ class Desk:
         said = self._said.get(job.uid)
         if said is not None and said.version > told.status.version:
             return []  # it is on its way, and comes first or not at all
-        status, before = coordinator.next(job), told.status
+        before = told.status
+        alive = before.deleted or now - before.at < REPEAT_S
+        if alive and self._looked.get(job.uid) == (told.heard, job):
+            return []
+        status = coordinator.next(job)
         quiet = _decided(status) == _decided(before)
         if all or (status.given != before.given and coordinator.somebody_lacks(before.given)):
             quiet = quiet and status.given == before.given and _counted(status) == _counted(before)
-        if quiet and (status.deleted or now - before.at < REPEAT_S):
+        if quiet and alive:
+            if all and coordinator.wants_ends is None:
+                self._looked[job.uid] = (told.heard, job)
             return []
         status.at = now
         self._said[job.uid] = status

@@ -21,6 +21,7 @@ from nephila.kernel.topics import JOB_STATUS, OUTLINKS, PROGRESS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.coordinator import Rest
 from nephila.scheduler.desk import Desk
+from nephila.scheduler.job import Job
 from nephila.scheduler.shard import Shard
 
 log = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class Reporter:
         self.desk = Desk(bus.member, shards.config.partitions, shards.jobs)
         self._timer: Timer | None = None
         self._soon: Timer | None = None
+        self._stirred: set[str] = set()
+        """Jobs of which something was heard."""
         self._look: asyncio.Task[None] | None = None
         self._looked_at = -math.inf
         self._wanted: dict[str, Rest] = {}
@@ -81,32 +84,34 @@ class Reporter:
         status: JobStatus = delivery.message
         self.desk.on_status(status)
         delivery.ack()
-        self.soon()
+        self.soon(status.uid)
 
     def _on_progress(self, delivery: Delivery) -> None:
         progress: JobProgress = delivery.message
         self.desk.on_progress(progress)
         delivery.ack()
-        self.soon()
+        self.soon(progress.job)
 
     # ---- out
 
-    def soon(self) -> None:
-        """Somebody may wait for what there is to say."""
+    def soon(self, *uids: str) -> None:
+        """Somebody may wait for what there is to say of these jobs."""
+        self._stirred.update(uids)
         if self._soon is None and self._timer is not None:
             self._soon = self._clock.call_at(self._clock.monotonic() + SOON_S, self._say_soon)
 
     def _say_soon(self) -> None:
         self._soon = None
-        self._say(all=False)
+        stirred, self._stirred = self._stirred, set()
+        self._say(stirred)
 
     def _tick(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + self._interval_s, self._tick)
-        self._say(all=True)
+        self._say(None)
 
-    def _say(self, *, all: bool) -> None:
+    def _say(self, stirred: set[str] | None) -> None:
         owned = [Standing(shard, self._shards.jobs) for shard in self._shards.shards.values()]
-        for message in self.desk.say(owned, self._clock.now(), all=all):
+        for message in self.desk.say(owned, self._clock.now(), stirred):
             self._bus.publish(JOB_STATUS if isinstance(message, JobStatus) else PROGRESS, 0, message)
         now = self._clock.monotonic()
         if self._look is None and now >= self._looked_at + SOON_S and self.desk.wants_ends():
@@ -126,7 +131,7 @@ class Reporter:
         except TemporaryError as error:  # no answer is an answer for later
             log.debug("how far the logs go is not known: %s", error)
         self._look = None
-        self.soon()
+        self.soon(*wanted)
 
 
 class Standing:
@@ -144,6 +149,11 @@ class Standing:
         """See `Owned`."""
         return self._shard.quiet
 
+    def stamp(self, uid: str) -> tuple[int, int]:
+        """See `Owned`."""
+        job = self._shard.frontier.jobs.get(uid)
+        return (self._specs[uid].generation, 0) if job is None else (job.spec.generation, _activity(job))
+
     def status(self, uid: str) -> PartitionStatus | None:
         """See `Owned`. A job that has nothing here is at rest."""
         job = self._shard.frontier.jobs.get(uid)
@@ -158,8 +168,8 @@ class Standing:
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            resting=not self._on_way[uid] and (job.waiting == 0 or job.budget_spent),
-            activity=len(job.seen) + len(job.scope.anchors) + job.handed,
+            resting=not self._on_way[uid] and (job.waiting == 0 or job.shut),
+            activity=_activity(job),
             used=job.used,
             anchors=len(job.scope.anchors),
         )
@@ -181,3 +191,7 @@ class Standing:
         job.places, job.spent_elsewhere = places, spent
         if more and job.max_pages:
             self._shard.go_on(job)
+
+
+def _activity(job: Job) -> int:
+    return len(job.seen) + len(job.scope.anchors) + job.handed

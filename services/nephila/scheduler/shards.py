@@ -27,11 +27,12 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.gates import Counts, Outside
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
-from nephila.scheduler.shard import Counts, Outside, Shard
+from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.takeover import Takeover, claim
 
@@ -201,7 +202,7 @@ class Shards:
                 known = other.frontier.jobs.get(uid)
                 for place in list(known.scope.anchors) if known is not None else ():
                     shard.anchor(uid, place)
-            self.reporter.soon()
+            self.reporter.soon(uid)
         return shard, job
 
     def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:

@@ -17,8 +17,9 @@ from nephila.kernel.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.topics import FRONTIER, REQUESTS
 from nephila.scheduler.changelog import Reading
+from nephila.scheduler.gates import Outside
 from nephila.scheduler.restore import Replay, Restored
-from nephila.scheduler.shard import Outside, Shard
+from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import snapshot_name
 from nephila.scheduler.store import read_snapshot
 

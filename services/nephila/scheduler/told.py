@@ -21,11 +21,14 @@ class Told:
         """The coordinator's last word that counts."""
         self.parts: dict[int, PartitionStatus] = {}
         """Partition → the last word of its owner."""
+        self.heard = 0
+        """Messages that counted."""
 
     def take_status(self, status: JobStatus) -> bool:
         """The next on the topic; False when it counts for nothing."""
         if not counts(status, self.status):
             return False
+        self.heard += 1
         self.status = status
         if status.deleted:
             self.parts.clear()
@@ -41,6 +44,7 @@ class Told:
         if known is not None and known.born == part.born:
             # An owner begins before it has read the last word of the one before.
             part = msgspec.structs.replace(part, returned=max(part.returned, known.returned))
+        self.heard += 1
         self.parts[part.partition] = part
         return True
 

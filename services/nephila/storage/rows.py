@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
 from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
@@ -55,6 +55,18 @@ NOT_MODIFIED = "not_modified"
 
 Row = tuple[Any, ...]
 
+
+class Items(NamedTuple):
+    """What a rule made of a page."""
+
+    rule: str
+    version: int
+    data: tuple[str, ...]
+    """A JSON object each."""
+    fetch_id: str
+    """Of the copy that they were made of."""
+
+
 URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
     COLUMNS.index(name) for name in ("url", "url_key", "job", "outcome", "reason", "status")
 )
@@ -80,6 +92,8 @@ class Batch:
     """(job, fetch_id) → what only the history keeps: the attempt and, of a changed text, the hash before."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
     """(job, url_key, links) of rows that keep their links."""
+    items: dict[tuple[str, str], Items] = field(default_factory=dict)
+    """(job, url_key) → the items of its newest copy, in place of those it had; where it has none now, none."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that keep them."""
 
@@ -125,6 +139,21 @@ def row_of(record: m.Record, standing: Standing | None = None, change: str = "")
         clean(record.meta),
         clean_utf8(record.text),
     )
+
+
+def items_of(record: m.Record, fetch_id: str) -> Items:
+    """The items of a record; what is escaped in JSON cannot break a row."""
+    data = tuple(str(clean_utf8(one), "utf-8") for one in record.items)
+    return Items(clean(record.rule), record.rule_version, data, fetch_id)
+
+
+def item_rows(items: dict[tuple[str, str], Items]) -> list[tuple[str, str, str, int, int, str]]:
+    """Rows of the table items."""
+    return [
+        (job, key, one.rule, one.version, ordinal, data)
+        for (job, key), one in items.items()
+        for ordinal, data in enumerate(one.data)
+    ]
 
 
 def clean(text: str) -> str:

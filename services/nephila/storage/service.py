@@ -152,7 +152,7 @@ class Storage:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
         self._buffer.append(delivery)
         self._taken += 1
-        self._bytes += len(record.text)
+        self._bytes += len(record.text) + sum(map(len, record.items))
         if self._task is None:
             self._more()
 
@@ -270,7 +270,8 @@ class Storage:
     def _fail(self, error: BaseException) -> None:
         self._failed = error
         if isinstance(error, StoreLost) and self._closing.is_set():
-            log.warning("storage: %d records were not written: %s", self.buffered, error)
+            if self.buffered:
+                log.warning("storage: %d records were not written: %s", self.buffered, error)
             return
         if self.on_fatal is not None:
             self.on_fatal(error)

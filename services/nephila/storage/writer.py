@@ -23,7 +23,7 @@ from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_o
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, unsure, write_fault
 from nephila.storage.ledger import Key, Ledger
-from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, row_of
+from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
 
 log = logging.getLogger(__name__)
 
@@ -169,6 +169,8 @@ class Writer:
             batch.rows.append(row)
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
+            if record.items or (standing is not None and standing.copy):
+                batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
         buried = record.reason == BURIED
         return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT], buried)
 

@@ -13,8 +13,8 @@ from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.notes import CRASHES, GUILTY
 from nephila.kernel.bus.wire import message_of, unseal
 from nephila.kernel.clock import SystemClock
-from nephila.kernel.messages import DeadLetter, Page
-from nephila.kernel.topics import DEAD, PAGES
+from nephila.kernel.messages import DeadLetter, FetchRequest, Page
+from nephila.kernel.topics import DEAD, PAGES, REQUESTS
 
 from tests.contracts.buses import config_for, until
 from tests.kernel.bus.test_kafka_rebalance import _vanish
@@ -115,3 +115,30 @@ async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
         await until(lambda held=held: len(held) == 1)
         assert not bus.groups["parser"]._court.sitting
         await bus.close()
+
+
+@pytest.mark.parametrize("how", ["vanished", "closed"])
+async def test_requests_that_come_again_after_a_crash_are_told_from_others(rig, how):
+    """Read and not committed when the member vanished: the next one hears that they may have been begun with."""
+    operator = await rig.operator()
+    config = msgspec.structs.replace(rig.config, commit_interval_s=60.0)
+    first = KafkaBus(msgspec.structs.replace(config, name="d"), SystemClock())
+    got: list[Delivery] = []
+    first.subscribe(REQUESTS, "downloader", lambda d: (got.append(d.attempts), d.ack()), credits=99)
+    await first.start()
+    await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "before"))
+    await until(lambda: got == [1])
+    if how == "vanished":
+        _vanish(first)
+        await first.outbox.close(1)
+    else:
+        await first.close()
+    second = KafkaBus(msgspec.structs.replace(config, name="d"), SystemClock())
+    rig.buses.append(second)
+    again: list[tuple[str, int]] = []
+    second.subscribe(REQUESTS, "downloader", lambda d: (again.append((d.message.url, d.attempts)), d.ack()), credits=9)
+    await second.start()
+    await until(lambda: len(second.held("downloader")) == 4)
+    await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "after"))
+    await until(lambda: bool(again) and again[-1][0] == "after")
+    assert again == ([("before", 2)] if how == "vanished" else []) + [("after", 1)]

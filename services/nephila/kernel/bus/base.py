@@ -66,7 +66,8 @@ def gathered(receipts: Iterable[Receipt]) -> Receipt:
 
 
 class Delivery:
-    """One message handed to one group; acked exactly once (a second ack is ignored)."""
+    """One message handed to one group; acked exactly once (a second ack is ignored). `attempts` above 1: it has been
+    delivered before, or may have been, to a member that ended without a word."""
 
     __slots__ = ("_on_ack", "attempts", "message", "partition")
 
@@ -114,10 +115,6 @@ class Bus(Protocol):
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
         """Publish the dead letter of a message, with the message itself where it can be published again from there."""
-
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """Messages (over a broker: records) of these topics that were there when this was asked and that the group has
-        not acked."""
 
     @property
     def unacked(self) -> int:

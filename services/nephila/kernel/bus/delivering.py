@@ -51,15 +51,19 @@ class Subscription:
         self.credit = credit
         self.on_dead = on_dead
         self.draining = False
-        self.waiting: deque[tuple[int, Any, Receipt]] = deque()
+        self.waiting: deque[tuple[int, Any, Receipt, int]] = deque()
 
-    def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
+    def offer(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
         """Deliver now, or keep the order behind what already waits."""
         if self.credit <= 0 or self.waiting:
-            self.waiting.append((partition, message, receipt))
+            self.waiting.append((partition, message, receipt, attempts))
             return
         self.credit -= 1
-        self._deliver(partition, message, receipt, 1)
+        self._begin(partition, message, receipt, attempts)
+
+    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+        """Its first delivery here."""
+        self._deliver(partition, message, receipt, attempts)
 
     def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
         delivery = self._made(partition, message, receipt, attempts)
@@ -111,8 +115,7 @@ class Subscription:
         try:
             while self.credit > 0 and self.waiting:
                 self.credit -= 1
-                partition, message, receipt = self.waiting.popleft()
-                self._deliver(partition, message, receipt, 1)
+                self._begin(*self.waiting.popleft())
         finally:
             self.draining = False
 

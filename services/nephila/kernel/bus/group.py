@@ -30,7 +30,7 @@ from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, behind, mark, openings, passed
+from nephila.kernel.bus.opening import Opening, mark, openings, passed
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
 
@@ -65,7 +65,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
-        self._court = intake.court = Court(self._write, intake.all_quiet, self._acquitted)
+        self._court = intake.court = Court(self._write, intake.all_quiet, intake.acquitted)
         self._sitting: asyncio.Task[None] | None = None
 
     # ---- life
@@ -124,12 +124,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     def may_emit(self) -> bool:
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
-
-    async def behind(self, names: set[str]) -> int:
-        """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        if self._consumer is None:
-            raise KafkaError("the consumer is begun anew")
-        return await behind(self._consumer, self.intake, names)
 
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
@@ -194,10 +188,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            if not offsets or self._consumer is None or self._joining:
+            told = self.intake.notes(offsets)  # of what is still ours
+            if not told or self._consumer is None or self._joining:
                 return False
             try:
-                await self._consumer.commit(self.intake.notes(offsets))
+                await self._consumer.commit(told)
                 self.intake.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
@@ -214,10 +209,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             if await self._tell({tp: place.position.committed_to}):
                 return True
             await asyncio.sleep(MARK_S)
-
-    def _acquitted(self, tp: TopicPartition) -> None:
-        if (place := self.intake.places.get(tp)) is not None:
-            place.note = AT_WORK
 
     # ---- the group changes
 
@@ -296,7 +287,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, place in mine.items():
             start, end, note, _ = found[tp]
             place.ready = True
-            if note.suspicious and start < end and not place.gone:
+            if self.intake.topics[tp.topic].topic.leased:
+                place.note, place.doubt = AT_WORK, end if note.crashes else 0
+            elif note.suspicious and start < end and not place.gone:
                 self._court.accuse(tp, note, start, end)
             else:
                 place.note = AT_WORK
@@ -362,8 +355,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
                 for refused in self.intake.cut(positions, ends):
                     self._refuse(refused)
-                stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
-                if stuck:
+                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:

@@ -37,7 +37,7 @@ CLAIM_RETRY_S = 1.0
 class Place:
     """One partition of one topic while it is ours."""
 
-    __slots__ = ("gone", "held_bytes", "leaving", "note", "objects", "position", "ready", "stopped", "wanted")
+    __slots__ = ("doubt", "gone", "held_bytes", "leaving", "note", "objects", "position", "ready", "stopped", "wanted")
 
     def __init__(self) -> None:
         self.position: Position | None = None
@@ -48,6 +48,9 @@ class Place:
         """Not ours any more: what still ends counts for nothing."""
         self.note = AT_WORK
         """What is written beside the position when it is committed."""
+        self.doubt = 0
+        """Offset below which a member that ended without a word may have begun with what is delivered: of a leased
+        topic, where a position is committed on reading, half a second late."""
         self.held_bytes = 0
         self.stopped = False
         """Refused: what comes next must not be read by this program."""
@@ -55,11 +58,6 @@ class Place:
         """Record that waits for objects of the blob store, and their names."""
         self.objects: dict[str, bytes | None] = {}
         """Objects fetched for it; None is one that is gone."""
-
-    @property
-    def dealt_with(self) -> int:
-        """Offset below which all is; 0 as long as nobody knows."""
-        return self.position.committed_to if self.position is not None else 0
 
 
 class KafkaSubscription(Subscription):
@@ -75,22 +73,21 @@ class KafkaSubscription(Subscription):
         self.on_ended = on_ended
         return self
 
-    def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
-        if attempts == 1:
-            self.in_hand[partition] += 1
-            outer, receipt = receipt, Receipt()
-            receipt.add_done_callback(lambda: self._ended(partition, outer))
-            if self.topic.leased:
-                outer.resolve_one()
-        super()._deliver(partition, message, receipt, attempts)
+    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+        self.in_hand[partition] += 1
+        ended = Receipt()
+        ended.add_done_callback(lambda: self._ended(partition, receipt))
+        if self.topic.leased:
+            receipt.resolve_one()
+        super()._begin(partition, message, ended, attempts)
 
     def press(self, partitions: frozenset[int]) -> None:
         """Deliver what waits of these partitions without regard to credit."""
         pressed = [item for item in self.waiting if item[0] in partitions]
         self.waiting = deque(item for item in self.waiting if item[0] not in partitions)
-        for partition, message, receipt in pressed:
+        for item in pressed:
             self.credit -= 1
-            self._deliver(partition, message, receipt, 1)
+            self._begin(*item)
 
     def _ended(self, partition: int, outer: Receipt) -> None:
         self.in_hand[partition] -= 1
@@ -210,8 +207,9 @@ class Intake:
         if self.court is not None and tp in self.court:
             self.court.take(Case(tp, reader, record.offset, messages, receipt))
             return
+        attempts = 2 if record.offset < place.doubt else 1
         for message in messages:
-            reader.offer(record.partition, message, receipt)
+            reader.offer(record.partition, message, receipt, attempts)
 
     def _bury(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
         """The bytes themselves go to the dead letters, as far as they fit."""
@@ -325,7 +323,6 @@ class Intake:
             tp: place.position.committed_to
             for tp, place in self.places.items()
             if tp.partition in partitions and place.position is not None and not place.stopped
-            if not self.topics[tp.topic].topic.leased
         }
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
@@ -373,6 +370,11 @@ class Intake:
         while any(reader.in_hand[p] for reader in self.topics.values() for p in partitions):
             self._changed.clear()
             await self._changed.wait()
+
+    def acquitted(self, tp: TopicPartition) -> None:
+        """Nothing of a partition is suspicious any more."""
+        if tp in self.places:
+            self.places[tp].note = AT_WORK
 
     async def all_quiet(self) -> None:
         """Return once nothing at all is, and nothing waits for credit."""

@@ -9,7 +9,7 @@ is run again and goes on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -21,19 +21,18 @@ from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka_config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.bus.kafka_topics import POLL_S, VISIBLE_S, Applied
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.topics import DEAD, TOPICS, Topic
+from nephila.kernel.topics import DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
 GROUPS = ("scheduler", "downloader", "parser", "storage", "raw")
 IDLE = ("Empty", "Dead")
-FRONTIER = "frontier"
-STATE = (FRONTIER, "job-status")
+STATE = (FRONTIER, PROGRESS, JOB_STATUS)
 """What is known by partitions, and is forgotten together."""
 
 
 async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
     """Double the partitions of an idle system; (the number it has now, what became of each topic). Raises `UsageError`
     when it is not idle, or would lose its frontier, `UserError` for what the broker says."""
-    there = await kafka_topics.existing(config, TOPICS)
+    there = await kafka_topics.existing(config)
     target = _target(config, there)
     async with kafka_topics.admin(config) as admin:
         await _check_groups(config, admin)
@@ -43,7 +42,7 @@ async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[
             await _forget(config, admin, there, target)
         await _split(config, admin, there, target)
     grown = KafkaConfig(bootstrap=config.bootstrap, prefix=config.prefix, partitions=target)
-    applied = await kafka_topics.apply(grown, topics=TOPICS)
+    applied = await kafka_topics.apply(grown)
     return target, [Applied(one.name, one.partitions, there.get(one.name) != one.partitions) for one in applied]
 
 
@@ -87,7 +86,7 @@ async def _asked(question: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _check_read(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int]) -> None:
-    read = [topic for topic in TOPICS if not topic.key and topic.name in there and topic.name not in _UNREAD]
+    read = [topic for topic in TOPICS if not topic.key and topic.name in there and topic not in (DEAD, FRONTIER)]
     ends = await _ends(config, read, there)
     committed = {
         group: await _asked(partial(admin.list_consumer_group_offsets, config.prefix + group)) for group in GROUPS
@@ -110,12 +109,8 @@ async def _check_read(config: KafkaConfig, admin: AIOKafkaAdminClient, there: di
         )
 
 
-_UNREAD = (DEAD.name, FRONTIER)
-
-
 async def _check_frontier(config: KafkaConfig, there: dict[str, int], target: int, *, forget: bool) -> None:
-    topics = [topic for topic in TOPICS if topic.name == FRONTIER and there.get(FRONTIER, target) != target]
-    ends = await _ends(config, topics, there)
+    ends = await _ends(config, [FRONTIER] if there.get(FRONTIER.name, target) != target else [], there)
     if not forget and any(last > 0 for _, last in ends.values()):
         raise UsageError(
             "this release does not split a frontier: what was seen, is queued or is watched would be lost; with "
@@ -143,9 +138,9 @@ async def _ends(
 
 async def _forget(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
     """Delete what is known by partitions; it is made anew with all that is missing."""
-    if there.get(FRONTIER) == target:
+    if there.get(FRONTIER.name) == target:
         return
-    state: Sequence[Topic] = [topic for topic in TOPICS if topic.name in STATE and topic.name in there]
+    state = [topic for topic in STATE if topic.name in there]
     await admin.delete_topics([config.prefix + topic.name for topic in state])
     for _ in range(int(VISIBLE_S / POLL_S)):
         if not await kafka_topics.existing(config, state):
@@ -156,13 +151,13 @@ async def _forget(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[s
 
 async def _split(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
     names = [topic.name for topic in TOPICS if not topic.key and there.get(topic.name, target) != target]
-    still = await kafka_topics.existing(config, TOPICS)
+    still = await kafka_topics.existing(config)
     wanted = {config.prefix + name: NewPartitions(target) for name in names if name in still}
     if wanted:
         await admin.create_partitions(wanted, validate_only=True)
         await admin.create_partitions(wanted)
     for _ in range(int(VISIBLE_S / POLL_S)):
-        now = await kafka_topics.existing(config, TOPICS)
+        now = await kafka_topics.existing(config)
         if all(now.get(name) == target for name in names if name in still):
             return
         await asyncio.sleep(POLL_S)

@@ -50,21 +50,10 @@ async def mark(
 ) -> None:
     """Say that these are held, before anything of them is delivered: a crash is known by it. Raises `KafkaError`.
 
-    Not of leased topics, whose messages do not come again; not of what is refused, so that it stays refused."""
-    marked = {
-        tp: (found[tp].start, written(found[tp].note))
-        for tp in tps
-        if not intake.topics[tp.topic].topic.leased and not intake.places[tp].stopped
-    }
+    Not of what is refused, so that it stays refused."""
+    marked = {tp: (found[tp].start, written(found[tp].note)) for tp in tps if not intake.places[tp].stopped}
     if marked:
         await consumer.commit(marked)
-
-
-async def behind(consumer: AIOKafkaConsumer, intake: Intake, names: set[str]) -> int:
-    """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-    tps = [tp for tp in intake.places if tp.topic in names]
-    ends = await consumer.end_offsets(tps)
-    return sum(max(ends[tp] - intake.places[tp].dealt_with, 0) for tp in tps if tp in intake.places)
 
 
 async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:

@@ -1,10 +1,11 @@
 """The bus between the main process and its workers: requests go out, what becomes of them comes back.
 
 In the main process this is a group like any other on the LocalBus: it takes `requests` and hands each to a worker over
-a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. `jobs` are kept, the newest
-of each, and told to every worker before its first request. Invariants: a request is acked when its worker has acked it
-or is dead; of a dead worker's requests each that is not done comes back as an outcome LOST, or failed when it is what
-kills workers (`suspects`); what cannot be placed now waits in order. Processes are not known here.
+a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. `jobs` and `rules` are
+kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked when its
+worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome LOST, or
+failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not known
+here.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.placement import Placement
 from nephila.kernel.bus.suspects import Suspects
 from nephila.kernel.clock import Clock
-from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult
+from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, Topic
+from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, RULES, Topic
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +62,7 @@ class Workers:
         self._clock = clock
         self._window = window
         self._jobs: dict[str, CrawlJob] = {}
+        self._rules: dict[str, ParseRule] = {}
         self._members: dict[Member, None] = {}
         self._free: dict[Member, None] = {}
         """Those that take any request: all but the one where suspects are tried."""
@@ -81,6 +83,7 @@ class Workers:
 
     def start(self) -> None:
         """Begin to take jobs and requests."""
+        self._bus.subscribe(RULES, GROUP, self._on_rule, credits=UNBOUNDED)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
         self._bus.subscribe(REQUESTS, GROUP, self._on_request, credits=self._window)
 
@@ -103,7 +106,9 @@ class Workers:
         member.link = Link(self._bus, write, soon, on_word, partial(self._back, member))
 
     def join(self, member: Member) -> None:
-        """A worker is ready: it hears of the jobs, then of requests."""
+        """A worker is ready: it hears of rules and jobs, then of requests."""
+        for rule in self._rules.values():
+            member.link.send(RULES, 0, rule)
         for job in self._jobs.values():
             member.link.send(JOBS, 0, job)
         self._members[member] = None
@@ -162,6 +167,14 @@ class Workers:
         else:
             self._jobs[job.uid] = job
         delivery.ack_after([member.link.send(JOBS, delivery.partition, job) for member in self._members])
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        rule: ParseRule = delivery.message
+        if rule.deleted:
+            self._rules.pop(rule.name, None)
+        else:
+            self._rules[rule.name] = rule
+        delivery.ack_after([member.link.send(RULES, delivery.partition, rule) for member in self._members])
 
     def _on_request(self, delivery: Delivery) -> None:
         request: FetchRequest = delivery.message

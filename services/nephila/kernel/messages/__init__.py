@@ -5,6 +5,7 @@ from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest,
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Outcome",
     "Outlinks",
     "Page",
+    "ParseRule",
     "PartitionPosition",
     "PartitionStatus",
     "PlacesGiven",

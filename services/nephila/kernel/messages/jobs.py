@@ -131,6 +131,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     sitemaps: bool = False
     # The job and all that is known of its URLs is dropped; rows stay.
     deleted: bool = False
+    # Names of the rules that pages are read by; none: generic extraction.
+    rules: list[str] = msgspec.field(default_factory=list)
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
@@ -146,8 +148,8 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     denied: int = 0
     failed: int = 0
     dropped: int = 0
-    # Nothing is left to do but what is fetched again later, and all seeds and links that were sent before
-    # have been taken.
+    # Nothing is left to do but what is fetched again later, or, while it is paused, what waits; and all seeds
+    # and links that were sent before have been taken.
     done: bool = False
     # Its page budget is spent.
     spent: bool = False
@@ -204,7 +206,7 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     denied: int = 0
     failed: int = 0
     dropped: int = 0
-    # Nothing is on its way, and nothing waits that anybody would take.
+    # Nothing is on its way, and nothing waits that anybody would take as long as the job is as it is.
     resting: bool = False
     # Grows with everything that happens under one epoch.
     activity: int = 0

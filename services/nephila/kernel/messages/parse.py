@@ -127,7 +127,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     lang: str = ""
     # Seconds since 1970 UTC; for a row without a page, the time it was decided.
     fetched_at: float = 0.0
-    # Name and version of the rule that made it; empty and 0 for generic extraction.
+    # Name and version of the rule that the page was read by; empty and 0 for generic extraction.
     rule: str = ""
     rule_version: int = 0
     # JSON object with description, canonical, encoding and OpenGraph metadata; empty when there is none.
@@ -141,6 +141,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     # First 8 bytes of the SHA-256 of the main text (of the visible text until there is one); empty without a
     # text. Of a sitemap or feed: of its links and their dates.
     text_hash: bytes = b""
+    # What the rule makes of the page: a JSON object each, UTF-8.
+    items: list[bytes] = msgspec.field(default_factory=list)
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

@@ -26,7 +26,7 @@ class PagePass:
     """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
 
     __slots__ = (
-        "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "description", "fingerprints",
+        "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "depth", "description", "fingerprints",
         "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "meta", "refresh", "robots", "text",
         "text_lines", "title",
     )  # fmt: skip
@@ -62,6 +62,7 @@ class PagePass:
         self.link_flags = bytes(links.flags)
         self.bad_links = links.bad
         self.crowded = page.tok.crowded or page.stack.refused > _CROWD
+        self.depth = page.stack.depth()
 
 
 def _u32s(values: list[int]) -> bytes:

@@ -62,7 +62,10 @@ class Element:
 class Stack:
     """The open elements, innermost last, with counts by tag so that most questions need no search."""
 
-    __slots__ = ("broke", "counts", "foreign", "items", "markers", "refused")
+    __slots__ = (
+        "broke", "counts", "deepest", "foreign", "items", "markers", "refused", "unclosed", "unclosed_most",
+        "unclosed_now",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.items: list[Element] = []
@@ -71,6 +74,15 @@ class Stack:
         self.broke = False
         self.foreign = 0
         self.refused = 0
+        self.deepest = 0
+        self.unclosed = [0] * 256
+        """Formatting elements without an end tag, by tag: a tree builder opens them anew in every block."""
+        self.unclosed_now = 0
+        self.unclosed_most = 0
+
+    def depth(self) -> int:
+        """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew."""
+        return 2**32 - 1 if self.refused else self.deepest + self.unclosed_most
 
     def flags(self) -> int:
         """Context flags of the innermost element."""
@@ -85,6 +97,10 @@ class Stack:
 
     def push(self, tag: int, name: bytes, extra: int) -> None:
         """Open an HTML element."""
+        if CATS[tag] & C_FORMAT:
+            self.unclosed[tag] += 1
+            self.unclosed_now += 1
+            self.unclosed_most = max(self.unclosed_most, self.unclosed_now)
         depth = len(self.items)
         if depth >= DEPTH and (depth >= HARD_DEPTH or tag != TEMPLATE):
             self.refused += 1
@@ -94,6 +110,7 @@ class Stack:
         if cat & C_MARKER:
             self.markers += 1
         self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra))
+        self.deepest = max(self.deepest, len(self.items))
 
     def push_foreign(self, tag: int, name: bytes, ns: int, encoded_html: bool) -> None:
         """Open an svg or math element."""
@@ -113,6 +130,7 @@ class Stack:
         self.foreign += 1
         own = F_HIDDEN if tag in _HIDDEN_FOREIGN else 0
         self.items.append(Element(tag, name, ns, point, cat, self.flags() | own))
+        self.deepest = max(self.deepest, len(self.items))
 
     def pop(self) -> None:
         """Close the innermost element."""
@@ -197,6 +215,9 @@ class Stack:
 
     def close_formatting(self, tag: int) -> None:
         """What the adoption agency leaves of the stack: the element goes, blocks inside it stay."""
+        if self.unclosed[tag]:
+            self.unclosed[tag] -= 1
+            self.unclosed_now -= 1
         if not self.counts[tag]:
             return
         furthest = -1

@@ -40,6 +40,7 @@ from nephila.storage.rows import (
     URL_KEY,
     Batch,
     Row,
+    item_rows,
     unpack_links,
 )
 from nephila.storage.schema import INTEGERS
@@ -52,11 +53,12 @@ def _arrays(names: Sequence[str]) -> str:
     return "unnest(" + ", ".join("%s::bigint[]" if name in _NUMBERS else "%s::text[]" for name in names) + ")"
 
 
-_NUMBERS = INTEGERS | {"attempt"}
+_NUMBERS = INTEGERS | {"attempt", "ordinal"}
 _HISTORY_COLUMNS = (
     *("job", "url_key", "fetch_no", "outcome", "reason", "status", "fetched_at", "bytes", "sha256", "change"),
     *("text_hash", "attempt", "old_hash"),
 )
+_ITEM_COLUMNS = ("job", "url_key", "rule", "rule_version", "ordinal", "data")
 _LINK_COLUMNS = ("job", "from_key", "to_url", "to_key", "anchor")
 _INSERT = (
     f"INSERT INTO pages ({', '.join(COLUMNS)}) SELECT * FROM {_arrays(COLUMNS)}"
@@ -84,6 +86,11 @@ _UNLINK = (
     " WHERE links.job = old.job AND links.from_key = old.key"
 )
 _LINK = f"INSERT INTO links ({', '.join(_LINK_COLUMNS)}) SELECT * FROM {_arrays(_LINK_COLUMNS)}"
+_UNITEM = (
+    "DELETE FROM items USING unnest(%s::text[], %s::text[]) AS old (job, key)"
+    " WHERE items.job = old.job AND items.url_key = old.key"
+)
+_ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(_ITEM_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
 _STANDING = (
@@ -167,6 +174,10 @@ class Postgres:
                 connection.execute(_HISTORY, columns(history), prepare=True)
             if batch.links:
                 _write_links(connection, {(job, key): links for job, key, links in batch.links})
+            if batch.items:
+                connection.execute(_UNITEM, columns(list(batch.items)), prepare=True)
+                if rows := item_rows(batch.items):
+                    connection.execute(_ITEM, columns(rows), prepare=True)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """See `Ledger`."""

@@ -37,6 +37,7 @@ from nephila.storage.rows import (
     TEXT_HASH,
     URL_KEY,
     Batch,
+    item_rows,
     unpack_links,
 )
 from nephila.storage.schema import DATABASE, SCHEMA_VERSION, create, migrate, version
@@ -82,6 +83,7 @@ _HISTORY = MultiInsert(
 )
 _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
+_ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
 _STANDING = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{BURIED}'"
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 _KEYS = 512
@@ -167,6 +169,10 @@ class Sqlite:
         for job, key, links in batch.links:
             connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
             _LINKS.run(connection, [(job, key, url, to, anchor) for url, to, anchor in unpack_links(links)])
+        if batch.items:
+            connection.executemany("DELETE FROM items WHERE job = ? AND url_key = ?", list(batch.items))
+            rows = item_rows(batch.items)
+            _ITEMS.run(connection, rows, max((len(row[-1]) for row in rows), default=0))
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """Commit rows and file lengths together. Raises `sqlite3.Error`."""

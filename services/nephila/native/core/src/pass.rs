@@ -30,6 +30,7 @@ pub struct PagePass {
     lines: Vec<u8>,
     links: Links,
     crowded: bool,
+    depth: u32,
 }
 
 fn u32s<'py>(py: Python<'py>, values: &[u32]) -> Bound<'py, PyBytes> {
@@ -119,6 +120,10 @@ impl PagePass {
     fn crowded(&self) -> bool {
         self.crowded
     }
+    #[getter]
+    fn depth(&self) -> u32 {
+        self.depth
+    }
 }
 
 fn owned(bytes: Vec<u8>) -> String {
@@ -153,6 +158,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
         lines,
         links: found,
         crowded: page.tok.crowded || page.stack.refused > CROWD,
+        depth: page.stack.depth(),
     }
 }
 

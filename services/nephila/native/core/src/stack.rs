@@ -41,11 +41,28 @@ pub struct Stack {
     pub foreign: u16,
     /// Elements that were not pushed because too many were open.
     pub refused: u32,
+    /// The most elements that were open at once.
+    pub deepest: u32,
+    /// Formatting elements without an end tag: a tree builder opens them anew in every block. Now by tag, now, at most.
+    unclosed: [u32; 256],
+    unclosed_now: u32,
+    pub unclosed_most: u32,
 }
 
 impl Stack {
     pub fn new() -> Self {
-        Stack { items: Vec::with_capacity(64), counts: [0; 256], markers: 0, broke: false, foreign: 0, refused: 0 }
+        Stack {
+            items: Vec::with_capacity(64),
+            counts: [0; 256],
+            markers: 0,
+            broke: false,
+            foreign: 0,
+            refused: 0,
+            deepest: 0,
+            unclosed: [0; 256],
+            unclosed_now: 0,
+            unclosed_most: 0,
+        }
     }
 
     #[inline(always)]
@@ -66,6 +83,11 @@ impl Stack {
     #[inline]
     pub fn push(&mut self, tag: u8, hash: u32, extra: u16) {
         let cat = CATS[tag as usize];
+        if cat & C_FORMAT != 0 {
+            self.unclosed[tag as usize] += 1;
+            self.unclosed_now += 1;
+            self.unclosed_most = self.unclosed_most.max(self.unclosed_now);
+        }
         if self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE) {
             self.refused += 1;
             return;
@@ -74,6 +96,15 @@ impl Stack {
         self.counts[tag as usize] += 1;
         self.markers += u16::from(cat & C_MARKER != 0);
         self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags });
+        self.deepest = self.deepest.max(self.items.len() as u32);
+    }
+
+    /// How deep a tree of this document is nested at most: what was open at once, and formatting elements anew in it.
+    pub fn depth(&self) -> u32 {
+        if self.refused > 0 {
+            return u32::MAX;
+        }
+        self.deepest.saturating_add(self.unclosed_most)
     }
 
     pub fn push_foreign(&mut self, tag: u8, hash: u32, ns: u8, encoded_html: bool) {
@@ -98,6 +129,7 @@ impl Stack {
         let flags = self.flags() | own;
         self.foreign += 1;
         self.items.push(Element { tag, ns, point, hash, cat, flags });
+        self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
     pub fn pop(&mut self) {
@@ -199,6 +231,10 @@ impl Stack {
 
     /// What the adoption agency leaves of the stack: the element goes, blocks inside it stay.
     pub fn close_formatting(&mut self, tag: u8) {
+        if self.unclosed[tag as usize] > 0 {
+            self.unclosed[tag as usize] -= 1;
+            self.unclosed_now -= 1;
+        }
         if !self.has(tag) {
             return;
         }

@@ -1,0 +1,234 @@
+"""A fetched document as rules look at it: its source, its trees and its JSON, each made when it is first asked for.
+
+Two trees: lexbor's (HTML as browsers read it) for CSS, libxml2's for XPath. Invariant: nothing here fails on hostile
+bytes; what cannot be parsed is empty. It bounds neither time nor memory: who asks for a tree of a large or deep page
+does it in a process that can be killed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, cached_property
+from html import escape, unescape
+from typing import Any, Final
+
+import webencodings
+
+from nephila.parser.rules.jsons import NoJson, objects, parse_json
+
+_JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
+_BLOCK_WORDS: Final = """
+br p div li tr td th h1 h2 h3 h4 h5 h6 section article header footer ul ol dl dd dt table blockquote pre figure
+figcaption main aside nav form hr script style template noscript
+"""
+_BLOCKS: Final = tuple(_BLOCK_WORDS.split())
+_RAW: Final = frozenset(("script", "style", "template", "noscript"))
+"""Their text is none of the page's, and asked for by itself it is as it is written."""
+_BLOCK_NAMES: Final = frozenset(_BLOCKS) - _RAW
+_BREAKS: Final = frozenset(_BLOCKS)
+# Serialised HTML: "<" stands for markup everywhere but inside the raw elements, which are closed.
+_MARKUP: Final = re.compile(
+    r"<!--.*?-->|<(script|style|template|noscript)\b[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>.*?</\1>|"
+    r"</?([a-zA-Z][^\s/>]*)[^>\"]*(?:\"[^\"]*\"[^>\"]*)*>",
+    re.DOTALL,
+)
+
+
+class Document:
+    """See the module."""
+
+    def __init__(
+        self,
+        body: bytes,
+        url: str = "",
+        encoding: str = "utf-8",
+        content_type: str = "",
+        facts: dict[str, str] | None = None,
+    ) -> None:
+        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at."""
+        self.body = body
+        self.url = url
+        self.encoding = encoding
+        self.content_type = content_type
+        self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
+
+    @cached_property
+    def source(self) -> str:
+        """The body as text; what cannot be decoded is U+FFFD."""
+        known = webencodings.lookup(self.encoding)
+        codec = known.codec_info.name if known is not None else "windows-1252"
+        text = self.body.decode(codec, "replace")
+        if not text.isascii():
+            # Some codecs give lone surrogates, which no library takes.
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if _lone(text) else text
+        return text.removeprefix("\ufeff")
+
+    @cached_property
+    def tree(self) -> Any:
+        """lexbor's tree of the document."""
+        from selectolax.lexbor import LexborHTMLParser
+
+        if self.encoding == "utf-8" and "source" not in self.__dict__ and _is_utf8(self.body):
+            return LexborHTMLParser(self.body)
+        return LexborHTMLParser(self.source)
+
+    @cached_property
+    def etree(self) -> Any:
+        """libxml2's tree of the document; None when there is nothing in it."""
+        from lxml import etree
+
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_pis=True)
+        try:
+            return etree.fromstring(self.source.replace("\0", "\ufffd").encode(), parser)
+        except (etree.ParserError, etree.XMLSyntaxError, ValueError):
+            return None
+
+    @cached_property
+    def json(self) -> Any:
+        """The document's value when it is JSON, else None."""
+        try:
+            return parse_json(self.source)
+        except NoJson:
+            return None
+
+    @cached_property
+    def ld(self) -> list[dict[str, Any]]:
+        """Every object in the page's JSON-LD, outermost first."""
+        found: list[dict[str, Any]] = []
+        for node in css(self.tree.root, 'script[type="application/ld+json"]'):
+            try:
+                found += objects(parse_json(node.text()))
+            except NoJson:
+                continue
+        return found
+
+    def metas(self, name: str) -> list[str]:
+        """Contents of the <meta> elements of a name or property, in any case."""
+        quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+        selector = f'meta[property="{quoted}" i], meta[name="{quoted}" i]'
+        head = self.tree.head
+        # Nearly always they are in the head, and that is a small part of the tree.
+        nodes = (css(head, selector) if head is not None else []) or css(self.tree.root, selector)
+        return [node.attributes.get("content") or "" for node in nodes]
+
+    @property
+    def meta_names(self) -> list[str]:
+        """Names and properties of all <meta> elements."""
+        nodes = self.tree.css("meta[content]")
+        return [node.attributes.get("property") or node.attributes.get("name") or "" for node in nodes]
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the server calls it JSON."""
+        return _JSON_TYPE.match(self.content_type) is not None
+
+
+@cache
+def _selector() -> Any:
+    # One for all trees: each tree would make its own, for the time of five selections. Not for several threads.
+    from selectolax.lexbor import LexborCSSSelector
+
+    made: Any = LexborCSSSelector
+    return made()
+
+
+def css(node: Any, expression: str) -> list[Any]:
+    """Elements of lexbor's tree that a selector matches, `node` and below it, in order."""
+    found: list[Any] = _selector().find(expression, node)
+    return found
+
+
+def css_first(node: Any, expression: str) -> Any:
+    """The first of them, or None."""
+    found = _selector().find_first(expression, node)
+    return found[0] if found else None
+
+
+def lexbor_text(node: Any) -> str:
+    """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
+    if node.tag in _RAW:
+        return str(node.text())
+    if node.tag == "pre" or _has_block(node, 0):
+        return text_of_html(node.html or "")
+    return _one_line(node.text())
+
+
+def _has_block(node: Any, depth: int) -> bool:
+    """Whether a block or raw element is in an element; what is nested deeper than any inline markup counts as one."""
+    for child in node.iter():
+        if child.tag in _BREAKS or (child.child is not None and (depth > 20 or _has_block(child, depth + 1))):
+            return True
+    return False
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ") if "\n" in text else text
+
+
+def lxml_text(node: Any) -> str:
+    """The same of an element of libxml2's tree."""
+    if node.tag in _RAW:
+        return str(_string()(node))
+    if node.tag == "pre" or next(node.iterdescendants(*_BLOCKS), None) is not None:
+        return text_of_html(outer_html(node))
+    return _one_line(_string()(node))
+
+
+@cache
+def _string() -> Any:
+    from lxml import etree
+
+    return etree.XPath("string()", smart_strings=False)
+
+
+def inner_html(node: Any) -> str:
+    """The markup inside an element of libxml2's tree."""
+    from lxml import etree
+
+    parts = [escape(node.text or "", quote=False)]
+    parts += [etree.tostring(child, encoding="unicode", method="html") for child in node]
+    return "".join(parts)
+
+
+def outer_html(node: Any) -> str:
+    """The markup of an element of libxml2's tree."""
+    from lxml import etree
+
+    text: str = etree.tostring(node, encoding="unicode", method="html", with_tail=False)
+    return text
+
+
+def text_of_html(html: str) -> str:
+    """Serialised HTML as text: a line end for every border of a block, none else but in <pre>. O(n)."""
+    parts: list[str] = []
+    at = verbatim = 0
+    for found in _MARKUP.finditer(html):
+        text = html[at : found.start()]
+        parts.append(text if verbatim else _one_line(text))
+        at = found.end()
+        name = (found[2] or "").lower()
+        if name in _BLOCK_NAMES:
+            parts.append("\n")
+        if name == "pre":
+            verbatim = max(0, verbatim + (-1 if html[found.start() + 1] == "/" else 1))
+    text = html[at:]
+    parts.append(text if verbatim else _one_line(text))
+    return unescape("".join(parts))
+
+
+def _is_utf8(body: bytes) -> bool:
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return not body.startswith(b"\xef\xbb\xbf")
+
+
+def _lone(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

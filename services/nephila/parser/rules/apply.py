@@ -1,0 +1,140 @@
+"""Rules on the pages of the service: here at once when that is bounded, else in the rules' child process.
+
+Bounded is a rule whose selectors are (`Rule.bounded`), on a page of at most INLINE_BYTES that is not nested deeper than
+INLINE_DEPTH. A rule that took longer than SLOW_S all the same goes to the child from then on. Invariants: the loop
+never waits for a rule that is not bounded; every page is finished exactly once, with the rule's items or with the
+reason why there are none, and then its own title, text and links stand.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from nephila.kernel import messages as m
+from nephila.kernel.clock import Clock
+from nephila.parser.document import Document
+from nephila.parser.elsewhere import Body, Elsewhere
+from nephila.parser.rules.book import Entry, RuleBook
+from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.match import holds
+from nephila.parser.rules.outcome import links_of, note, put_items
+from nephila.parser.sandbox import Broken
+
+log = logging.getLogger(__name__)
+
+INLINE_BYTES: Final = 256 << 10
+"""A larger page is looked at in the child: trees and selectors cost what is in a page, times its depth."""
+INLINE_DEPTH: Final = 120
+"""Elements within each other; real pages have under 60."""
+SLOW_S: Final = 0.1
+"""Of one page."""
+
+Done = Callable[[Sequence[m.Outlinks]], None]
+"""Publishes the links and the record, and acks the page."""
+
+
+class Seen(NamedTuple):
+    """What a rule has to know of a page that was parsed."""
+
+    encoding: str
+    """WHATWG name."""
+    depth: int
+    """How deep its elements are nested at most."""
+    follow: bool
+    """Its links may go on."""
+
+
+class RuleReader:
+    """See the module."""
+
+    def __init__(self, clock: Clock, pages: Elsewhere, *, scripts: bool = False) -> None:
+        self.book = RuleBook()
+        self.pages = pages
+        """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
+        self.items = 0
+        self.sent_off = 0
+        """Pages that went to the child."""
+        self.broken = 0
+        """Pages whose rule was given up."""
+        self._clock = clock
+        self._scripts = scripts
+        self._slow: dict[tuple[str, int], None] = {}
+
+    def read(
+        self,
+        page: m.Page,
+        record: m.Record,
+        links: Sequence[m.Outlinks],
+        document: Document,
+        seen: Seen,
+        done: Done,
+    ) -> None:
+        """Read a page by the rule that is for it, if there is one. `done` is called now or in a later turn."""
+        entries = list(self.book.of_url(page.job, page.url))
+        if not entries:
+            done(links)
+            return
+        work = _Work(page, record, links, entries, seen.follow)
+        if self._inline(entries, document, seen.depth):
+            done(self._read_now(work, document))
+        else:
+            self.sent_off += 1
+            from nephila.parser.rules.task import ask_of
+
+            held = self.pages.hold(ask_of([entry.text for entry in entries], document, scripts=self._scripts))
+            page.body = b""
+            self.pages.begin(self._read_later(work, held, done))
+
+    def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
+        if len(document.body) > INLINE_BYTES or depth > INLINE_DEPTH:
+            return False
+        return all(entry.rule.bounded and _key(entry) not in self._slow for entry in entries)
+
+    def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks]:
+        began = self._clock.monotonic()
+        for entry in work.entries:
+            if holds(entry.rule, document):
+                found = extract(entry.rule, document)
+                if self._clock.monotonic() - began > SLOW_S:
+                    self._slow[_key(entry)] = None
+                return self._finished(work, entry, found)
+        return work.links
+
+    async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
+        from nephila.parser.rules.task import RULES
+
+        links = work.links
+        try:
+            answer = await self.pages.read(RULES, held, lambda payload: payload)
+            if 0 <= answer.number < len(work.entries):
+                links = self._finished(work, work.entries[answer.number], answer.found)
+        except (Broken, OSError) as error:
+            # The page is what it is without a rule; what went wrong stands in its row.
+            self.broken += 1
+            rule = work.entries[0].rule
+            log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error)
+            work.record.rule, work.record.rule_version = rule.name, rule.version
+            note(work.record, str(error))
+        done(links)
+
+    def _finished(self, work: _Work, entry: Entry, found: Extraction) -> Sequence[m.Outlinks]:
+        put_items(work.record, entry.rule, found)
+        self.items += len(found.items)
+        return links_of(work.page, work.links, found) if work.follow else work.links
+
+
+class _Work(NamedTuple):
+    """A page and what is to be made of it."""
+
+    page: m.Page
+    record: m.Record
+    links: Sequence[m.Outlinks]
+    entries: list[Entry]
+    """Rules that may be for it, in the order in which they count."""
+    follow: bool
+
+
+def _key(entry: Entry) -> tuple[str, int]:
+    return entry.rule.name, entry.rule.version

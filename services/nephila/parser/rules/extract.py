@@ -1,0 +1,279 @@
+"""A rule on a document: items, links and what is wrong, as plain values that can cross to another process.
+
+Pure: no clock, no bus. Invariants: an item without a required field is left out and said so; what one page gives is
+bounded in number and size; two runs on the same bytes give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from nephila.native import UrlError, parse_url
+from nephila.parser.document import Document, css_first
+from nephila.parser.rules.select import Css, Script, Xml, plain, select
+from nephila.parser.rules.selectors import compiled
+from nephila.parser.rules.spec import Field, Links, Rule, Take
+from nephila.parser.rules.values import value_of
+
+MAX_ITEMS: Final = 10_000
+MAX_PROBLEMS: Final = 20
+MAX_LINKS: Final = 10_000
+MAX_ITEM_BYTES: Final = 1 << 20
+"""JSON of one item; a larger one is left out."""
+MAX_BYTES: Final = 8 << 20
+"""JSON of all items of a page."""
+_MAX_TRIED: Final = 50
+"""Further values that are tried for the first one when a value is not of the field's type."""
+
+
+class Link(msgspec.Struct, array_like=True, frozen=True):
+    """A link that a rule selects; `depth` is added to the page's."""
+
+    href: str
+    depth: int
+    priority: int
+    anchor: str
+
+
+class Extraction(msgspec.Struct, array_like=True):
+    """What a rule makes of a page."""
+
+    items: list[bytes] = msgspec.field(default_factory=list)
+    """JSON of each."""
+    links: list[Link] | None = None
+    """What goes on; None: all links of the page do."""
+    extra: list[Link] = msgspec.field(default_factory=list)
+    """Links of the pagination, beside them."""
+    problems: list[str] = msgspec.field(default_factory=list)
+    """What has no value and why, in words; the first few."""
+    missing: list[str] = msgspec.field(default_factory=list)
+    """Paths of fields that were empty at least once."""
+
+
+class _Missing(Exception):
+    """A required field has no value."""
+
+
+def extract(rule: Rule, document: Document, script: Script | None = None) -> Extraction:
+    """Items and links of a document. O(document) for bounded rules."""
+    run = _Run(rule, document, script)
+    if rule.fields:
+        run.items()
+    if rule.outlinks is not None:
+        run.found.links = run.links(rule.outlinks)
+    if rule.pages is not None:
+        run.found.extra = run.links((rule.pages,))
+    elif rule.counter is not None and run.found.items:
+        run.found.extra = run.next_page()
+    return run.found
+
+
+class _Run:
+    def __init__(self, rule: Rule, document: Document, script: Script | None) -> None:
+        self.found = Extraction()
+        self._rule = rule
+        self._document = document
+        self._script = script
+        self._base_url: str | None = None
+
+    # ---- items
+
+    def items(self) -> None:
+        """Every item of the page, as JSON."""
+        rule, size = self._rule, 0
+        scopes: list[Any] = [None]
+        if rule.each is not None:
+            scopes = list(self._selected(rule.each, None, "each"))
+            if len(scopes) >= MAX_ITEMS:
+                self._problem("each", f"more than {MAX_ITEMS:,} items; the rest is left out")
+        for scope in scopes[:MAX_ITEMS]:
+            try:
+                item = self._object(rule.fields, scope, "")
+            except _Missing:
+                continue
+            data = _encode(item)
+            size += len(data)
+            if len(data) > MAX_ITEM_BYTES or size > MAX_BYTES:
+                self._problem("item", f"larger than {MAX_ITEM_BYTES >> 20} MiB; it is left out")
+                size -= len(data)
+                continue
+            self.found.items.append(data)
+
+    def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
+        item: dict[str, Any] = {}
+        for field in fields:
+            path = prefix + field.name
+            item[field.name] = value = self._value(field, scope, path)
+            if value is None or value == []:
+                self._empty(path)
+                if field.required:
+                    self._problem(path, "required and without a value; there is no item")
+                    raise _Missing
+        return item
+
+    def _value(self, field: Field, scope: Any, path: str) -> Any:
+        raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
+        if field.exists:
+            return any(True for _ in raw)
+        if field.fields:
+            return self._group(field, raw, path)
+        values = self._typed(field, raw, path)
+        if field.join is not None:
+            return field.join.join(_as_text(value) for value in values) if values else self._default(field, path)
+        if not values:
+            default = self._default(field, path)
+            return default if not field.many else ([] if default is None else [default])
+        return values if field.many else values[0]
+
+    def _group(self, field: Field, raw: Iterator[Any], path: str) -> Any:
+        objects = []
+        for scope in raw if field.many else islice(raw, 1):
+            try:
+                objects.append(self._object(field.fields, scope, path + "."))
+            except _Missing:
+                continue
+        return objects if field.many else (objects[0] if objects else None)
+
+    def _typed(self, field: Field, raw: Iterator[Any], path: str) -> list[Any]:
+        values: list[Any] = []
+        for number, one in enumerate(raw):
+            try:
+                value = value_of(field, one, self._base)
+            except ValueError as error:
+                self._problem(path, f"{_short(one)}: {error}")
+                if not field.many and number >= _MAX_TRIED:
+                    break
+                continue
+            if value is not None:
+                values.append(value)
+                if not field.many:
+                    break
+        return values
+
+    def _default(self, field: Field, path: str) -> Any:
+        if field.default is None:
+            return None
+        try:
+            return value_of(field, field.default, self._base)
+        except ValueError as error:
+            self._problem(path, f"default: {error}")
+            return None
+
+    # ---- links
+
+    def links(self, rules: tuple[Links, ...]) -> list[Link]:
+        """Links that some of the rules take, each URL once, with the hints of the first."""
+        found: dict[str, Link] = {}
+        for rule in rules:
+            take = rule.take if rule.take.source or rule.take.path else _ANCHORS
+            values = self._selected(take, None, "outlinks")
+            for value in values:
+                href = self._href(value, rule)
+                if href and href not in found and _goes_on(rule, href):
+                    anchor = plain(value) if isinstance(value, Css | Xml) else ""
+                    found[href] = Link(href, rule.depth, rule.priority, " ".join(anchor.split())[:200])
+                    if len(found) >= MAX_LINKS:
+                        self._problem("outlinks", f"more than {MAX_LINKS:,} links; the rest is left out")
+                        return list(found.values())
+        return list(found.values())
+
+    def next_page(self) -> list[Link]:
+        """The URL of the next page where a parameter counts them."""
+        counter = self._rule.counter
+        assert counter is not None
+        from urllib.parse import parse_qsl, urlencode, urlsplit
+
+        parts = urlsplit(self._document.url)
+        pairs = (
+            parse_qsl(parts.query, keep_blank_values=True, max_num_fields=1000) if parts.query.count("&") < 999 else []
+        )
+        said = [value for name, value in pairs if name == counter.param]
+        now = (
+            int(said[-1])
+            if said and said[-1].isascii() and said[-1].isdecimal() and len(said[-1]) < 12
+            else counter.start
+        )
+        if now + counter.step > counter.most:
+            return []
+        rest = [(name, value) for name, value in pairs if name != counter.param]
+        query = urlencode([*rest, (counter.param, str(now + counter.step))])
+        return [Link(parts._replace(query=query, fragment="").geturl(), 0, 0, "")]
+
+    def _href(self, value: Any, rule: Links) -> str:
+        raw = value
+        if isinstance(value, Css | Xml):
+            raw = value.attr("href") or value.attr("src")
+        if not isinstance(raw, str) or not raw.strip():
+            return ""
+        try:
+            return parse_url(raw.strip(), self._base() or None).href.partition("#")[0]
+        except UrlError:
+            return ""
+
+    # ---- common
+
+    def _selected(self, take: Take, scope: Any, path: str, *, first: bool = False) -> Iterator[Any]:
+        try:
+            yield from select(take, self._document, scope, self._script, first=first)
+        except ValueError as error:
+            self._problem(path, str(error))
+
+    def _base(self) -> str:
+        """What relative URLs are relative to; of a page with <base> that."""
+        if self._base_url is None:
+            self._base_url = base_of(self._document)
+        return self._base_url
+
+    def _problem(self, path: str, text: str) -> None:
+        if len(self.found.problems) < MAX_PROBLEMS:
+            self.found.problems.append(f"{path}: {text}"[:500])
+
+    def _empty(self, path: str) -> None:
+        if path not in self.found.missing:
+            self.found.missing.append(path)
+
+
+def base_of(document: Document) -> str:
+    """The URL that relative ones of a document are resolved against; "" when it has none."""
+    own = document.url
+    if document.is_json or b"<base" not in document.body[:16_384].lower():
+        return own
+    node = css_first(document.tree.root, "base[href]")
+    try:
+        return parse_url((node.attributes.get("href") or "").strip(), own or None).href if node is not None else own
+    except UrlError:
+        return own
+
+
+def _goes_on(rule: Links, href: str) -> bool:
+    if rule.include and not any(compiled("regex", one).search(href) for one in rule.include):
+        return False
+    return not any(compiled("regex", one).search(href) for one in rule.exclude)
+
+
+def _encode(item: Any) -> bytes:
+    try:
+        return msgspec.json.encode(item)
+    except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
+        import json
+
+        text = json.dumps(item, ensure_ascii=True, default=str)
+        return text.encode()
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else _encode(value).decode()
+
+
+def _short(raw: Any) -> str:
+    value = plain(raw)
+    text = value if isinstance(value, str) else str(value)
+    text = " ".join(text.split())
+    return ascii(text if len(text) <= 60 else text[:59] + "…")
+
+
+_ANCHORS: Final = Take(source="css", expression="a[href], area[href]")

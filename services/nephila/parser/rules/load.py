@@ -1,0 +1,99 @@
+"""From a ParseRule document to a rule: a file, JSON of a message, or a custom resource.
+
+Invariants: every mistake is one line with its place; two documents that say the same have the same version, however
+they are written; a document that went through `content` and back is the same rule.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from nephila.kernel.errors import UsageError
+from nephila.kernel.jobtable import API_VERSION
+from nephila.kernel.strictyaml import Node, from_builtins, parse
+from nephila.parser.rules.spec import Rule, build
+from nephila.parser.rules.table import DOCUMENT, KIND
+
+HASHED: Final = 1 << 31
+"""Versions from here on are hashes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleDocument:
+    """A document that was read and found good."""
+
+    content: dict[str, Any]
+    """As JSON has it; `from_json` reads it again."""
+    rule: Rule
+    place: str
+
+    @property
+    def name(self) -> str:
+        """The rule's name."""
+        return self.rule.name
+
+    @property
+    def text(self) -> str:
+        """The content as it travels, fields in the order of the file."""
+        return msgspec.json.encode(self.content).decode()
+
+
+def load(data: bytes, name: str) -> list[RuleDocument]:
+    """The rules of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
+    documents = [_document(node) for node in parse(data, name)]
+    if not documents:
+        raise UsageError(f"{name}: there is no rule in it; it begins with apiVersion: {API_VERSION}, kind: {KIND}")
+    return documents
+
+
+def from_json(content: Any, place: str = "rule") -> RuleDocument:
+    """A rule that comes as parsed JSON. Raises `UsageError` that names the key."""
+    return _document(from_builtins(content, place))
+
+
+def from_text(text: str, place: str = "rule") -> RuleDocument:
+    """A rule as it travels. Raises `UsageError`."""
+    try:
+        content = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        raise UsageError(f"{place}: not JSON") from None
+    return from_json(content, place)
+
+
+def distinct(documents: Iterable[RuleDocument]) -> list[RuleDocument]:
+    """The same, unless two of them are one rule."""
+    found: dict[str, RuleDocument] = {}
+    for document in documents:
+        first = found.setdefault(document.name, document)
+        if first is not document:
+            raise UsageError(f"{document.place}: the rule {document.name!r} comes twice, first at {first.place}")
+    return list(found.values())
+
+
+def version_of(spec: dict[str, Any]) -> int:
+    """What a spec says itself, else 31 bits of the SHA-256 of it, above all versions that are said."""
+    if "version" in spec:
+        return int(spec["version"])
+    return HASHED | int.from_bytes(hashlib.sha256(canonical(spec)).digest()[:4], "big")
+
+
+def canonical(content: Any) -> bytes:
+    """JSON with sorted keys: equal for equal contents. The order of fields is said by their names, not by the file."""
+    return msgspec.json.encode(content, order="sorted")
+
+
+def _document(node: Node) -> RuleDocument:
+    content: dict[str, Any] = DOCUMENT.read(node, "")
+    spec = content["spec"]
+    if not spec.keys() & {"fields", "outlinks", "pagination"}:
+        raise node.error("spec has neither fields nor outlinks nor pagination: the rule would do nothing")
+    try:
+        rule = build(content["metadata"]["name"], version_of(spec), spec)
+    except ValueError as error:
+        raise node.error(str(error)) from None
+    return RuleDocument(content, rule, node.place)

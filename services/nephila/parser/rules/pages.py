@@ -1,0 +1,97 @@
+"""Stored pages that rules are tried on: files of HTML or JSON, and the responses of a WARC file.
+
+A page's URL is what its WARC record says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
+beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line, and so is a record
+of a WARC; its pages come one at a time, however large it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nephila.kernel.errors import UserError
+from nephila.native import sniff_encoding
+from nephila.parser.charset import encoding_of, encoding_of_text
+from nephila.parser.document import Document
+from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.warcs import Archived, Bad, read_warc
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES: Final = 64 << 20
+_URL: Final = re.compile(rb"^\s*(?:<!doctype[^>]{0,200}>\s*)?<!--\s*url:\s*(\S{1,8000})\s*-->", re.IGNORECASE)
+_TYPES: Final = {
+    ".json": "application/json",
+    ".jsonl": "application/json",
+    ".xml": "application/xml",
+    ".txt": "text/plain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A page as it was fetched."""
+
+    url: str
+    content_type: str
+    charset: str
+    body: bytes
+    place: str
+
+    @property
+    def document(self) -> Document:
+        """The page as rules see it."""
+        kind, sniffed = kind_of(self.content_type, self.body[:HEAD_BYTES])
+        if kind is Kind.HTML:
+            encoding = encoding_of(self.body, self.charset, sniff_encoding)
+        else:
+            encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)
+        return Document(self.body, self.url, encoding, self.content_type, {"title": "", "lang": "", "text": ""})
+
+
+def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
+    """The pages of a file. Raises `UserError` in one line."""
+    try:
+        if path.name.endswith((".warc", ".warc.gz")):
+            yield from _of_warc(path)
+        else:
+            yield _of_file(path, url)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _of_file(path: Path, url: str) -> Stored:
+    with path.open("rb") as file:
+        body = file.read(MAX_BYTES + 1)
+    if len(body) > MAX_BYTES:
+        raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+    said = _URL.match(body[:10_000])
+    beside = path.with_suffix(".url")
+    if said and not url:
+        url = said[1].decode("utf-8", "replace")
+    elif not url and beside.is_file():
+        url = beside.read_text(encoding="utf-8", errors="replace").strip()
+    return Stored(url, _TYPES.get(path.suffix.lower(), "text/html"), "", body, str(path))
+
+
+def _of_warc(path: Path) -> Iterator[Stored]:
+    pages = 0
+    bad: Bad | None = None
+    with path.open("rb") as file:
+        for found in read_warc(file, MAX_BYTES):
+            if isinstance(found, Archived):
+                pages += 1
+                if found.problem:
+                    log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
+                if found.status == 200:
+                    yield Stored(found.url, found.content_type, found.charset, found.body, f"{path}: {found.url}")
+            else:
+                bad = bad or found
+                log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")

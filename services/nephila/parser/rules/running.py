@@ -1,0 +1,58 @@
+"""A rule on a stored page for commands: here when it is bounded, else in the rules' child process; never for ever."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from nephila.parser.document import Document
+from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.load import RuleDocument
+from nephila.parser.rules.pages import Stored
+from nephila.parser.sandbox import BlockingSandbox, Broken
+
+
+class Runner:
+    """See the module; a context manager, since a child may be begun."""
+
+    def __init__(self, *, scripts: bool = False, wall_s: float = 0.0) -> None:
+        """`wall_s`: what a page may take in the child; 0 is what it may take in a service."""
+        self._wall_s = wall_s
+        self._scripts = scripts
+        self._sandbox = BlockingSandbox()
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._sandbox.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the children there are."""
+        return self._sandbox.pids
+
+    def run(self, rule: RuleDocument, page: Stored) -> Extraction:
+        """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
+        from nephila.parser.rules.apply import INLINE_BYTES, INLINE_DEPTH
+
+        document = page.document
+        if rule.rule.bounded and len(page.body) <= INLINE_BYTES and depth_of(document) <= INLINE_DEPTH:
+            return extract(rule.rule, document)
+        from nephila.parser.rules.task import RULES, ask_of
+
+        try:
+            payload = ask_of([rule.text], document, scripts=self._scripts, chosen=True)
+            return self._sandbox.call(RULES, payload, wall_s=self._wall_s).found
+        except Broken as error:
+            return Extraction(problems=[str(error)])
+
+
+def depth_of(document: Document) -> int:
+    """How deep a page is nested at most."""
+    from nephila.native import page_pass
+
+    if document.is_json:
+        return 0
+    return page_pass(
+        document.body, document.url or "http://a.invalid/", document.encoding, max_links=0, max_text_bytes=0
+    ).depth

@@ -1,0 +1,258 @@
+"""Raw values from a document: what a `Take` selects in its surroundings, before anything is said of their type.
+
+Invariants: at most `MAX_VALUES` values of a selection; an element stays an element until its text, attribute or markup
+is taken, and so does data of JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from nephila.parser.document import Document, css, css_first, inner_html, lexbor_text, lxml_text, outer_html
+from nephila.parser.rules.jsons import NoJson, parse_json, query
+from nephila.parser.rules.selectors import compiled
+from nephila.parser.rules.spec import Take
+
+MAX_VALUES: Final = 10_000
+
+Script = Callable[[str, Any], Any]
+"""Runs a script on a value; raises ValueError with the reason."""
+
+
+class Css:
+    """An element of lexbor's tree."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def css(self, expression: str) -> Iterable[Any]:
+        """Elements below it."""
+        found = css(self.node, expression)
+        if found and found[0].mem_id == self.node.mem_id:
+            del found[0]
+        return map(Css, found[:MAX_VALUES])
+
+    def attr(self, name: str) -> str | None:
+        """An attribute; "" when it has no value, None when it is not there."""
+        attributes = self.node.attributes
+        return (attributes[name] or "") if name in attributes else None
+
+    def text(self) -> str:
+        """See `lexbor_text`."""
+        return lexbor_text(self.node)
+
+    def html(self, which: str) -> str:
+        """Its markup, inner or outer."""
+        return (self.node.inner_html if which == "inner" else self.node.html) or ""
+
+
+class Xml:
+    """An element of libxml2's tree."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+    def attr(self, name: str) -> str | None:
+        """An attribute, None when it is not there."""
+        found: str | None = self.node.get(name)
+        return found
+
+    def text(self) -> str:
+        """See `lxml_text`."""
+        return lxml_text(self.node)
+
+    def html(self, which: str) -> str:
+        """Its markup, inner or outer."""
+        return inner_html(self.node) if which == "inner" else outer_html(self.node)
+
+
+Element = (Css, Xml)
+
+
+def select(
+    take: Take, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
+) -> Iterator[Any]:
+    """The values of a selection within `scope` (None: the whole document), in order, `MAX_VALUES` at most; each is made
+    when it is asked for. Elements where nothing of them is taken. `first`: most likely no more than one is asked for.
+    Raises ValueError, when it is called or when a value is asked for."""
+    values: Iterable[Any] = _begin(take, document, scope, first)
+    if take.attr:
+        values = _attributes(values, take.attr)
+    elif take.html:
+        values = (one.html(take.html) for one in values if isinstance(one, Element))
+    if take.regex:
+        values = _matches(compiled("regex", take.regex), values, first)
+    if take.path:
+        values = _paths(take, values)
+    if take.js:
+        values = _scripted(take.js, values, script)
+    return islice(values, MAX_VALUES)
+
+
+def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
+    for one in values:
+        value = one.attr(name) if isinstance(one, Element) else None
+        if value is not None:
+            yield value
+
+
+def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
+    """A script is asked once without a value where nothing was selected: it may look at the page."""
+    if script is None:
+        raise ValueError("scripts are switched off")
+    selected = False
+    for value in values:
+        selected = True
+        found = script(source, plain(value))
+        if found is not None:
+            yield found
+    if not selected:
+        found = script(source, None)
+        if found is not None:
+            yield found
+
+
+def plain(value: Any) -> Any:
+    """The text of an element; anything else as it is."""
+    return value.text() if isinstance(value, Element) else value
+
+
+def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[Any]:
+    match take.source:
+        case "css":
+            if isinstance(scope, Css):
+                return scope.css(take.expression)
+            root = document.tree.root
+            if first:
+                return _one_by_one(root, take.expression)
+            return map(Css, css(root, take.expression)[:MAX_VALUES])
+        case "xpath":
+            return _xpath(take.expression, scope.node if isinstance(scope, Xml) else document.etree)
+        case "jsonld":
+            wanted = take.expression
+            return [one for one in document.ld if wanted == "*" or _is_type(one.get("@type"), wanted)]
+        case "meta":
+            return list(document.metas(take.expression)[:MAX_VALUES])
+        case "itemprop":
+            return _itemprop(take.expression, document, scope)
+        case "page":
+            fact = document.facts.get(take.expression, "")
+            return [fact] if fact else []
+        case "constant":
+            return [take.expression]
+    if scope is not None:
+        return [scope]
+    if take.path and not take.regex:
+        return [] if document.json is None else [document.json]
+    if take.regex:
+        return [document.source]
+    return [document.json] if document.is_json and document.json is not None else [Css(document.tree.root)]
+
+
+def _one_by_one(root: Any, expression: str) -> Iterator[Css]:
+    """The first, by a search that ends there; the others only when they are asked for."""
+    node = css_first(root, expression)
+    if node is not None:
+        yield Css(node)
+        yield from map(Css, css(root, expression)[1:MAX_VALUES])
+
+
+def _xpath(expression: str, root: Any) -> list[Any]:
+    if root is None:
+        return []
+    found = compiled("xpath", expression)(root)
+    if not isinstance(found, list):
+        return [found]
+    return [_of_xpath(one) for one in found[:MAX_VALUES]]
+
+
+def _of_xpath(one: Any) -> Any:
+    if isinstance(one, str):
+        return one
+    if isinstance(one, tuple):  # a namespace
+        return ""
+    return Xml(one) if isinstance(one.tag, str) else (one.text or "")
+
+
+def _is_type(said: Any, wanted: str) -> bool:
+    return any(
+        isinstance(one, str) and re.split("[/:#]", one)[-1] == wanted
+        for one in (said if isinstance(said, list) else [said])
+    )
+
+
+def _itemprop(name: str, document: Document, scope: Any) -> Iterable[Any]:
+    """Values of a microdata property as the standard takes them (HTML, 5.2.4)."""
+    quoted = name.replace("\\", "\\\\").replace('"', '\\"')
+    expression = f'[itemprop~="{quoted}"]'
+    if isinstance(scope, Css):
+        return map(_property, scope.css(expression))
+    return (_property(Css(node)) for node in css(document.tree.root, expression)[:MAX_VALUES])
+
+
+_PROPERTY: Final = {
+    **dict.fromkeys(("a", "area", "link"), "href"),
+    **dict.fromkeys(("img", "audio", "embed", "iframe", "source", "track", "video"), "src"),
+    "meta": "content",
+    "object": "data",
+    "data": "value",
+    "meter": "value",
+    "time": "datetime",
+}
+
+
+def _property(element: Css) -> Any:
+    content = element.attr("content")
+    if content is not None:
+        return content
+    attribute = _PROPERTY.get(element.node.tag)
+    value = element.attr(attribute) if attribute else None
+    return element if value is None else value
+
+
+def _matches(pattern: Any, values: Iterable[Any], first: bool) -> Iterator[str]:
+    for value in values:
+        text = plain(value)
+        if not isinstance(text, str):
+            text = str(text)
+        for found in pattern.finditer(text):
+            groups = found.groups()
+            value = next((group for group in groups if group is not None), None) if groups else found.group(0)
+            if value is not None:
+                yield value
+            if first:
+                break
+
+
+def _paths(take: Take, values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        data = plain(value)
+        if isinstance(data, str):
+            try:
+                data = parse_json(data)
+            except NoJson:
+                continue
+        if take.path == "jsonpath":
+            yield from query(compiled("jsonpath", take.query), data)
+        else:
+            yield from _jmespath(take.query, data)
+
+
+def _jmespath(expression: str, data: Any) -> Iterator[Any]:
+    import jmespath.exceptions
+
+    try:
+        found = compiled("jmespath", expression).search(data)
+    except (jmespath.exceptions.JMESPathError, RecursionError, ValueError, TypeError):
+        return
+    if isinstance(found, list):
+        yield from found
+    elif found is not None:
+        yield found

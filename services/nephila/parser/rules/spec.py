@@ -1,0 +1,229 @@
+"""A rule as the program uses it: values of a document that was read, with every expression compiled on first use.
+
+Invariants: immutable; what it says of itself (`bounded`, `trees`) holds for any page. It knows no YAML and no page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nephila.parser.rules.selectors import compiled, is_bounded
+
+_NODES: Final = ("css", "xpath")
+_DATA: Final = ("jsonld", "jsonpath", "jmespath")
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """What is selected, as a field, an item or a link says it: where it begins and what is done to each value."""
+
+    source: str = ""
+    """One of `table.SOURCES`, or "" for what the surroundings are."""
+    expression: str = ""
+    attr: str = ""
+    html: str = ""
+    regex: str = ""
+    path: str = ""
+    """jsonpath or jmespath, "" for neither."""
+    query: str = ""
+    js: str = ""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it costs little on every page of bounded size and depth."""
+        if self.js or (self.source == "xpath"):
+            return False
+        if self.source == "css" and not is_bounded("css", self.expression):
+            return False
+        return not self.path or is_bounded(self.path, self.query)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an item."""
+
+    name: str
+    take: Take
+    many: bool
+    """A list of all values, or of objects."""
+    join: str | None
+    type: str
+    options: Mapping[str, Any]
+    """decimal, currency, format, dayFirst."""
+    exists: bool
+    trim: bool
+    replace: tuple[tuple[str, str], ...]
+    default: str | None
+    required: bool
+    fields: tuple[Field, ...]
+
+    @property
+    def bounded(self) -> bool:
+        """See `Take.bounded`."""
+        return self.take.bounded and all(inner.bounded for inner in self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Which links go on, and what they are told on their way."""
+
+    take: Take
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    depth: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Pagination by a parameter that counts."""
+
+    param: str
+    start: int
+    step: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """See the module."""
+
+    name: str
+    version: int
+    priority: int
+    urls: tuple[str, ...]
+    not_urls: tuple[str, ...]
+    content: Mapping[str, str]
+    each: Take | None
+    fields: tuple[Field, ...]
+    outlinks: tuple[Links, ...] | None
+    """None: all links of the page go on."""
+    pages: Links | None
+    counter: Counter | None
+    bounded: bool
+    """May be run beside everything else on a page of bounded size and depth."""
+    scripts: bool
+
+    def matches(self, url: str) -> bool:
+        """Whether it is for a URL, as far as the URL says. O(patterns); `match.RuleSet` does it for many rules."""
+        if not any(compiled("regex", pattern).search(url) for pattern in self.urls):
+            return False
+        return not any(compiled("regex", pattern).search(url) for pattern in self.not_urls)
+
+
+def leaves(fields: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, Field]]:
+    """Every field with its path, groups before what is in them."""
+    for field in fields:
+        yield prefix + field.name, field
+        yield from leaves(field.fields, f"{prefix}{field.name}.")
+
+
+def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
+    """The rule of a spec that was read. Raises ValueError for selectors that cannot be used where they stand."""
+    each = take_of(spec["each"]) if "each" in spec else None
+    fields = tuple(_field(key, value) for key, value in spec.get("fields", {}).items())
+    outlinks = tuple(_links(one) for one in spec["outlinks"]) if "outlinks" in spec else None
+    pagination = spec.get("pagination")
+    counter = pages = None
+    if pagination and "param" in pagination:
+        start, step, most = (pagination.get(key, value) for key, value in (("start", 1), ("step", 1), ("max", 1000)))
+        counter = Counter(pagination["param"], start, step, most)
+    elif pagination:
+        pages = _links({**pagination, "depth": 0})
+    _check_scopes(fields, each, "spec.fields")
+    takes = [*([each] if each else []), *[links.take for links in outlinks or ()], *([pages.take] if pages else [])]
+    match = spec["match"]
+    content = match.get("content", {})
+    return Rule(
+        name=name,
+        version=version,
+        priority=spec.get("priority", 0),
+        urls=tuple(match["url"]),
+        not_urls=tuple(match.get("exclude", ())),
+        content=content,
+        each=each,
+        fields=fields,
+        outlinks=outlinks,
+        pages=pages,
+        counter=counter,
+        bounded=all(take.bounded for take in takes)
+        and all(field.bounded for field in fields)
+        and ("css" not in content or is_bounded("css", content["css"])),
+        scripts=any(field.take.js for _, field in leaves(fields)),
+    )
+
+
+def take_of(said: Mapping[str, Any]) -> Take:
+    """What a map of keys selects."""
+    sources = ("css", "xpath", "jsonld", "itemprop", "meta", "page", "constant")
+    source = next((name for name in sources if name in said), "")
+    path = next((name for name in ("jsonpath", "jmespath") if name in said), "")
+    return Take(
+        source=source,
+        expression=said.get(source, ""),
+        attr=said.get("attr", ""),
+        html=said.get("html", ""),
+        regex=said.get("regex", ""),
+        path=path,
+        query=said.get(path, ""),
+        js=said.get("js", ""),
+    )
+
+
+def _field(name: str, said: Mapping[str, Any]) -> Field:
+    inner = tuple(_field(key, value) for key, value in said.get("fields", {}).items())
+    return Field(
+        name=name,
+        take=take_of(said),
+        many=said.get("all", bool(inner)) or "join" in said,
+        join=said.get("join"),
+        type=said.get("type", "text"),
+        options={key: said[key] for key in ("decimal", "currency", "format", "dayFirst") if key in said},
+        exists=said.get("exists", False),
+        trim=said.get("trim", True),
+        replace=tuple((one["pattern"], one.get("with", "")) for one in said.get("replace", ())),
+        default=said.get("default"),
+        required=said.get("required", False),
+        fields=inner,
+    )
+
+
+def _links(said: Mapping[str, Any]) -> Links:
+    return Links(
+        take_of(said),
+        tuple(said.get("include", ())),
+        tuple(said.get("exclude", ())),
+        said.get("depth", 1),
+        said.get("priority", 0),
+    )
+
+
+def _scope_of(take: Take, outer: str) -> str:
+    """What values of a selection are: elements of the tree of css or of xpath, or data."""
+    if take.path or take.source in _DATA:
+        return "data"
+    if take.source in _NODES:
+        return "text" if take.attr or take.html or take.regex else take.source
+    return "text" if take.source or take.regex else outer
+
+
+def _check_scopes(fields: tuple[Field, ...], each: Take | None, path: str) -> None:
+    """Inside elements that css selected only css can go on, and likewise xpath: they are two trees. In data, paths."""
+    scope = _scope_of(each, "") if each is not None else ""
+    for field in fields:
+        _check_scope(field, scope, f"{path}.{field.name}")
+
+
+def _check_scope(field: Field, scope: str, path: str) -> None:
+    source = field.take.source
+    if source in _NODES and scope and source != scope:
+        inside = {"css": "elements selected by css", "xpath": "elements selected by xpath"}.get(
+            scope, "values, not elements"
+        )
+        other = f"; use {scope} here as well" if scope in _NODES else "; use jsonpath"
+        raise ValueError(f"{path}: {source!r} cannot be used inside {inside}{other}")
+    inner = _scope_of(field.take, scope)
+    for one in field.fields:
+        _check_scope(one, inner, f"{path}.{one.name}")

@@ -1,0 +1,116 @@
+"""Rules in a child process: XPath, scripts, and any rule on a page too large or too deep to be looked at beside others.
+
+`RULES` is the task for the sandbox; `run` is what the child does. A page travels as UTF-8, since a locked-down child
+can load no further codec. Invariant: the answer is that of `extract` in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from functools import lru_cache
+from typing import Any, Final
+
+import jmespath
+import jmespath.exceptions  # noqa: F401
+import msgspec
+from lxml import etree  # noqa: F401
+from selectolax.lexbor import LexborHTMLParser
+
+from nephila.parser.document import Document
+from nephila.parser.rules import jsons, scripts  # noqa: F401
+from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.load import from_text
+from nephila.parser.rules.match import holds
+from nephila.parser.rules.spec import Rule
+from nephila.parser.sandbox import Task
+
+WALL_S: Final = 10.0
+MEMORY_BYTES: Final = 768 << 20
+
+
+class Ask(msgspec.Struct, array_like=True):
+    """A page, and the rules that may be for it in the order in which they count, as `RuleDocument.text`."""
+
+    rules: list[str]
+    source: bytes
+    url: str
+    content_type: str
+    facts: dict[str, str]
+    scripts: bool = False
+    chosen: bool = False
+    """The first rule is for the page, whatever it asks of the content."""
+
+
+class Answer(msgspec.Struct, array_like=True):
+    """Which of the rules it was, and what it gave; -1 when the page has what none of them asks for."""
+
+    number: int
+    found: Extraction
+
+
+_decode = msgspec.msgpack.Decoder(Ask).decode
+_encode = msgspec.msgpack.Encoder().encode
+RULES: Final[Task[Answer]] = Task(
+    "rules",
+    __name__,
+    msgspec.msgpack.Decoder(Answer).decode,
+    wall_s=WALL_S,
+    memory_bytes=MEMORY_BYTES,
+    max_result_bytes=32 << 20,
+)
+
+
+def run(payload: bytes) -> bytes:
+    """See `Task.module`."""
+    ask = _decode(payload)
+    document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts)
+    for number, text in enumerate(ask.rules):
+        rule = _rule(text)
+        if ask.chosen or holds(rule, document):
+            script = scripts.Scripts(document).call if ask.scripts and rule.scripts else None
+            return _encode(Answer(number, extract(rule, document, script)))
+    return _encode(Answer(-1, Extraction()))
+
+
+@lru_cache(maxsize=1000)
+def _rule(text: str) -> Rule:
+    return from_text(text).rule
+
+
+def ask_of(texts: list[str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:
+    """The payload for a page."""
+    # Both trees of the child begin with the same text; lone surrogates are gone from it.
+    return _encode(
+        Ask(
+            texts,
+            document.source.encode("utf-8", "replace"),
+            document.url,
+            document.content_type,
+            document.facts,
+            scripts,
+            chosen,
+        )
+    )
+
+
+def warm() -> Any:
+    """What is loaded on first use is loaded before the child is locked down."""
+    import encodings.idna
+    import encodings.utf_8
+    import encodings.utf_16_le  # noqa: F401
+
+    from nephila.parser.rules.selectors import compiled
+
+    with contextlib.suppress(ModuleNotFoundError):
+        import quickjs
+
+        quickjs.Context().eval("1")
+    document = Document("<p id=a>\ud83d\ude00é 1 May 2026 10:00</p>".encode("utf-8", "surrogatepass"), "http://a.test/")
+    compiled("css", "p")
+    compiled("xpath", "//p")(document.etree)
+    compiled("regex", "a")
+    compiled("jsonpath", "$..a[?match(@, 'a')]")
+    return LexborHTMLParser("<p>").css("p")
+
+
+warm()

@@ -1,0 +1,139 @@
+"""Dates as pages write them, to ISO 8601: forms for machines, and day, month and year with the month's name.
+
+A date stays a date (2026-11-21), a time without a zone stays without one, a time with a zone becomes UTC. Invariant:
+what could be two days - 03/04/2026 - is none, unless the rule says which; nothing is guessed from today's date.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+MAX_CHARS: Final = 200
+
+_MONTHS: Final = """
+jan january januar janvier enero gennaio janeiro januari styczeń stycznia января январь januari jänner
+feb february februar février fevrier febrero febbraio fevereiro februari luty lutego февраля февраль févr
+mar march märz maerz mars marzo março marco maart marzec marca марта март mär mrz
+apr april avril abril aprile kwiecień kwietnia апреля апрель avr abr
+may mai mayo maggio maio mei maj maja мая май mag
+jun june juni juin junio giugno junho czerwiec czerwca июня июнь giu
+jul july juli juillet julio luglio julho lipiec lipca июля июль juil lug
+aug august août aout agosto augustus sierpień sierpnia августа август ago
+sep sept september septembre septiembre settembre setembro wrzesień września сентября сентябрь set
+oct okt october oktober octobre octubre ottobre outubro październik października октября октябрь ott out
+nov november novembre noviembre novembro listopad listopada ноября ноябрь
+dec dez december dezember décembre decembre diciembre dicembre dezembro grudzień grudnia декабря декабрь dic déc
+""".strip().splitlines()
+_MONTH: Final = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
+_BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er"))
+_WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
+_ISO: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?(?!\d)", re.IGNORECASE
+)
+_COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
+_YMD: Final = re.compile(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
+_DMY: Final = re.compile(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
+_CLOCK: Final = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?\s?([ap]\.?m\b)?", re.IGNORECASE)
+
+
+def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None = None) -> str:
+    """The date, or date and time, in a text. Raises ValueError with the reason."""
+    text = " ".join(text.split())
+    if not text or len(text) > MAX_CHARS:
+        raise ValueError("no date in it" if not text else "too long for a date")
+    if formats:
+        return _by_formats(text, formats)
+    found = _ISO.search(text)
+    if found:
+        return _by_iso(found[0])
+    compact = _COMPACT.match(text)
+    if compact and compact[4] is None:
+        return date(int(compact[1]), int(compact[2]), int(compact[3])).isoformat()
+    if re.fullmatch(r"\d{10}(\d{3})?", text):
+        return _said(datetime.fromtimestamp(int(text[:10]), UTC), True)
+    mail = _by_mail(text)
+    if mail:
+        return mail
+    day = _day(text, day_first)
+    clock = _CLOCK.search(text)
+    return day.isoformat() if clock is None else f"{day.isoformat()}T{_time(clock)}"
+
+
+def _by_formats(text: str, formats: list[str]) -> str:
+    for form in formats:
+        try:
+            return _said(datetime.strptime(text, form), any(sign in form for sign in ("%H", "%I", "%X", "%c")))
+        except ValueError:
+            continue
+    raise ValueError(f"not written as {formats[0]}")
+
+
+def _by_iso(text: str) -> str:
+    if len(text) == 10:
+        return date.fromisoformat(text).isoformat()
+    return _said(datetime.fromisoformat(text.upper().replace(" Z", "Z").replace(" +", "+")), True)
+
+
+def _by_mail(text: str) -> str:
+    if not re.match(r"(?:[A-Za-z]{3},\s*)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d", text):
+        return ""
+    try:
+        return _said(parsedate_to_datetime(text), True)
+    except (ValueError, TypeError):
+        return ""
+
+
+def _said(found: datetime, clock: bool) -> str:
+    if not clock:
+        return found.date().isoformat()
+    if found.tzinfo is None:
+        return found.isoformat(timespec="seconds")
+    return found.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _day(text: str, day_first: bool | None) -> date:
+    found = _YMD.search(text)
+    if found:
+        return date(int(found[1]), int(found[2]), int(found[3]))
+    found = _DMY.search(text)
+    if found:
+        first, second, year = (int(one) for one in found.groups())
+        if day_first is None and "." in found[0]:
+            day_first = True  # nobody writes the month first with points
+        if day_first is None and first <= 12 and second <= 12 and first != second:
+            raise ValueError(f"{found[0]} may be two days; say dayFirst or format")
+        day_then_month = day_first if day_first is not None else first > 12
+        return date(year, second, first) if day_then_month else date(year, first, second)
+    return _named(text)
+
+
+def _named(text: str) -> date:
+    """21 November 2026 · Nov 21st, 2026 · 21. listopada 2026."""
+    words: list[str] = _WORDS.findall(text.lower())
+    for at, word in enumerate(words):
+        month = _MONTH.get(word)
+        if month is None:
+            continue
+        before = words[at - 1] if at else ""
+        if before in _BETWEEN and at > 1:
+            before = words[at - 2]
+        after = [one for one in words[at + 1 : at + 5] if one not in _BETWEEN]
+        year = next((one for one in after if len(one) == 4 and one.isdecimal()), "")
+        if before.isdecimal() and len(before) <= 2 and year:
+            return date(int(year), month, int(before))
+        if after and after[0].isdecimal() and len(after[0]) <= 2 and year:
+            return date(int(year), month, int(after[0]))
+    raise ValueError("no date in it")
+
+
+def _time(found: Any) -> str:
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    half = (found[4] or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half.startswith("p") else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        raise ValueError(f"{found[0].strip()} is no time of a day")
+    return f"{hour:02d}:{minute:02d}:{second:02d}"

@@ -1,0 +1,129 @@
+"""From a raw value to what stands in an item: trimmed, replaced, of the field's type. One row per type in `TYPES`.
+
+Invariant: what has no value of its type is left out with a reason, never guessed; every value is plain JSON.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from nephila.native import UrlError, parse_url
+from nephila.parser.rules.numbers import number, price
+from nephila.parser.rules.select import plain
+from nephila.parser.rules.selectors import compiled
+from nephila.parser.rules.spec import Field
+from nephila.parser.rules.times import iso_date
+
+MAX_TEXT_CHARS: Final = 1_000_000
+"""Of one value; a longer one is cut."""
+Base = Callable[[], str]
+"""The URL that relative ones are resolved against; "" when it is not known."""
+_RUNS: Final = ("  ", "\n", "\t", "\r", "\f", "\v", "\x1c", "\x1d", "\x1e", "\x1f")
+"""Without one of them there is nothing to collapse in an ASCII text, and looking is a tenth of splitting it."""
+_TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui", "sí", "si", "sim", "tak", "да", "是"))
+_FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
+
+
+def value_of(field: Field, raw: Any, base: Base) -> Any:
+    """The value of a field; None for an empty text. `base` says what URLs are relative to. Raises ValueError."""
+    value = plain(raw)
+    if isinstance(value, str):
+        value = _tidied(field, value)
+        if not value:
+            return None
+    elif value is None:
+        return None
+    return TYPES[field.type](value, field.options, base)
+
+
+def _tidied(field: Field, text: str) -> str:
+    text = text[:MAX_TEXT_CHARS]
+    if field.trim:
+        text = trimmed(text)
+    for pattern, instead in field.replace:
+        try:
+            text = compiled("regex", pattern).sub(instead, text)
+        except Exception as error:  # a group that the pattern has not
+            raise ValueError(f"replace: {instead!a} does not fit {pattern!a}") from error
+    return trimmed(text) if field.trim and field.replace else text
+
+
+def trimmed(text: str) -> str:
+    """White space collapsed within lines, empty lines and both ends cut."""
+    if text.isascii() and not any(blank in text for blank in _RUNS):
+        return text.strip()
+    if "\n" not in text:
+        return " ".join(text.split())
+    return "\n".join([line for part in text.split("\n") if (line := " ".join(part.split()))])
+
+
+def _text(value: Any, options: Mapping[str, Any], base: Base) -> Any:
+    """JSON that is no text stays what it is."""
+    return value
+
+
+def _number(value: Any, options: Mapping[str, Any], base: Base) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError("not a number")
+    found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
+    if not math.isfinite(found):
+        raise ValueError("not a finite number")
+    return found
+
+
+def _integer(value: Any, options: Mapping[str, Any], base: Base) -> int:
+    found = _number(value, options, base)
+    if found != int(found):
+        raise ValueError(f"{found} is not a whole number")
+    return int(found)
+
+
+def _price(value: Any, options: Mapping[str, Any], base: Base) -> dict[str, Any]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return {"amount": _number(value, options, base), "currency": options.get("currency", "")}
+    if not isinstance(value, str):
+        raise ValueError("not a price")
+    return price(value, options.get("decimal", ""), options.get("currency", ""))
+
+
+def _date(value: Any, options: Mapping[str, Any], base: Base) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("not a date")
+    try:
+        return iso_date(str(value), options.get("format"), options.get("dayFirst"))
+    except (ValueError, OverflowError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _url(value: Any, options: Mapping[str, Any], base: Base) -> str:
+    if not isinstance(value, str):
+        raise ValueError("not a URL")
+    try:
+        return parse_url(value.strip(), base() or None).href
+    except UrlError as error:
+        raise ValueError(f"not a URL: {error}") from None
+
+
+def _bool(value: Any, options: Mapping[str, Any], base: Base) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().rpartition("/")[2].lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise ValueError("neither true nor false")
+
+
+Convert = Callable[[Any, Mapping[str, Any], Base], Any]
+TYPES: Final[dict[str, Convert]] = {
+    "text": _text,
+    "number": _number,
+    "integer": _integer,
+    "price": _price,
+    "date": _date,
+    "url": _url,
+    "bool": _bool,
+    "json": _text,
+}
+"""Type → (value, options, base) → value; the names are those of `table.TYPES`."""

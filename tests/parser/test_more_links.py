@@ -1,0 +1,127 @@
+"""Links of <link>, of forms and in scripts: taken where a job asks for their kind, marked for what they are."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from nephila.kernel import messages as m
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.topics import OUTLINKS, PAGES
+from nephila.native import page_pass, sniff_encoding
+from nephila.parser.config import ParserConfig
+from nephila.parser.morelinks import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, more_links, tree_of
+from nephila.parser.sandbox import Sandbox
+from nephila.parser.service import Parser
+
+HTML = """<base href="/d/"><link rel="Canonical x" href="c"><link rel=alternate hreflang=de href="/de">
+<link rel=alternate type="application/rss+xml" href="feed.xml" title="News"><link rel="next" href="?p=2">
+<link rel=stylesheet href="s.css"><a href="/known">x</a>
+<form action="search?old=1#f"><input name=q value="a b"><input type=hidden name=h value=1><input type=password name=p>
+<input type=checkbox name=c1><input type=checkbox name=c2 checked><select name=s><option>one<option selected value=2>x
+</select><input type=submit name=go value=Go></form><form method=POST action="/buy"></form>
+<button onclick="location.href='/clicked?x=1'">Go on</button><div data-href="/data">D</div>
+<script>var a = "/api/list", b = 'http:\\/\\/b.test\\/x', c = "/pic.png", d = "no", e = "/", f = "</p>";
+go(`/tick`)</script>
+<script type="application/json">{"u": "/in-json"}</script><script src="/x.js">"/not"</script>"""
+
+
+def found(kind: str, html: str = HTML) -> list[tuple[str, str]]:
+    """Addresses and titles of a kind."""
+    return [
+        (entry.url, entry.title)
+        for _, entries in more_links(tree_of(html.encode(), "utf-8"), "b", (kind,))
+        for entry in entries
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("canonical", [("c", "")]),
+        ("alternate", [("/de", "de")]),
+        ("feed", [("feed.xml", "News")]),
+        ("next", [("?p=2", "")]),
+        ("form", [("search?q=a+b&h=1&c2=on&s=2", "")]),
+        (
+            "script",
+            [
+                ("/clicked?x=1", "Go on"),
+                ("/data", "D"),
+                ("/api/list", ""),
+                ("http://b.test/x", ""),
+                ("/tick", ""),
+            ],
+        ),
+    ],
+)
+def test_each_kind_finds_its_own(kind: str, expected: list[tuple[str, str]]) -> None:
+    """Forms by GET as they stand; of scripts what stands in quotes and is no picture."""
+    assert found(kind) == expected
+
+
+async def links(html: str, **settings: Any) -> list[tuple[str, int]]:
+    """URL and flags of all links that go on, in their order."""
+    bus = LocalBus(ManualClock())
+    out: list[tuple[str, int]] = []
+
+    def take(delivery: Any) -> None:
+        one, start = delivery.message, 0
+        for number, flag in enumerate(one.flags):
+            end = int.from_bytes(one.url_ends[4 * number : 4 * number + 4], "little")
+            out.append((one.urls[start:end].decode(), flag))
+            start = end
+        delivery.ack()
+
+    bus.subscribe(OUTLINKS, "reader", take, credits=10)
+    parser = Parser(ParserConfig(**settings), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
+    await parser.start()
+    bus.publish(PAGES, 0, m.Page(body=html.encode(), url="http://a.test/", url_key=bytes(16), content_type="text/html"))
+    await parser.close()
+    return out
+
+
+async def test_only_kinds_that_are_asked_for_go_on() -> None:
+    """Behind those of the page pass, against the page's base, each URL once."""
+    assert await links(HTML) == [("http://a.test/known", 0)]
+    assert await links(HTML, follow=("canonical", "script", "next")) == [
+        ("http://a.test/known", 0),
+        ("http://a.test/d/c", LINK_ELEMENT),
+        ("http://a.test/d/?p=2", LINK_ELEMENT),
+        ("http://a.test/clicked?x=1", GUESSED),
+        ("http://a.test/data", GUESSED),
+        ("http://a.test/api/list", GUESSED),
+        ("http://b.test/x", GUESSED),
+        ("http://a.test/tick", GUESSED),
+    ]
+    assert await links('<link rel=canonical href="/x"><a href="/x">x</a>', follow=("canonical",)) == [
+        ("http://a.test/x", 0)
+    ]
+
+
+async def test_nofollow_of_the_page_holds_for_all() -> None:
+    """A page that forbids it has no links, of whatever kind."""
+    assert await links('<meta name=robots content=nofollow><link rel=next href="/2">', follow=("next",)) == []
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<link rel=next href=/x>" * 20_000,
+        "<form><input name=a>" * 20_000,
+        "<form>" + "<input name=a value=b>" * 20_000,
+        "<script>" + "'/ab'," * 100_000 + "</script>",
+        "<script>" + "\"'`" * 100_000 + "</script>",
+        "<p onclick=\"'/ab'\">" * 20_000,
+        "<script>'" + "/a" * 300_000 + "</script>",
+    ],
+    ids=["links", "forms", "fields", "addresses", "quotes", "clicks", "long"],
+)
+def test_hostile_pages_are_bounded(html: str) -> None:
+    """In number and in time."""
+    before = time.process_time()
+    for _, entries in more_links(tree_of(html.encode(), "utf-8"), "http://a.test/", tuple(KINDS)):
+        assert len(entries) <= len(KINDS) * MAX_LINKS
+    assert time.process_time() - before < 5.0

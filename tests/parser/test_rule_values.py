@@ -1,0 +1,164 @@
+"""Values of fields: numbers, prices, dates and the rest as people write them; what is none is left out, not guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from nephila.parser.rules.numbers import number, price
+from nephila.parser.rules.times import iso_date
+from rule_rig import items, ran, value
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,234.50", 1234.5),
+        ("1.234,50", 1234.5),
+        ("1 234,50", 1234.5),
+        ("1\u202f234,50", 1234.5),
+        ("1'234.50", 1234.5),
+        ("1.234.567", 1234567),
+        ("1,234", 1234),
+        ("1.234", 1234),
+        ("0,125", 0.125),
+        ("12,5", 12.5),
+        ("1234,567", 1234.567),
+        ("-12", -12),
+        ("\u221212", -12),
+        ("12 pieces", 12),
+        ("about 3.4e3", 3400.0),
+        ("٣", 3),
+        ("19,-", 19),
+        ("1,23,456", 123456),
+    ],
+)
+def test_numbers(text: str, expected: float) -> None:
+    """Both ways of writing thousands and decimals; a whole number stays one."""
+    found = number(text)
+    assert found == expected
+    assert isinstance(found, int) == isinstance(expected, int)
+
+
+def test_the_decimal_sign_may_be_said() -> None:
+    """Then nothing is left to the look of it."""
+    assert (number("1.234", "."), number("1,234", ",")) == (1.234, 1.234)
+
+
+@pytest.mark.parametrize("text", ["", "none", "3 of 5", "1-2", "9" * 300, "10:30"])
+def test_no_numbers(text: str) -> None:
+    """No digit, or more than one number."""
+    with pytest.raises(ValueError, match="number"):
+        number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "currency"),
+    [
+        ("€ 1.049,50", 1049.5, "EUR"),
+        ("£38.40", 38.4, "GBP"),
+        ("US$ 5", 5, "USD"),
+        ("5 zł", 5, "PLN"),
+        ("1 200 Kč", 1200, "CZK"),
+        ("CHF 12.80", 12.8, "CHF"),
+        ("12.000 Ft", 12000, "HUF"),
+        ("¥5,000", 5000, "JPY"),
+        ("from 12 EUR", 12, "EUR"),
+        ("12", 12, ""),
+    ],
+)
+def test_prices(text: str, amount: float, currency: str) -> None:
+    """Amount and currency, by sign or code."""
+    assert price(text) == {"amount": amount, "currency": currency}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-11-21", "2026-11-21"),
+        ("2026-11-21T10:00:00+01:00", "2026-11-21T09:00:00Z"),
+        ("2026-11-21 10:00", "2026-11-21T10:00:00"),
+        ("on 2026-11-21T10:00:00.123Z it was", "2026-11-21T10:00:00Z"),
+        ("Sat, 21 Nov 2026 10:00:00 GMT", "2026-11-21T10:00:00Z"),
+        ("21 November 2026", "2026-11-21"),
+        ("Nov 21st, 2026", "2026-11-21"),
+        ("November 21, 2026, 7:30 pm", "2026-11-21T19:30:00"),
+        ("21. listopada 2026", "2026-11-21"),
+        ("3 de marzo de 2026", "2026-03-03"),
+        ("1er août 2026", "2026-08-01"),
+        ("21.11.2026", "2026-11-21"),
+        ("21/11/2026", "2026-11-21"),
+        ("11/21/2026 12:05 a.m.", "2026-11-21T00:05:00"),
+        ("2026年11月21日", "2026-11-21"),
+        ("2026/11/21", "2026-11-21"),
+        ("20261121", "2026-11-21"),
+        ("1795255200", "2026-11-21T10:00:00Z"),
+    ],
+)
+def test_dates(text: str, expected: str) -> None:
+    """ISO 8601 of what machines and people write."""
+    assert iso_date(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("03/04/2026", "may be two days"),
+        ("31.02.2026", "day"),
+        ("yesterday", "no date"),
+        ("2026", "no date"),
+        ("21 Nov 2026 25:00", "no time of a day"),
+        ("x" * 500, "too long"),
+        ("", "no date"),
+    ],
+)
+def test_no_dates(text: str, says: str) -> None:
+    """What could be two days is none, and neither is a day that no calendar has."""
+    with pytest.raises(ValueError, match=says):
+        iso_date(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "html", "expected"),
+    [
+        ("{css: p, type: date, dayFirst: true}", "<p>03/04/2026", "2026-04-03"),
+        ("{css: p, type: date, dayFirst: false}", "<p>03/04/2026", "2026-03-04"),
+        ("{css: p, type: date, format: ['%d/%m/%y', '%Y']}", "<p>03/04/26", "2026-04-03"),
+        ("{css: p, type: integer}", "<p>1,204 likes", 1204),
+        ("{css: p, type: price, currency: EUR}", "<p>12,50", {"amount": 12.5, "currency": "EUR"}),
+        ("{css: p, type: bool}", "<p>Yes", True),
+        ("{css: link, attr: href, type: bool}", "<link href=https://schema.org/OutOfStock>", False),
+        ("{css: a, attr: href, type: url}", "<base href=/b/><a href='c?d#e'>", "https://a.test/b/c?d"),
+        ("{css: p, replace: [{pattern: '(\\w+) (\\w+)', with: '\\2 \\1'}]}", "<p>a b", "b a"),
+        ("{css: p, replace: {pattern: 'x+'}}", "<p>axxb", "ab"),
+        ("{css: p, trim: false}", "<p> a  b ", " a  b "),
+        ("{css: p}", "<p> a \n b\u00a0c ", "a b c"),
+        ("{css: q, default: none}", "<p>", "none"),
+        ("{css: q, default: '12', type: number}", "<p>", 12),
+        ("{css: q, all: true}", "<p>", []),
+        ("{css: p, all: true, join: ' / '}", "<p>a<p>b", "a / b"),
+        ("{css: p, all: true, type: number}", "<p>1<p>x<p>3", [1, 3]),
+        ("{css: p, type: number}", "<p>x<p>3", 3),
+        ("{css: p, exists: true}", "<p>", True),
+        ("{css: q, exists: true}", "<p>", False),
+        ("{constant: 'no'}", "", "no"),
+    ],
+)
+def test_what_is_done_to_a_value(field: str, html: str, expected: Any) -> None:
+    """Type, trim, replace, default, join."""
+    assert value(field, html) == expected
+
+
+def test_a_value_of_another_type_is_left_out_with_a_reason() -> None:
+    """Nothing is guessed; the first value that is of the type counts."""
+    found = ran("fields: {n: {css: p, type: number}}", "<p>many<p>few")
+    assert found.items == [b'{"n":null}']
+    assert found.problems == ["n: 'many': no number in it", "n: 'few': no number in it"]
+    assert found.missing == ["n"]
+
+
+def test_an_item_without_a_required_field_is_none() -> None:
+    """It is said; an item beside it stays."""
+    spec = "each: li\nfields: {n: {css: b, required: true}, t: {css: i}}"
+    assert items(spec, "<li><b>1</b><i>a</i><li><i>b</i>") == [{"n": "1", "t": "a"}]
+    assert "required" in ran(spec, "<li><i>b</i>").problems[0]

@@ -1,0 +1,166 @@
+"""Rules in the parser's service: which page is read by which rule, here or in the child, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from nephila.kernel import messages as m
+from nephila.kernel.topics import JOBS, RULES
+from nephila.parser.rules.apply import INLINE_BYTES
+from parser_room import FakePass, Room, with_links
+from rule_rig import rule
+
+HTML = b"<h1>One</h1><a class=n href=/n>n</a><a href=/o>o</a>"
+CSS = "match: {url: '^http://a'}\nfields: {t: {css: h1, required: true}}"
+XPATH = "match: {url: '^http://a'}\nfields: {t: {xpath: //h1}}"
+
+
+def message(spec: str, name: str = "r", **more: Any) -> m.ParseRule:
+    """A rule as it travels."""
+    document = rule(spec, name)
+    return m.ParseRule(name, document.text, document.rule.version, **more)
+
+
+@pytest.fixture
+async def rooms() -> AsyncIterator[Any]:
+    """Parsers with rules, closed at the end."""
+    made: list[Room] = []
+
+    async def make(*specs: str, found: Any = None, names: tuple[str, ...] = ("r",), **settings: Any) -> Room:
+        room = Room(found, **settings)
+        made.append(room)
+        await room.start(m.CrawlJob(uid="j", rules=list(names)))
+        for name, spec in zip(names, specs, strict=True):
+            room.bus.publish(RULES, 0, message(spec, name))
+        return room
+
+    yield make
+    for room in made:
+        await room.parser.close()
+
+
+def items(record: Any) -> list[Any]:
+    """Its items as values."""
+    return [json.loads(item) for item in record.items]
+
+
+async def later(room: Room, count: int) -> None:
+    """Once so many messages came out."""
+    await room.parser.drain(60.0)
+    assert len(room.log) == count
+
+
+async def test_a_page_is_read_by_the_rule_that_matches(rooms: Any) -> None:
+    """Rule, version and items are in its record; other pages and jobs have none."""
+    room = await rooms(CSS)
+    record = room.record(HTML)
+    assert (record.rule, record.rule_version, items(record)) == ("r", rule(CSS).rule.version, [{"t": "One"}])
+    for page in ({"url": "http://b.test/"}, {"job": "other"}):
+        record = room.record(HTML, **page)
+        assert (record.rule, record.rule_version, record.items) == ("", 0, [])
+
+
+async def test_what_is_missing_is_said_in_the_row(rooms: Any) -> None:
+    """A required field without a value: no item, and why; text and links stay."""
+    room = await rooms(CSS, found=with_links("http://a.test/1"))
+    links, record = room.send(b"<p>")
+    assert (record.rule, record.items) == ("r", [])
+    assert "t: required" in json.loads(record.meta)["rule_problems"]
+    assert links.urls == b"http://a.test/1"
+
+
+async def test_the_rule_says_which_links_go_on(rooms: Any) -> None:
+    """In place of the page's own; --links keeps all of these."""
+    room = await rooms(f"{CSS}\noutlinks: a.n", found=with_links("http://a.test/n", "http://a.test/o"))
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r"], keep_links=True))
+    links, record = room.send(HTML, depth=2)
+    assert (links.urls, links.depth) == (b"http://a.test/n", 3)
+    assert record.links.urls == b"http://a.test/nhttp://a.test/o"
+
+
+async def test_nofollow_is_above_the_rule(rooms: Any) -> None:
+    """Links that may not go on do not, whoever selects them."""
+    room = await rooms(f"{CSS}\noutlinks: a", found=with_links("http://a.test/n", robots="nofollow"))
+    (record,) = room.send(HTML)
+    assert items(record) == [{"t": "One"}]
+    (record,) = room.send(HTML, robots_tag="nofollow")
+    assert items(record) == [{"t": "One"}]
+
+
+async def test_rules_change_while_pages_come(rooms: Any) -> None:
+    """The next page is read by the new one; a deleted rule leaves generic extraction; what cannot be read changes
+    nothing."""
+    room = await rooms(CSS)
+    first = room.record(HTML).rule_version
+    room.bus.publish(RULES, 0, message("match: {url: '^http://a'}\nfields: {u: h1}"))
+    record = room.record(HTML)
+    assert (items(record), record.rule_version != first) == ([{"u": "One"}], True)
+    room.bus.publish(RULES, 0, m.ParseRule("r", "{}", 1))
+    assert items(room.record(HTML)) == [{"u": "One"}]
+    room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
+    assert room.record(HTML).rule == ""
+
+
+async def test_a_job_chooses_its_rules(rooms: Any) -> None:
+    """Rules that it does not name are not asked, and a job that changes is read by others."""
+    other = "match: {url: '^http://a'}\npriority: 9\nfields: {other: h1}"
+    room = await rooms(CSS, names=("r",))
+    room.bus.publish(RULES, 0, message(other, "s"))
+    assert room.record(HTML).rule == "r"
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r", "s", "unknown"]))
+    assert room.record(HTML).rule == "s"
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j"))
+    assert room.record(HTML).rule == ""
+
+
+async def test_xpath_is_read_in_the_child(rooms: Any) -> None:
+    """The page waits there, unacked, and ends like every other."""
+    room = await rooms(f"{XPATH}\noutlinks: a.n", found=with_links("http://a.test/n", "http://a.test/o"))
+    assert room.send(HTML) == []
+    assert room.bus.unacked == 1
+    await later(room, 2)
+    links, record = room.log
+    assert isinstance(links, m.Outlinks)
+    assert (links.urls, items(record)) == (b"http://a.test/n", [{"t": "One"}])
+    assert room.bus.unacked == 0
+
+
+@pytest.mark.parametrize("how", ["large", "deep"])
+async def test_a_page_that_is_not_bounded_is_read_in_the_child(rooms: Any, how: str) -> None:
+    """The same items come of it; the loop has not waited for them."""
+    room = await rooms(CSS, found=FakePass(depth=10_000) if how == "deep" else None)
+    body = HTML + b" " * (INLINE_BYTES if how == "large" else 0)
+    assert room.send(body) == []
+    await later(room, 1)
+    assert items(room.log[0]) == [{"t": "One"}]
+
+
+async def test_content_is_asked_there_as_well(rooms: Any) -> None:
+    """The first rule whose content is there; none: generic extraction."""
+    room = await rooms(
+        "match: {url: '^http', content: {css: .x}}\nfields: {a: {xpath: //h1}}",
+        "match: {url: '^http', content: {css: h1}}\nfields: {b: {xpath: //h1}}",
+        names=("a", "b"),
+    )
+    room.send(HTML)
+    room.send(b"<p>")
+    await later(room, 2)
+    assert [(record.rule, items(record)) for record in room.log] == [("b", [{"b": "One"}]), ("", [])]
+
+
+async def test_a_drain_waits_for_the_child(rooms: Any) -> None:
+    """As long as it is given; what is left stays unacked."""
+    room = await rooms(XPATH)
+    room.send(HTML)
+    await room.parser.drain(30.0)
+    assert len(room.log) == 1
+
+
+async def test_json_documents_are_read_by_rules(rooms: Any) -> None:
+    """An API's answers have no page pass."""
+    room = await rooms("match: {url: '^http'}\neach: {jsonpath: '$[*]'}\nfields: {n: {jsonpath: $.n}}")
+    record = room.record(b'[{"n": 1}, {"n": "no"}]', content_type="application/json")
+    assert items(record) == [{"n": 1}, {"n": "no"}]
