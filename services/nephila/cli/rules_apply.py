@@ -159,7 +159,7 @@ def show(comparison: Comparison) -> None:
             plain(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
         )
         for url, old, new in change.examples:
-            typer.echo(plain(f"    {url}: {_told(old)} -> {_told(new)}", 400))
+            typer.echo("    " + plain(f"{url}: {_told(old)} -> {_told(new)}", 400))
 
 
 def _told(value: Any) -> str:

@@ -96,10 +96,11 @@ class _Writer:
 
     def document(self, node: Node) -> str:
         """One document in block style."""
-        return "".join(f"{line}\n" for line in self._map(node, DOCUMENT, 0))
+        # What stands above a document is about all of it, whichever key comes first.
+        head = self._before(min(_lines(node)), 0)
+        return "".join(f"{line}\n" for line in [*head, *self._map(node, DOCUMENT, 0)])
 
-    def _before(self, node: Node, indent: int) -> list[str]:
-        line = _line(node)
+    def _before(self, line: int, indent: int) -> list[str]:
         if line in self._told:
             return []
         self._told.add(line)
@@ -112,7 +113,7 @@ class _Writer:
         for name in sorted(entries, key=lambda one: list(keys).index(one) if one in keys else len(keys)):
             entry = entries[name]
             inner = keys[name].kind if name in keys else _named(kind)
-            lines += self._before(entry.key, indent)
+            lines += self._before(_line(entry.key), indent)
             lines += self._entry(" " * indent + name + ":", entry.value, inner, indent)
         return lines
 
@@ -124,24 +125,25 @@ class _Writer:
             return [head, *self._map(node, kind, indent + 2)]
         if isinstance(node.value, list):
             return [head, *self._list(node, kind, indent + 2)]
-        return [f"{head} {flow}"] if "\n" not in str(node.value) else self._block(head, str(node.value), indent + 2)
+        return [f"{head} {flow}"] if flow is not None else self._block(head, str(node.value), indent + 2)
 
     def _list(self, node: Node, kind: Any, indent: int) -> list[str]:
         lines = []
         inner = getattr(kind, "kind", kind)
         items: list[Node] = node.value  # type: ignore[assignment]
         for item in items:
-            lines += self._before(item, indent)
+            lines += self._before(_line(item), indent)
             flow = self._flow(item, inner)
             if (flow is not None and indent + 2 + len(flow) <= WIDTH) or not isinstance(item.value, dict):
-                lines.append(f"{' ' * indent}- {flow}")
+                text = json.dumps(item.value, ensure_ascii=False) if flow is None else flow
+                lines.append(f"{' ' * indent}- {text}")
             else:
                 first, *rest = self._map(item, inner, indent + 2)
                 lines += [f"{' ' * indent}- {first.lstrip()}", *rest]
         return lines
 
     def _block(self, head: str, text: str, indent: int) -> list[str]:
-        if text.startswith((" ", "\n")) or "\n\n\n" in text or (not text.isprintable() and "\t" in text):
+        if text.startswith((" ", "\n")) or text.endswith("\n\n") or not text.replace("\n", "").isprintable():
             return [f"{head} {json.dumps(text, ensure_ascii=False)}"]
         sign = "|" if text.endswith("\n") else "|-"
         body = [" " * indent + line if line else "" for line in text.rstrip("\n").split("\n")]
@@ -150,7 +152,7 @@ class _Writer:
     def _flow(self, node: Node, kind: Any) -> str | None:
         """On one line; None where comments or a group of fields want their own."""
         if isinstance(node.value, str):
-            return _scalar(node)
+            return None if "\n" in node.value.strip("\n") else _scalar(node)
         if any(self._comments.get(line) for line in _lines(node) if line != _line(node)):
             return None
         if isinstance(node.value, list):
