@@ -4,10 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod boxes;
 mod encoding;
 mod entities;
+mod features;
+mod forest;
 mod hosts;
 mod links;
+mod maintext;
 mod md5;
 mod meta;
 mod page;
@@ -23,6 +27,8 @@ mod trie;
 mod urls;
 mod urls_py;
 mod whatwg;
+mod windows;
+mod words;
 
 use pyo3::prelude::*;
 
