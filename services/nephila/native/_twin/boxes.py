@@ -20,13 +20,19 @@ HIDDEN: Final = 1 << words.GROUP["hidden"]
 
 _CONTEXTS: Final = (
     "nav", "header", "footer", "aside", "form", "article", "main", "table", "ul", "figure", "blockquote", "noscript",
+    "dialog", "details", "body",
 )  # fmt: skip
 CONTEXTS: Final = {name: number for number, name in enumerate(_CONTEXTS)}
 _CONTEXT_OF: Final = [0] * len(TAGS)
 for _name, _bit in CONTEXTS.items():
-    _CONTEXT_OF[ids(_name)[0]] = 1 << _bit
+    _CONTEXT_OF[ids(_name)[0]] = 0 if _name == "body" else 1 << _bit
 for _tag in ids("ol dl menu dir"):
     _CONTEXT_OF[_tag] = 1 << CONTEXTS["ul"]
+
+# The body of an article is hardly ever called anything but article-body, entry-content, post-text or articleBody.
+_ENTRY: Final = 1 << words.GROUP["article"] | 1 << words.GROUP["post"]
+_CONTENT: Final = 1 << words.GROUP["content"]
+_BODY: Final = 1 << CONTEXTS["body"]
 
 _K: Final = 0x9E37_79B9_7F4A_7C15
 _MASK: Final = (1 << 64) - 1
@@ -68,6 +74,8 @@ class Boxes:
         box.own = own
         box.every = above.every | own
         box.context = above.context | _CONTEXT_OF[tag]
+        if own & _ENTRY and own & _CONTENT:
+            box.context |= _BODY
         box.depth = above.depth + 1
         box.key = _mix(above.key, tag, name)
         self.items.append(box)
@@ -75,13 +83,13 @@ class Boxes:
 
 
 def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
-    """Groups of class, id and role, `HIDDEN` where it is not shown, and what tells this class from others."""
+    """Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others."""
     own, key = 0, b""
     for name, value in attrs:
         if name == b"class":
             own |= words.of_attribute(value)
             key = value[:KEY_BYTES]
-        elif name in (b"id", b"role"):
+        elif name in (b"id", b"role", b"itemprop"):
             own |= words.of_attribute(value)
         elif name == b"hidden" or (name == b"aria-hidden" and value == b"true"):
             own |= HIDDEN

@@ -48,11 +48,11 @@ SHARES: Final = (
 )  # fmt: skip
 NEAR: Final = (
     "comment", "article", "footer", "nav", "consent", "detail", "content", "hero", "faq", "reply", "review", "ads",
-    "button", "join", "form",
+    "button", "join", "form", "item", "related", "carousel", "byline", "price", "post",
 )  # fmt: skip
 ANY: Final = (
     "consent", "article", "hidden", "header", "nav", "side", "footer", "related", "carousel", "review", "comment", "faq",
-    "content", "detail", "social", "hero", "caption", "list", "byline", "button",
+    "content", "detail", "social", "hero", "caption", "list", "byline", "button", "item", "post", "ads", "join",
 )  # fmt: skip
 """Groups of class words that told anything in training; the others of words.txt told nothing."""
 NEIGHBOURS: Final = (1, -1, 2, -2)
@@ -68,8 +68,8 @@ NAMES: Final = (
     "like_lines", "like_bytes", "like_link_share", "like_first", "like_spread", "like_prose", "same",
     *(f"{what}_up{level}" for level in range(1, LEVELS + 1) for what in ("bytes", "link_share", "lines", "prose")),
     *(f"{what}_{q}" for q in (30, 60) for what in ("from_best", "best_lines")),
-    "from_h1", "from_title", "from_heading", "heading", "page_bytes", "page_link_share", "page_lines", "page_prose",
-    "page_line", "page_in_article", "page_in_main", "page_main_bytes", "page_articles",
+    "from_h1", "from_title", "from_heading", "heading", "heading_boiler", "page_bytes", "page_link_share", "page_lines", "page_prose",
+    "page_line", "page_in_article", "page_in_main", "page_in_body", "page_main_bytes", "page_articles",
     *(f"page_{name}" for name in SHARES),
 )  # fmt: skip
 
@@ -273,15 +273,17 @@ def _headings(found: Columns, texts: list[bytes], title: bytes) -> None:
     titled = _titled(kinds, texts, title.lower())
     found["from_h1"] = [at - h1 if h1 >= 0 else -TOP for at in range(count)]
     found["from_title"] = [at - titled if titled >= 0 else -TOP for at in range(count)]
-    since, level = [], []
-    last, kind = -1, 0
+    since, level, boiler = [], [], []
+    last, kind, said = -1, 0, 0
     for at in range(count):
         since.append(at - last if last >= 0 else 99)
-        level.append(kind)
         if H1 <= kinds[at] <= H6:
-            last, kind = at, kinds[at]
+            last, kind, said = at, kinds[at], found["t_boiler"][at] + found["t_more"][at]
+        level.append(kind)
+        boiler.append(said)
     found["from_heading"] = since
     found["heading"] = level
+    found["heading_boiler"] = boiler
 
 
 def _titled(kinds: list[int], texts: list[bytes], title: bytes) -> int:
@@ -317,6 +319,7 @@ def _page(found: Columns, lines: list[Line], boxes: list[Box], stand: list[Box],
         "page_line": total // count if count else 0,
         "page_in_article": share(part(CONTEXTS["article"], "context"), total),
         "page_in_main": share(part(main, "context"), total),
+        "page_in_body": share(part(CONTEXTS["body"], "context"), total),
         "page_main_bytes": in_main >> 3,
         "page_articles": sum(box.tag == _ARTICLE for box in boxes),
     }

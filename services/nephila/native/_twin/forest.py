@@ -6,6 +6,7 @@ level is the lowest bit of a leaf's number. Trained by tools/train_maintext.py. 
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +21,17 @@ class Tree(NamedTuple):
     leaves: tuple[int, ...]
 
 
-def _read() -> tuple[int, tuple[int, ...], list[Tree]]:
+class Model(NamedTuple):
+    """`chances` are in 1,024ths, from improbable to certain in steps of STEP; the middle one is even odds."""
+
+    bias: int
+    chances: tuple[int, ...]
+    trees: tuple[Tree, ...]
+
+
+@cache
+def model() -> Model:
+    """The model in maintext.txt, read when it is asked for first: training it needs the features alone."""
     bias, chances, trees = 0, (0,), []
     for row in Path(__file__).parent.with_name("maintext.txt").read_text("utf-8").splitlines():
         if not row or row.startswith("#"):
@@ -36,23 +47,24 @@ def _read() -> tuple[int, tuple[int, ...], list[Tree]]:
         else:
             levels = [level.split(">") for level in head.split()]
             columns = tuple(NAMES.index(name) for name, _ in levels)
-            trees.append(Tree(columns, tuple(int(threshold) for _, threshold in levels), tuple(map(int, tail.split()))))
-    return bias, chances, trees
+            thresholds = tuple(int(threshold) for _, threshold in levels)
+            trees.append(Tree(columns, thresholds, tuple(map(int, tail.split()))))
+    return Model(bias, chances, tuple(trees))
 
 
-BIAS, CHANCES, TREES = _read()
 STEP: Final = 100
-"""Thousandths of log-odds from one entry of `CHANCES` to the next; the middle one is even odds."""
+"""Thousandths of log-odds from one entry of the chances to the next."""
 
 
 def chances(columns: list[list[int]], count: int) -> list[int]:
-    """For each of `count` lines an index into `CHANCES`, its chance of being main text in 1,024ths. O(lines · trees)."""
-    scores = [BIAS] * count
-    for tree in TREES:
+    """For each of `count` lines an index into the model's chances of being main text. O(lines · trees)."""
+    bias, known, trees = model()
+    scores = [bias] * count
+    for tree in trees:
         leaf = [0] * count
         for level, (column, threshold) in enumerate(zip(tree.columns, tree.thresholds, strict=True)):
             bit = 1 << level
             leaf = [have | bit if value > threshold else have for have, value in zip(leaf, columns[column], strict=True)]
         scores = [score + tree.leaves[at] for score, at in zip(scores, leaf, strict=True)]
-    middle = len(CHANCES) // 2
-    return [min(max(score // STEP + middle, 0), len(CHANCES) - 1) for score in scores]
+    middle = len(known) // 2
+    return [min(max(score // STEP + middle, 0), len(known) - 1) for score in scores]

@@ -31,7 +31,7 @@ TEXT_GROUPS: Final = [name for name in GROUPS if name.startswith(_TEXT)]
 
 
 def of_attribute(value: bytes) -> int:
-    """Groups that a class, id or role speaks of. O(bytes)."""
+    """Groups that a class, id, role or itemprop speaks of. O(bytes)."""
     found = 0
     for word in _WORD.findall(value):
         found |= _ATTRIBUTE.get(word.lower(), 0)

@@ -16,8 +16,13 @@ pub const COMMENT: u32 = 1 << words::GROUP_COMMENT;
 const K: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Bits of `Box::context`, in the order of the features.
-pub const CONTEXTS: [u8; 12] =
-    [NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BLOCKQUOTE, NOSCRIPT];
+pub const CONTEXTS: [u8; 15] = [
+    NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BLOCKQUOTE, NOSCRIPT, DIALOG, DETAILS, BODY,
+];
+/// The body of an article is hardly ever called anything but article-body, entry-content, post-text or articleBody.
+const ENTRY: u32 = 1 << words::GROUP_ARTICLE | 1 << words::GROUP_POST;
+const CONTENT: u32 = 1 << words::GROUP_CONTENT;
+pub const IN_BODY: u16 = 1 << 14;
 
 const CONTEXT_OF: [u16; COUNT] = {
     let mut bits = [0; COUNT];
@@ -26,6 +31,7 @@ const CONTEXT_OF: [u16; COUNT] = {
         bits[CONTEXTS[at] as usize] = 1 << at;
         at += 1;
     }
+    bits[BODY as usize] = 0;
     let list = bits[UL as usize];
     bits[OL as usize] = list;
     bits[DL as usize] = list;
@@ -81,7 +87,9 @@ impl Boxes {
         self.items.push(Box {
             parent,
             tag,
-            context: above.context | CONTEXT_OF[tag as usize],
+            context: above.context
+                | CONTEXT_OF[tag as usize]
+                | if own & ENTRY != 0 && own & CONTENT != 0 { IN_BODY } else { 0 },
             depth: above.depth.saturating_add(1),
             own,
             one,
@@ -92,7 +100,7 @@ impl Boxes {
         self.items.len() as u32 - 1
     }
 
-    /// Groups of class, id and role, `HIDDEN` where it is not shown, and what tells this class from others.
+    /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others.
     fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8]) {
         let (mut own, mut key) = (0, &[][..]);
         for attr in &tok.attrs {
@@ -107,6 +115,7 @@ impl Boxes {
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own |= HIDDEN,
                 2 if name.eq_ignore_ascii_case(b"id") => own |= words::of_attribute(tok.slice(attr.value)),
                 4 if name.eq_ignore_ascii_case(b"role") => own |= words::of_attribute(tok.slice(attr.value)),
+                8 if name.eq_ignore_ascii_case(b"itemprop") => own |= words::of_attribute(tok.slice(attr.value)),
                 6 if name.eq_ignore_ascii_case(b"hidden") => own |= HIDDEN,
                 11 if name.eq_ignore_ascii_case(b"aria-hidden") && tok.slice(attr.value) == b"true" => own |= HIDDEN,
                 _ => {}

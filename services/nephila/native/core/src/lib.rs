@@ -7,8 +7,6 @@
 mod boxes;
 mod encoding;
 mod entities;
-mod features;
-mod forest;
 mod hosts;
 mod links;
 mod maintext;
@@ -27,7 +25,6 @@ mod trie;
 mod urls;
 mod urls_py;
 mod whatwg;
-mod windows;
 mod words;
 
 use pyo3::prelude::*;
@@ -42,6 +39,7 @@ fn sniff_encoding(py: Python<'_>, body: &[u8], header_charset: Option<&str>) -> 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TAGS", tags::NAMES.to_vec())?;
+    module.add("MODEL_FEATURES", maintext::FEATURES.to_vec())?;
     module.add("UrlError", module.py().get_type::<urls_py::UrlError>())?;
     module.add_class::<urls_py::UrlParts>()?;
     module.add_class::<pass::PagePass>()?;

@@ -43,7 +43,7 @@ fn lookup(low: u64, high: u64) -> u64 {
     }
 }
 
-/// Groups that a class, id or role speaks of. O(bytes).
+/// Groups that a class, id, role or itemprop speaks of. O(bytes).
 pub fn of_attribute(value: &[u8]) -> u32 {
     let mut groups = 0;
     each(value, |low, high, _| groups |= lookup(low, high));

@@ -1,11 +1,24 @@
 //! Which lines of a page are its main text: features, model, and the cut that promises the best F1.
 //!
-//! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are never main text.
+//! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are what the last before
+//! them is.
+
+mod around;
+mod features;
+mod forest;
+mod lines;
+mod view;
+mod whole;
+mod windows;
 
 use crate::boxes::Box;
-use crate::features::{features, MAX_LINES};
-use crate::forest::{chances, CHANCES};
 use crate::text::Line;
+
+use features::features;
+use forest::{chances, CHANCES};
+pub use forest::NAMES as FEATURES;
+
+const MAX_LINES: usize = 1 << 16;
 
 /// 1,024ths: below 0.15 nothing is main text,
 const LEAST: u16 = 154;
@@ -14,13 +27,16 @@ const ENOUGH: u16 = 512;
 
 /// Indices of the lines that are main text, rising. O(bytes + lines + boxes).
 pub fn main_lines(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<u32> {
-    let lines = &lines[..lines.len().min(MAX_LINES)];
+    let count = lines.len();
+    let lines = &lines[..count.min(MAX_LINES)];
     if lines.is_empty() {
         return Vec::new();
     }
     let found = chances(&features(text, lines, boxes, title), lines.len());
     let least = cut(&found, lines);
-    (0..lines.len() as u32).filter(|at| usize::from(found[*at as usize]) >= least).collect()
+    let taken = |at: usize| usize::from(found[at]) >= least;
+    let rest = if taken(lines.len() - 1) { lines.len()..count } else { 0..0 };
+    (0..lines.len()).filter(|at| taken(*at)).chain(rest).map(|at| at as u32).collect()
 }
 
 /// The lines of `text` that are named, one below the other.
