@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
+WCXB   ?= ../shared/data/wcxb-dev
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
@@ -70,6 +71,9 @@ bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its sc
 bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
+
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), word-F1 by page type and ms per page
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import mimetypes
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,10 @@ from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.documents.single import fill_document, fill_list
+from nephila.parser.headline import headline
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
-from nephila.parser.maintext import main_text
+from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import media
 from nephila.parser.sandbox import BlockingSandbox
 from nephila.parser.sources import form_of
@@ -33,6 +35,17 @@ MAX_TREE_BYTES: Final = 8 * 1024 * 1024
 """Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
 alone."""
 
+MAX_METAS: Final = 300
+MAX_HEADINGS: Final = 100
+MAX_AUTHORS: Final = 20
+MAX_AUTHOR_CHARS: Final = 100
+"""A longer byline is the article's first sentence, or a list of all that happened."""
+_AUTHORS: Final = (
+    '[rel="author"], [itemprop~="author"] [itemprop="name"], [itemprop~="author"], [class*="byline-name"], '
+    '[class*="author-name"], [class*="byline"], [class*="author"]'
+)
+_BY: Final = re.compile(r"^(?:(?:written |posted |published )?by|von|par|por|di|af|av)\b:?\s+", re.IGNORECASE)
+
 # Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
 _NOWHERE: Final = "http://document.invalid/"
 
@@ -40,14 +53,20 @@ _encode = msgspec.json.Encoder().encode
 
 
 def extract(
-    body: bytes, url: str, content_type: str = "", charset: str = "", sandbox: BlockingSandbox | None = None
+    body: bytes,
+    url: str,
+    content_type: str = "",
+    charset: str = "",
+    sandbox: BlockingSandbox | None = None,
+    *,
+    markdown: bool = False,
 ) -> dict[str, Any]:
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text. A PDF is read in a child process: of `sandbox`, or one that ends with the call. What is not HTML has its
-    `kind`, and a `problem` where not all could be read. Raises `UrlError` when `url` is neither empty nor absolute
-    http(s).
+    main text, and with `markdown` there is a key of that name with the same as Markdown. A PDF is read in a child
+    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not all
+    could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {
@@ -56,6 +75,7 @@ def extract(
         "links": [],
         "images": [],
         "videos": [],
+        "media": [],
     }
     result["url"] = parse_url(url).href if url else ""
     base = result["url"] or _NOWHERE
@@ -64,7 +84,7 @@ def extract(
     if form is not None:
         fill_list(result, form, body, base, charset, config, _is_somewhere)
     elif kind is Kind.HTML:
-        _html(result, body, charset, config)
+        _html(result, body, charset, config, markdown)
     else:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
             fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
@@ -75,7 +95,7 @@ def _is_somewhere(url: str) -> bool:
     return not url.startswith(_NOWHERE)
 
 
-def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfig) -> None:
+def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfig, markdown: bool) -> None:
     encoding = encoding_of(body, charset, sniff_encoding)
     url = result["url"] or _NOWHERE
     found = page_pass(body, url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes)
@@ -91,32 +111,55 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
 
     tree = None if found.crowded else _tree(body, encoding)
     scripts = [] if tree is None else [node.text() for node in tree.css('script[type="application/ld+json"]')]
-    said = byline(pairs, scripts)
+    said = byline(pairs if tree is None else _metas(tree), scripts, found.title)
     images, videos = media(pairs, tree, resolve)
     result.update(
         encoding=encoding,
         title=_headline(tree, said.title, found.title)[: config.max_title_chars],
-        text=main_text(found.text, found.text_lines).decode("utf-8", "replace"),
+        text=(found.main_text or found.text).decode(),
         lang=found.lang,
         published=said.published or _time(tree),
-        author=said.author,
+        author=said.author or _author(tree),
         description=found.description or dict(reversed(pairs)).get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
         links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
-        images=images,
-        videos=videos,
+        images=[one.url for one in images],
+        videos=[one.url for one in videos],
+        media=[
+            {"kind": kind, **{name: said for name, said in one._asdict().items() if said}}
+            for kind, found_of in (("image", images), ("video", videos))
+            for one in found_of
+        ],
     )
+    if markdown:
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, result["text"], resolve)
 
 
 def _headline(tree: Any, said: str, title: str) -> str:
-    """The first <h1> when the stated title or <title> contains it (they add the site's name), else what is stated.
+    if said or tree is None:
+        return headline([said], title, [], [])
+    h1s = [node.text() for node in tree.css("h1")[:MAX_HEADINGS]]
+    return headline([], title, h1s + [node.text() for node in tree.css("h2")[:MAX_HEADINGS]], h1s)
 
-    Measured on the 538 development pages of WCXB: 62 % equal to the human's title; <title> 19 %, og:title 37 %.
-    """
-    node = None if tree is None else tree.css_first("h1")
-    heading = " ".join(node.text().split()) if node is not None else ""
-    around = f"{said}\n{title}".lower()
-    return heading if heading and heading.lower() in around else (said or title)
+
+def _metas(tree: Any) -> Iterator[tuple[str, str]]:
+    """Names and contents of all <meta>: more of them than the page pass keeps, and several names in one property."""
+    nodes = [node.attributes for node in tree.css("meta[content]")[:MAX_METAS]]
+    for key in ("property", "name", "itemprop"):
+        for attributes in nodes:
+            if name := attributes.get(key):
+                yield name.lower(), attributes.get("content") or ""
+
+
+def _author(tree: Any) -> str:
+    """What stands where pages put the author's name, when they state none."""
+    if tree is None:
+        return ""
+    for node in tree.css(_AUTHORS)[:MAX_AUTHORS]:
+        name = " ".join(node.text().split())
+        if 0 < len(name) < MAX_AUTHOR_CHARS:
+            return _BY.sub("", name)
+    return ""
 
 
 def _time(tree: Any) -> str:
@@ -140,7 +183,7 @@ def _tree(body: bytes, encoding: str) -> Any:
 def extract_batch(lines: Iterable[str]) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
-    "url" may be left out; "content_type" and "charset" may be given as the server sent them.
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for that, too.
     """
     with BlockingSandbox() as sandbox:
         for line in lines:
@@ -152,12 +195,15 @@ def _one(line: str, sandbox: BlockingSandbox) -> dict[str, Any]:
         request = msgspec.json.decode(line)
         if not isinstance(request, dict) or not isinstance(request.get("file"), str):
             return {"error": 'expected an object with "file": path'}
+        marked = request.get("markdown") is True
         fields = [request.get(name) or "" for name in ("url", "content_type", "charset")]
         if not all(isinstance(field, str) for field in fields):
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
-        return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox)
+        return extract(
+            read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked
+        )
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
     except Exception as error:
