@@ -47,6 +47,8 @@ SHARE_S = 1.0
 """How often room is shared out anew."""
 STRANGER_S = 10.0
 """How long a message of a job that nobody has told may wait for it."""
+SLICE_S = 0.05
+"""How long partitions take turns before somebody else may do something."""
 MAX_TURNS = 1000
 """Rounds in one pass of the loop in which lines of server addresses are served."""
 
@@ -263,11 +265,9 @@ class Shards:
             for shard in self._woken(now):
                 self.wake(shard)
             for _ in range(MAX_TURNS):
-                due, self._due = self._due, []
-                for shard in due:
-                    shard.turn()
-                    self._note_wake(shard)
-                if not self.lines.call(now):
+                called = self.lines.call(now)
+                self._take_turns(now + SLICE_S)
+                if self._due or not called:
                     break
         except Exception as error:
             self.fatal(error)
@@ -277,6 +277,16 @@ class Shards:
             self._turn_due = True
             self.clock.call_soon(self._turn)
         self._arm()
+
+    def _take_turns(self, until: float) -> None:
+        """Those that are due, as long as there is time: heartbeats wait meanwhile."""
+        due, self._due = self._due, []
+        for done, shard in enumerate(due, 1):
+            shard.turn()
+            self._note_wake(shard)
+            if self.clock.monotonic() > until:
+                self._due = due[done:] + self._due
+                return
 
     def _woken(self, now: float) -> Iterator[Shard]:
         while self._wakes and self._wakes[0][0] <= now:
