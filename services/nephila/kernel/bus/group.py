@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 POLL_MS = 200
 POLL_RECORDS = 200
+"""Most that is taken in one go."""
+SLICE_S = 0.1
+"""What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
 BACKOFF_S = 0.5
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
@@ -70,6 +73,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._joined = False
         self._joining = False
         self._closing = False
+        self._records = POLL_RECORDS
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
@@ -153,7 +157,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 await asyncio.sleep(BACKOFF_S)
                 continue
             try:
-                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
                 self._good()
             except ConsumerStoppedError:
                 await asyncio.sleep(BACKOFF_S)
@@ -164,7 +168,12 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
+            began = time.monotonic()
             self._take(consumer, batches)
+            slow = time.monotonic() > began + SLICE_S
+            self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
+            # A poll that finds something does not wait for anything.
+            await asyncio.sleep(0)
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
