@@ -121,14 +121,6 @@ class Member:
         """See `Bus`."""
         self.readers[topic.name] = handler
 
-    async def behind(self, group: str, topics: Any) -> int:
-        """See `Bus`."""
-        return sum(
-            len(self.broker.logs[topic.name, p]) - self.broker.committed[topic.name, p]
-            for topic in topics
-            for p in self.held
-        )
-
     def may_emit(self, group: str) -> bool:
         """See `History`."""
         return self.emits

@@ -110,10 +110,6 @@ class Bus(Protocol):
     ) -> None:
         """Read a topic as a group. `on_dead` ends what a dead letter leaves open; its receipts are waited for."""
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """Messages (over a broker: records) of these topics that were there when this was asked and that the group has
-        not acked."""
-
     @property
     def unacked(self) -> int:
         """Deliveries not acked yet, queued ones included; 0 means the bus is quiet."""

@@ -137,16 +137,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
 
-    async def behind(self, names: set[str]) -> int:
-        """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        consumer = self._consumer
-        tps = [tp for tp in self.intake.places if tp.topic in names]
-        if consumer is None:
-            raise KafkaError("the consumer is begun anew")
-        ends = await consumer.end_offsets(tps)
-        places = self.intake.places
-        return sum(max(ends[tp] - places[tp].dealt_with, 0) for tp in tps if tp in places)
-
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
         consumer = self._consumer

@@ -99,10 +99,6 @@ class KafkaBus:
             raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
         table.readers.append(reader)
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`. Of partitions that this member holds."""
-        return await self.groups[group].behind({f"{self.config.prefix}{topic.name}" for topic in topics})
-
     # ---- what only this bus has
 
     def watch(self, group: str, handover: Handover) -> None:

@@ -23,9 +23,17 @@ from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Of a record: what is inline, gathered, and room to spare."""
-COMPACT_AFTER_MS = 3_600_000
+COMPACT_AFTER_MS = 600_000
 """Of a table: until then no message goes because there is a later one of its key. Who coordinates a job decides by the
 order of all messages, and says everything anew before this is over."""
+TABLE = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": str(COMPACT_AFTER_MS),
+    "segment.ms": str(COMPACT_AFTER_MS),
+    "segment.bytes": str(16 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+"""Whoever starts reads the whole of a table first: what is old goes soon, but for the segment that is written to."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -72,7 +80,7 @@ def settings(topic: Topic) -> dict[str, str]:
     """A topic's settings on the broker."""
     found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
     if topic.key:
-        return {**found, "cleanup.policy": "compact", "min.compaction.lag.ms": str(COMPACT_AFTER_MS)}
+        return {**found, **TABLE}
     return {**found, "cleanup.policy": "delete", "retention.ms": str(int(topic.retention_s * 1000))}
 
 
