@@ -232,7 +232,6 @@ class World:
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
-        self.dead: list[Any] = []
         self.rng: random.Random | None = None
         """Set: the broker takes what a scheduler publishes bit by bit."""
 
@@ -240,8 +239,6 @@ class World:
 
     async def start(self, name: str, **config: Any) -> Shards:
         """A scheduler without partitions."""
-        for shard in self.dead:
-            await shard.gone()
         member = Member(self.broker, self.clock, name)
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
@@ -299,7 +296,6 @@ class World:
         shards._dead = True
         for shard in shards.shards.values():
             shard.dead = shard.files.dropped = True
-            self.dead.append(shard)
         os.close(shards._lock)
 
     def shard_of(self, url: str) -> Any:

@@ -173,11 +173,6 @@ class Shard:
         self._acks.clear()
         self._quiet.set()
 
-    async def gone(self) -> None:
-        """Return when nothing of it touches its directory any more."""
-        if self._snapshot is not None:
-            await asyncio.wait([self._snapshot])
-
     # ---- in
 
     def at(self) -> float:

@@ -91,9 +91,7 @@ def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
             key = value[:KEY_BYTES]
         elif name in (b"id", b"role", b"itemprop"):
             own |= words.of_attribute(value)
-        elif name == b"hidden" or (name == b"aria-hidden" and value == b"true"):
-            own |= HIDDEN
-        elif name == b"style" and _unseen(value):
+        elif name == b"hidden" or (name == b"aria-hidden" and value == b"true") or (name == b"style" and _unseen(value)):
             own |= HIDDEN
     return own, key
 
