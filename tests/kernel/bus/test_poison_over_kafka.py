@@ -141,4 +141,7 @@ async def test_requests_that_come_again_after_a_crash_are_told_from_others(rig, 
     await until(lambda: len(second.held("downloader")) == 4)
     await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "after"))
     await until(lambda: bool(again) and again[-1][0] == "after")
-    assert again == ([("before", 2)] if how == "vanished" else []) + [("after", 1)]
+    assert again[-1] == ("after", 1)
+    # A rebalance may have committed it before the end: then it does not come again at all.
+    assert dict(again).get("before", 2) == 2
+    assert how == "vanished" or len(again) == 1
