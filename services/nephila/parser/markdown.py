@@ -29,7 +29,7 @@ _BLOCKS: Final = frozenset(
 )
 _EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`", "kbd": "`", "samp": "`"}
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<])")
-_OPENING: Final = re.compile(r"^([#>+=|~-]|\d+(?=[.)]\s))")
+_OPENING: Final = re.compile(r"^(?:[#>+=|~-]|(\d{1,9})([.)])(?=\s))")
 _BREAK: Final = re.compile(r"[\r\n]+")
 
 
@@ -181,7 +181,7 @@ def _block(line: _Line) -> tuple[str, str]:
             return "text", _HEADINGS[tag] + text
     if "td" in path or "th" in path:
         return "table", text.replace("|", "\\|")
-    text = _OPENING.sub(r"\\\1", text)
+    text = _OPENING.sub(lambda found: f"{found[1]}\\{found[2]}" if found[1] else f"\\{found[0]}", text)
     if "li" in path:
         lists = [tag for tag in path if tag in ("ul", "ol")]
         depth = min(max(len(lists) - 1, 0), MAX_INDENT)
