@@ -48,13 +48,12 @@ _NOWHERE: Final = "http://document.invalid/"
 _encode = msgspec.json.Encoder().encode
 
 
-def extract(
-    body: bytes, url: str, content_type: str = "", charset: str = "", markdown: bool = False
-) -> dict[str, Any]:
+def extract(body: bytes, url: str, content_type: str = "", charset: str = "", markdown: bool = False) -> dict[str, Any]:
     """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
-    main text, and with `markdown` there is a key of that name with the same as Markdown. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    main text, and with `markdown` there is a key of that name with the same as Markdown. Raises `UrlError` when
+    `url` is neither empty nor absolute http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {
@@ -163,7 +162,8 @@ def _tree(body: bytes, encoding: str) -> Any:
 def extract_batch(lines: Iterable[str]) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
-    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for that, too.
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
+    that, too.
     """
     for line in lines:
         yield _encode(_one(line)).decode()

@@ -19,14 +19,17 @@ MAX_INDENT: Final = 8
 """Deeper lists are written at this depth."""
 
 _HEADINGS: Final = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_HIDDEN: Final = frozenset(
-    "script style template textarea select svg object audio video canvas datalist head title iframe".split()
-)
-_BLOCKS: Final = frozenset(
-    "address article aside blockquote caption center dd details dialog dir div dl dt fieldset figcaption figure footer form"
-    " h1 h2 h3 h4 h5 h6 header hgroup hr legend li listing main menu nav noscript ol optgroup option p pre search section"
-    " summary table tbody td tfoot th thead tr ul br xmp".split()
-)
+_HIDDEN: Final = {
+    "script", "style", "template", "textarea", "select", "svg", "object", "audio", "video", "canvas", "datalist",
+    "head", "title", "iframe",
+}  # fmt: skip
+_BLOCKS: Final = {
+    "address", "article", "aside", "blockquote", "br", "caption", "center", "dd", "details", "dialog", "dir", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+    "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "noscript", "ol", "optgroup", "option", "p",
+    "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "xmp",
+}  # fmt: skip
+"""What begins and ends a line of the page pass."""
 _EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`", "kbd": "`", "samp": "`"}
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<])")
 _OPENING: Final = re.compile(r"^(?:[#>+=|~-]|(\d{1,9})([.)])(?=\s))")

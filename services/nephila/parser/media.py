@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 MAX_MEDIA: Final = 500
@@ -37,6 +38,9 @@ _PLAYERS: Final = re.compile(
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
+_Add = Callable[[str | None, Any], bool]
+
+
 class Medium(NamedTuple):
     """One image or video; "" where nothing is said."""
 
@@ -55,7 +59,7 @@ def media(
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
 
-    def add(into: dict[str, Medium], raw: str | None, node: Any = None) -> bool:
+    def add(into: dict[str, Medium], raw: str | None, node: Any) -> bool:
         url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
         if url and (url in into or len(into) < MAX_MEDIA):
             known = into.get(url)
@@ -65,31 +69,31 @@ def media(
 
     for name, value in pairs:
         if name in _OG_IMAGES:
-            add(images, value)
+            add(images, value, None)
         elif name in _OG_VIDEOS:
-            add(videos, value)
+            add(videos, value, None)
     if tree is not None:
         for node in tree.css("img, picture > source, video, video > source, iframe, embed"):
-            _node(node, lambda raw, of=node: add(images, raw, of), lambda raw, of=node: add(videos, raw, of))
+            _node(node, partial(add, images), partial(add, videos))
     return list(images.values()), list(videos.values())
 
 
-def _node(node: Any, image: Callable[[str | None], bool], video: Callable[[str | None], bool]) -> None:
+def _node(node: Any, image: _Add, video: _Add) -> None:
     attributes = node.attributes
     if node.tag == "img":
         # A lazy image carries a data: placeholder in src and its address beside it.
-        if not any(image(attributes.get(name)) for name in _LAZY):
-            image(_best_of(attributes))
+        if not any(image(attributes.get(name), node) for name in _LAZY):
+            image(_best_of(attributes), node)
     elif node.tag == "video":
-        video(attributes.get("src") or attributes.get("data-src"))
-        image(attributes.get("poster"))
+        video(attributes.get("src") or attributes.get("data-src"), node)
+        image(attributes.get("poster"), node)
     elif node.tag == "source":
         of_video = node.parent is not None and node.parent.tag == "video"
-        (video if of_video else image)(attributes.get("src") or _best_of(attributes))
+        (video if of_video else image)(attributes.get("src") or _best_of(attributes), node)
     else:
         raw = attributes.get("src") or attributes.get("data-src") or ""
         if _PLAYERS.search(raw):
-            video(raw)
+            video(raw, node)
 
 
 def _best_of(attributes: dict[str, str | None]) -> str:
