@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.byline import byline
-from nephila.parser.headline import alike, from_title, headline
+from nephila.parser.headline import alike, from_title
 
 
 @pytest.mark.parametrize(
@@ -30,12 +30,6 @@ def test_a_short_title_asks_the_only_h1() -> None:
     assert from_title("Home", [], ["Why some spiders spin at night"]) == "Why some spiders spin at night"
     assert from_title("Home", [], ["one", "two"]) == "Home"
     assert from_title("News: why all spiders spin", ["News: why all spiders spin"], []) == "News: why all spiders spin"
-
-
-def test_what_is_stated_goes_first() -> None:
-    """Blank statements are none."""
-    assert headline([" ", "Said  so"], "Other", [], []) == "Said so"
-    assert headline([], "Other title | Site", [], []) == "Other title | Site"
 
 
 def test_of_two_names_the_one_like_the_title() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.media import best_of_srcset, media
+from nephila.parser.parts import Parts
 from selectolax.lexbor import LexborHTMLParser
 
 
 def found(html: str) -> tuple[list[tuple[str, ...]], list[str]]:
     """Images in full and URLs of videos."""
-    images, videos = media([], LexborHTMLParser(html), lambda raw: raw)
+    images, videos = media([], Parts(LexborHTMLParser(html)).media, lambda raw: raw)
     return [tuple(image) for image in images], [video.url for video in videos]
 
 
@@ -42,14 +43,10 @@ def test_caption_alt_and_link() -> None:
 
 def test_lazy_images_and_pictures() -> None:
     """Where placeholders stand in src, the address is beside it."""
-
-    def resolve(raw: str) -> str:
-        return raw
-
-    tree = LexborHTMLParser(
+    images, _ = found(
         "<img src='data:,x' data-srcset='s 1x, l 2x'><picture><source srcset='w 9w, v 10w'><img data-lazy=p></picture>"
     )
-    assert [image.url for image in media([], tree, resolve)[0]] == ["l", "v", "p"]
+    assert [image[0] for image in images] == ["l", "v", "p"]
 
 
 def test_players() -> None:

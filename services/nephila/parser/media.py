@@ -53,9 +53,10 @@ class Medium(NamedTuple):
 
 
 def media(
-    pairs: Iterable[tuple[str, str]], tree: Any, resolve: Callable[[str], str]
+    pairs: Iterable[tuple[str, str]], nodes: Iterable[Any], resolve: Callable[[str], str]
 ) -> tuple[list[Medium], list[Medium]]:
-    """Images and videos. `tree` has selectolax' `css`, or is None; `resolve` makes a URL absolute, "" if it cannot."""
+    """Images and videos. `nodes` are the elements img, source, video, iframe and embed (selectolax) in document order;
+    `resolve` makes a URL absolute, "" if it cannot."""
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
 
@@ -72,9 +73,8 @@ def media(
             add(images, value, None)
         elif name in _OG_VIDEOS:
             add(videos, value, None)
-    if tree is not None:
-        for node in tree.css("img, picture > source, video, video > source, iframe, embed"):
-            _node(node, partial(add, images), partial(add, videos))
+    for node in nodes:
+        _node(node, partial(add, images), partial(add, videos))
     return list(images.values()), list(videos.values())
 
 
@@ -88,8 +88,10 @@ def _node(node: Any, image: _Add, video: _Add) -> None:
         video(attributes.get("src") or attributes.get("data-src"), node)
         image(attributes.get("poster"), node)
     elif node.tag == "source":
-        of_video = node.parent is not None and node.parent.tag == "video"
-        (video if of_video else image)(attributes.get("src") or _best_of(attributes), node)
+        around = "" if node.parent is None else node.parent.tag
+        if around not in ("picture", "video"):
+            return
+        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), node)
     else:
         raw = attributes.get("src") or attributes.get("data-src") or ""
         if _PLAYERS.search(raw):
