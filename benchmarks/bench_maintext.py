@@ -4,7 +4,8 @@
 
 Word-F1 (multiset, mean over pages) by page type, and CPU-ms per page: the fastest of N rounds for ours, one for the
 rivals. On wcxb-dev ours is an upper bound, since the model was trained on these pages: what it reaches on sites it has
-not seen is printed by tools/train_maintext.py (figures in docs/adr). Rivals need `pip install trafilatura lxml_html_clean resiliparse`.
+not seen is printed by tools/train_maintext.py (figures in docs/adr). Rivals need
+`pip install trafilatura lxml_html_clean resiliparse`.
 """
 
 from __future__ import annotations

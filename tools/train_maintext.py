@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from array import array
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -20,17 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from catboost import CatBoostClassifier
-
-os.environ["NEPHILA_NATIVE"] = "python"
-
-from benchmarks.maintext_truth import TruePage, f1, fold, means, pages, words
-from nephila.native import sniff_encoding
-from nephila.native._twin import to_utf8
+from nephila.native._twin import sniff_encoding, to_utf8
 from nephila.native._twin.features import MAX_LINES, NAMES, TOP, features
 from nephila.native._twin.forest import STEP
 from nephila.native._twin.maintext import ENOUGH, LEAST
 from nephila.native._twin.tree import Page
 from nephila.parser.charset import encoding_of
+
+from benchmarks.maintext_truth import TruePage, f1, fold, means, pages, words
 
 TARGET = Path(__file__).parents[1] / "services/nephila/native/maintext.txt"
 SETTINGS: dict[str, Any] = {
@@ -136,7 +132,9 @@ def answer(model: CatBoostClassifier, one: Example) -> str:
     right, taken = np.cumsum((chances * sizes)[order]), np.cumsum(sizes[order])
     cut = chances[order][np.argmax(right / (taken + right[-1] + 1e-9))]
     least = min(max(cut, LEAST / 1024), ENOUGH / 1024)
-    return "\n".join(line.decode("utf-8", "replace") for line, had in zip(one.lines, chances, strict=True) if had >= least)
+    return "\n".join(
+        line.decode("utf-8", "replace") for line, had in zip(one.lines, chances, strict=True) if had >= least
+    )
 
 
 def table(model: CatBoostClassifier) -> str:

@@ -21,9 +21,9 @@ MENU = "".join(f'<li class="menu-item"><a href=/m{n}>Section {n}</a></li>' for n
 HEAD = f'<header class="site-header"><nav class="main-menu"><ul>{MENU}</ul></nav></header>'
 FOOT = (
     '<footer class="site-footer"><p>Copyright 2026 Spider News. All rights reserved.</p><ul>'
-    '<li><a href=/privacy>Privacy policy</a><li><a href=/terms>Terms</a></ul></footer>'
+    "<li><a href=/privacy>Privacy policy</a><li><a href=/terms>Terms</a></ul></footer>"
 )
-COOKIES = '<div id="cookie-banner" class="cookie-consent"><p>We use cookies to improve your visit.</p><button>OK</button></div>'
+COOKIES = '<div id="cookie-banner" class="cookie-consent"><p>We use cookies for you.</p><button>OK</button></div>'
 RELATED = (
     '<div class="related-posts"><h3>Related articles</h3><ul>'
     + "".join(f'<li class="card"><a href=/r{n}>Another story number {n}</a></li>' for n in range(6))
@@ -41,7 +41,9 @@ def paragraphs(count: int) -> str:
     return "".join(f"<p>{''.join(PROSE[n % 3 :] + PROSE[: n % 3])}</p>" for n in range(count))
 
 
-ARTICLE = page(f"<main><article><h1>The spider's web</h1><div class=entry-content>{paragraphs(6)}</div></article></main>")
+ARTICLE = page(
+    f"<main><article><h1>The spider's web</h1><div class=entry-content>{paragraphs(6)}</div></article></main>"
+)
 FORUM = page(
     "<main><h1>How do orb-weavers survive the winter?</h1>"
     + "".join(

@@ -5,9 +5,9 @@ Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which t
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import mimetypes
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -21,11 +21,12 @@ from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.documents.single import fill_document, fill_list
-from nephila.parser.headline import headline
+from nephila.parser.headline import from_title
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
 from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import media
+from nephila.parser.parts import Parts
 from nephila.parser.sandbox import BlockingSandbox
 from nephila.parser.sources import form_of
 
@@ -34,17 +35,6 @@ MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 MAX_TREE_BYTES: Final = 8 * 1024 * 1024
 """Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
 alone."""
-
-MAX_METAS: Final = 300
-MAX_HEADINGS: Final = 100
-MAX_AUTHORS: Final = 20
-MAX_AUTHOR_CHARS: Final = 100
-"""A longer byline is the article's first sentence, or a list of all that happened."""
-_AUTHORS: Final = (
-    '[rel="author"], [itemprop~="author"] [itemprop="name"], [itemprop~="author"], [class*="byline-name"], '
-    '[class*="author-name"], [class*="byline"], [class*="author"]'
-)
-_BY: Final = re.compile(r"^(?:(?:written |posted |published )?by|von|par|por|di|af|av)\b:?\s+", re.IGNORECASE)
 
 # Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
 _NOWHERE: Final = "http://document.invalid/"
@@ -65,8 +55,8 @@ def extract(
 
     `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
     main text, and with `markdown` there is a key of that name with the same as Markdown. A PDF is read in a child
-    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not all
-    could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not
+    all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
     """
     config = ParserConfig()
     result: dict[str, Any] = {
@@ -110,16 +100,16 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         return "" if href.startswith(_NOWHERE) else href
 
     tree = None if found.crowded else _tree(body, encoding)
-    scripts = [] if tree is None else [node.text() for node in tree.css('script[type="application/ld+json"]')]
-    said = byline(pairs if tree is None else _metas(tree), scripts, found.title)
-    images, videos = media(pairs, tree, resolve)
+    parts = Parts(tree)
+    said = byline(pairs if tree is None else parts.metas(), parts.texts("script"), found.title)
+    images, videos = media(pairs, parts.media, resolve)
     result.update(
         encoding=encoding,
-        title=_headline(tree, said.title, found.title)[: config.max_title_chars],
+        title=(said.title or from_title(found.title, *parts.headings()))[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,
-        published=said.published or _time(tree),
-        author=said.author or _author(tree),
+        published=said.published or parts.published(),
+        author=said.author or parts.author(),
         description=found.description or dict(reversed(pairs)).get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
         links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
@@ -135,41 +125,6 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         result["markdown"] = result["text"] if tree is None else as_markdown(tree, result["text"], resolve)
 
 
-def _headline(tree: Any, said: str, title: str) -> str:
-    if said or tree is None:
-        return headline([said], title, [], [])
-    h1s = [node.text() for node in tree.css("h1")[:MAX_HEADINGS]]
-    return headline([], title, h1s + [node.text() for node in tree.css("h2")[:MAX_HEADINGS]], h1s)
-
-
-def _metas(tree: Any) -> Iterator[tuple[str, str]]:
-    """Names and contents of all <meta>: more of them than the page pass keeps, and several names in one property."""
-    nodes = [node.attributes for node in tree.css("meta[content]")[:MAX_METAS]]
-    for key in ("property", "name", "itemprop"):
-        for attributes in nodes:
-            if name := attributes.get(key):
-                yield name.lower(), attributes.get("content") or ""
-
-
-def _author(tree: Any) -> str:
-    """What stands where pages put the author's name, when they state none."""
-    if tree is None:
-        return ""
-    for node in tree.css(_AUTHORS)[:MAX_AUTHORS]:
-        name = " ".join(node.text().split())
-        if 0 < len(name) < MAX_AUTHOR_CHARS:
-            return _BY.sub("", name)
-    return ""
-
-
-def _time(tree: Any) -> str:
-    """The first <time datetime> or schema.org date of publication, as a last resort."""
-    node = None if tree is None else tree.css_first("time[datetime], [itemprop=datePublished]")
-    if node is None:
-        return ""
-    return (node.attributes.get("datetime") or node.attributes.get("content") or "").strip()
-
-
 def _tree(body: bytes, encoding: str) -> Any:
     if len(body) > MAX_TREE_BYTES:
         return None
@@ -177,13 +132,18 @@ def _tree(body: bytes, encoding: str) -> Any:
 
     known = webencodings.lookup(encoding)
     codec = known.codec_info.name if known is not None else "windows-1252"
-    return LexborHTMLParser(body.decode(codec, "replace").encode("utf-8", "replace").decode())
+    text = body.decode(codec, "replace")
+    if codec == "utf-8" and "\ufffd" not in text:
+        # The parser takes the bytes as they are: as text they would be encoded again, which takes longer than the tree.
+        return LexborHTMLParser(body.removeprefix(codecs.BOM_UTF8))
+    return LexborHTMLParser(text.encode("utf-8", "replace"))
 
 
 def extract_batch(lines: Iterable[str]) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
-    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for that, too.
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
+    that, too.
     """
     with BlockingSandbox() as sandbox:
         for line in lines:
@@ -201,9 +161,7 @@ def _one(line: str, sandbox: BlockingSandbox) -> dict[str, Any]:
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
-        return extract(
-            read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked
-        )
+        return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked)
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
     except Exception as error:

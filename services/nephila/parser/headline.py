@@ -1,4 +1,4 @@
-"""The headline of a document: what it states, else its <title> without the site's name.
+"""The headline of a document that states none: its <title> without the site's name.
 
 The rules for a <title> are those of Mozilla's Readability (Article titles, `_getArticleTitle`), by whose pages titles
 are judged, so that the two agree: a part behind the last separator is the site, unless too little would be left.
@@ -8,7 +8,7 @@ Invariant: pure; white space collapsed; O(length).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 MAX_CHARS: Final = 4096
@@ -28,14 +28,6 @@ LONG_LEAD: Final = 5
 SHORT, LONG = 15, 150
 """Characters of a <title> that is asked to show an h1 instead."""
 ALIKE: Final = 0.75
-
-
-def headline(stated: Iterable[str], title: str, headings: Sequence[str], h1s: Sequence[str]) -> str:
-    """The first of `stated` that says something, else what `from_title` makes of the <title>."""
-    for text in stated:
-        if text.strip():
-            return " ".join(text.split())
-    return from_title(title, headings, h1s)
 
 
 def from_title(title: str, headings: Sequence[str], h1s: Sequence[str]) -> str:

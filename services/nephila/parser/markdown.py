@@ -19,15 +19,20 @@ MAX_INDENT: Final = 8
 """Deeper lists are written at this depth."""
 
 _HEADINGS: Final = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_HIDDEN: Final = frozenset(
-    ["script", "style", "template", "textarea", "select", "svg", "object", "audio", "video", "canvas", "datalist", "head", "title", "iframe"]
-)
-_BLOCKS: Final = frozenset(
-    ["address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "noscript", "ol", "optgroup", "option", "p", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "br", "xmp"]
-)
+_HIDDEN: Final = {
+    "script", "style", "template", "textarea", "select", "svg", "object", "audio", "video", "canvas", "datalist",
+    "head", "title", "iframe",
+}  # fmt: skip
+_BLOCKS: Final = {
+    "address", "article", "aside", "blockquote", "br", "caption", "center", "dd", "details", "dialog", "dir", "div",
+    "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header",
+    "hgroup", "hr", "legend", "li", "listing", "main", "menu", "nav", "noscript", "ol", "optgroup", "option", "p",
+    "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul", "xmp",
+}  # fmt: skip
+"""What begins and ends a line of the page pass."""
 _EMPHASIS: Final = {"strong": "**", "b": "**", "em": "*", "i": "*", "code": "`", "kbd": "`", "samp": "`"}
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<])")
-_OPENING: Final = re.compile(r"^([#>+=|~-]|\d+(?=[.)]\s))")
+_OPENING: Final = re.compile(r"^(?:[#>+=|~-]|(\d{1,9})([.)])(?=\s))")
 _BREAK: Final = re.compile(r"[\r\n]+")
 
 
@@ -179,7 +184,7 @@ def _block(line: _Line) -> tuple[str, str]:
             return "text", _HEADINGS[tag] + text
     if "td" in path or "th" in path:
         return "table", text.replace("|", "\\|")
-    text = _OPENING.sub(r"\\\1", text)
+    text = _OPENING.sub(lambda found: f"{found[1]}\\{found[2]}" if found[1] else f"\\{found[0]}", text)
     if "li" in path:
         lists = [tag for tag in path if tag in ("ul", "ol")]
         depth = min(max(len(lists) - 1, 0), MAX_INDENT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 MAX_MEDIA: Final = 500
@@ -37,6 +38,9 @@ _PLAYERS: Final = re.compile(
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
+_Add = Callable[[str | None, Any], bool]
+
+
 class Medium(NamedTuple):
     """One image or video; "" where nothing is said."""
 
@@ -49,13 +53,14 @@ class Medium(NamedTuple):
 
 
 def media(
-    pairs: Iterable[tuple[str, str]], tree: Any, resolve: Callable[[str], str]
+    pairs: Iterable[tuple[str, str]], nodes: Iterable[Any], resolve: Callable[[str], str]
 ) -> tuple[list[Medium], list[Medium]]:
-    """Images and videos. `tree` has selectolax' `css`, or is None; `resolve` makes a URL absolute, "" if it cannot."""
+    """Images and videos. `nodes` are the elements img, source, video, iframe and embed (selectolax) in document order;
+    `resolve` makes a URL absolute, "" if it cannot."""
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
 
-    def add(into: dict[str, Medium], raw: str | None, node: Any = None) -> bool:
+    def add(into: dict[str, Medium], raw: str | None, node: Any) -> bool:
         url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
         if url and (url in into or len(into) < MAX_MEDIA):
             known = into.get(url)
@@ -65,31 +70,32 @@ def media(
 
     for name, value in pairs:
         if name in _OG_IMAGES:
-            add(images, value)
+            add(images, value, None)
         elif name in _OG_VIDEOS:
-            add(videos, value)
-    if tree is not None:
-        for node in tree.css("img, picture > source, video, video > source, iframe, embed"):
-            _node(node, lambda raw, of=node: add(images, raw, of), lambda raw, of=node: add(videos, raw, of))
+            add(videos, value, None)
+    for node in nodes:
+        _node(node, partial(add, images), partial(add, videos))
     return list(images.values()), list(videos.values())
 
 
-def _node(node: Any, image: Callable[[str | None], bool], video: Callable[[str | None], bool]) -> None:
+def _node(node: Any, image: _Add, video: _Add) -> None:
     attributes = node.attributes
     if node.tag == "img":
         # A lazy image carries a data: placeholder in src and its address beside it.
-        if not any(image(attributes.get(name)) for name in _LAZY):
-            image(_best_of(attributes))
+        if not any(image(attributes.get(name), node) for name in _LAZY):
+            image(_best_of(attributes), node)
     elif node.tag == "video":
-        video(attributes.get("src") or attributes.get("data-src"))
-        image(attributes.get("poster"))
+        video(attributes.get("src") or attributes.get("data-src"), node)
+        image(attributes.get("poster"), node)
     elif node.tag == "source":
-        of_video = node.parent is not None and node.parent.tag == "video"
-        (video if of_video else image)(attributes.get("src") or _best_of(attributes))
+        around = "" if node.parent is None else node.parent.tag
+        if around not in ("picture", "video"):
+            return
+        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), node)
     else:
         raw = attributes.get("src") or attributes.get("data-src") or ""
         if _PLAYERS.search(raw):
-            video(raw)
+            video(raw, node)
 
 
 def _best_of(attributes: dict[str, str | None]) -> str:

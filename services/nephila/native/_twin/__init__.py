@@ -28,8 +28,8 @@ class PagePass:
 
     __slots__ = (
         "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "depth", "description", "fingerprints",
-        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "main_lines", "main_text", "meta", "refresh",
-        "robots", "text", "text_lines", "title",
+        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "main_lines", "main_text",
+        "meta", "refresh", "robots", "text", "text_lines", "title",
     )  # fmt: skip
 
     def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool) -> None:

@@ -83,7 +83,7 @@ class Boxes:
 
 
 def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
-    """Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others."""
+    """Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and its class in short."""
     own, key = 0, b""
     for name, value in attrs:
         if name == b"class":
@@ -91,7 +91,7 @@ def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
             key = value[:KEY_BYTES]
         elif name in (b"id", b"role", b"itemprop"):
             own |= words.of_attribute(value)
-        elif name == b"hidden" or (name == b"aria-hidden" and value == b"true") or (name == b"style" and _unseen(value)):
+        elif name == b"hidden" or (name, value) == (b"aria-hidden", b"true") or (name == b"style" and _unseen(value)):
             own |= HIDDEN
     return own, key
 

@@ -1,8 +1,8 @@
 """What the main-text model is told of every text line: its own measure, its place, its neighbours and its containers.
 
 The base is the text-density model of the source paper P1 - text per line, smoothed by a Gaussian over the neighbouring
-lines - widened by links, tags, class words, repeated templates and containers. All whole numbers, so that the core comes
-to the same. Invariant: one column per name in `NAMES`, as many values as lines, each from -32768 to 32767.
+lines - widened by links, tags, class words, repeated templates and containers. All whole numbers, so that the core
+comes to the same. Invariant: one column per name in `NAMES`, as many values as lines, each from -32768 to 32767.
 O(lines + boxes + bytes).
 """
 
@@ -51,8 +51,8 @@ NEAR: Final = (
     "button", "join", "form", "item", "related", "carousel", "byline", "price", "post",
 )  # fmt: skip
 ANY: Final = (
-    "consent", "article", "hidden", "header", "nav", "side", "footer", "related", "carousel", "review", "comment", "faq",
-    "content", "detail", "social", "hero", "caption", "list", "byline", "button", "item", "post", "ads", "join",
+    "consent", "article", "hidden", "header", "nav", "side", "footer", "related", "carousel", "review", "comment",
+    "faq", "content", "detail", "social", "hero", "caption", "list", "byline", "button", "item", "post", "ads", "join",
 )  # fmt: skip
 """Groups of class words that told anything in training; the others of words.txt told nothing."""
 NEIGHBOURS: Final = (1, -1, 2, -2)
@@ -68,7 +68,8 @@ NAMES: Final = (
     "like_lines", "like_bytes", "like_link_share", "like_first", "like_spread", "like_prose", "same",
     *(f"{what}_up{level}" for level in range(1, LEVELS + 1) for what in ("bytes", "link_share", "lines", "prose")),
     *(f"{what}_{q}" for q in (30, 60) for what in ("from_best", "best_lines")),
-    "from_h1", "from_title", "from_heading", "heading", "heading_boiler", "page_bytes", "page_link_share", "page_lines", "page_prose",
+    "from_h1", "from_title", "from_heading", "heading", "heading_boiler", "page_bytes", "page_link_share", "page_lines",
+    "page_prose",
     "page_line", "page_in_article", "page_in_main", "page_in_body", "page_main_bytes", "page_articles",
     *(f"page_{name}" for name in SHARES),
 )  # fmt: skip
@@ -181,7 +182,9 @@ def _gauss(column: list[int], kernel: tuple[int, ...]) -> list[int]:
     count, side = len(column), len(kernel) - 1
     padded = [0] * side + column + [0] * side
     weights = [*kernel[:0:-1], *kernel]
-    return [sum(w * v for w, v in zip(weights, padded[at : at + 2 * side + 1], strict=True)) >> 10 for at in range(count)]
+    return [
+        sum(w * v for w, v in zip(weights, padded[at : at + 2 * side + 1], strict=True)) >> 10 for at in range(count)
+    ]
 
 
 def _flat(column: list[int]) -> list[int]:

@@ -32,7 +32,9 @@ class Model(NamedTuple):
 @cache
 def model() -> Model:
     """The model in maintext.txt, read when it is asked for first: training it needs the features alone."""
-    bias, chances, trees = 0, (0,), []
+    bias = 0
+    chances: tuple[int, ...] = (0,)
+    trees: list[Tree] = []
     for row in Path(__file__).parent.with_name("maintext.txt").read_text("utf-8").splitlines():
         if not row or row.startswith("#"):
             continue
@@ -64,7 +66,9 @@ def chances(columns: list[list[int]], count: int) -> list[int]:
         leaf = [0] * count
         for level, (column, threshold) in enumerate(zip(tree.columns, tree.thresholds, strict=True)):
             bit = 1 << level
-            leaf = [have | bit if value > threshold else have for have, value in zip(leaf, columns[column], strict=True)]
+            leaf = [
+                have | bit if value > threshold else have for have, value in zip(leaf, columns[column], strict=True)
+            ]
         scores = [score + tree.leaves[at] for score, at in zip(scores, leaf, strict=True)]
     middle = len(known) // 2
     return [min(max(score // STEP + middle, 0), len(known) - 1) for score in scores]

@@ -11,8 +11,8 @@ from nephila.native._twin.boxes import Box
 from nephila.native._twin.features import MAX_LINES, Line, features
 from nephila.native._twin.forest import chances, model
 
-LEAST: Final = 154
-"""1,024ths: below 0.15 nothing is main text,"""
+LEAST: Final = 205
+"""1,024ths: below 0.2 nothing is main text,"""
 ENOUGH: Final = 512
 """and from even odds on everything is."""
 

@@ -20,8 +20,8 @@ pub use forest::NAMES as FEATURES;
 
 const MAX_LINES: usize = 1 << 16;
 
-/// 1,024ths: below 0.15 nothing is main text,
-const LEAST: u16 = 154;
+/// 1,024ths: below 0.2 nothing is main text,
+const LEAST: u16 = 205;
 /// and from even odds on everything is.
 const ENOUGH: u16 = 512;
 
