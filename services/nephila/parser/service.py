@@ -67,6 +67,16 @@ class Parser:
         self._elsewhere = Elsewhere(sandbox)
         self.rules = RuleReader(clock, self._elsewhere, scripts=config.rule_scripts)
 
+    @property
+    def with_children(self) -> int:
+        """Pages that wait for a child process or are with it."""
+        return len(self._elsewhere)
+
+    @property
+    def children_replaced(self) -> int:
+        """Child processes that had to be killed."""
+        return self._elsewhere.sandbox.replaced
+
     async def start(self) -> None:
         """Subscribe; rules and jobs first, so that a page never meets its job's defaults."""
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
