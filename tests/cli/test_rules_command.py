@@ -75,7 +75,7 @@ def test_pages_may_be_an_archive(nephila, shop):
     (shop / "page.warc.gz").write_bytes(gzip.compress(b"nothing"))
     ran = nephila("rules", "test", str(shop))
     assert (ran.code, ran.err.count("\n")) == (1, 1)
-    assert "is no WARC file that can be read" in ran.err
+    assert "has no page that can be read" in ran.err
 
 
 def test_lint_tells_mistakes_and_doubts(nephila, shop):

@@ -19,7 +19,7 @@ from nephila.native import sniff_encoding
 from nephila.parser.charset import encoding_of, encoding_of_text
 from nephila.parser.document import Document
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.warcs import Bad, read_warc
+from nephila.parser.warcs import Archived, Bad, read_warc
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +80,18 @@ def _of_file(path: Path, url: str) -> Stored:
 
 
 def _of_warc(path: Path) -> Iterator[Stored]:
-    """Pages that were fetched with 200; what cannot be read is passed over, since nothing can be tried on it."""
+    pages = 0
+    bad: Bad | None = None
     with path.open("rb") as file:
-        found = 0
-        for record in read_warc(file, MAX_BYTES):
-            if isinstance(record, Bad):
-                if not found:
-                    raise UserError(f"{path} is no WARC file that can be read: {record.reason}")
-                continue
-            found += 1
-            if record.status in (0, 200):
-                place = f"{path}: {record.url}"
-                yield Stored(record.url, record.content_type, record.charset, record.body, place)
+        for found in read_warc(file, MAX_BYTES):
+            if isinstance(found, Archived):
+                pages += 1
+                if found.problem:
+                    log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
+                if found.status == 200:
+                    yield Stored(found.url, found.content_type, found.charset, found.body, f"{path}: {found.url}")
+            else:
+                bad = bad or found
+                log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")
