@@ -63,7 +63,7 @@ def test_a_stated_title_goes_before_the_documents() -> None:
     """And a document that states none is called by its <title>, without the site."""
     stated = b"<title>Other</title><meta property=og:title content='Said so'><h1>x</h1>"
     assert extract(stated, "")["title"] == "Said so"
-    assert extract(b"<title>Why all spiders spin | Spider News</title>", "")["title"] == "Why all spiders spin"
+    assert extract(b"<title>Why all the spiders spin | Spider News</title>", "")["title"] == "Why all the spiders spin"
 
 
 def test_without_a_url_relative_links_are_left_out() -> None:

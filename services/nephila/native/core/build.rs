@@ -168,11 +168,12 @@ fn spread(keys: &[u128]) -> (u64, Vec<u16>) {
     }
 }
 
-/// The trees of the main-text model; every row has the same number of levels.
+/// The trees of the main-text model, two in one where their levels fit into a byte: half as many leaves to be looked up.
+/// Every row has the same number of levels.
 fn forest() -> String {
     let mut code = String::new();
     let mut names: Vec<String> = Vec::new();
-    let (mut depth, mut trees) = (0, Vec::new());
+    let (mut depth, mut trees): (usize, Vec<Tree>) = (0, Vec::new());
     for row in rows("../maintext.txt") {
         let (head, tail) = row.split_once(':').expect("a row has a colon");
         match head {
@@ -191,13 +192,33 @@ fn forest() -> String {
                 let thresholds: Vec<i16> = levels.iter().map(|level| level.1.parse().unwrap()).collect();
                 let leaves: Vec<i16> = tail.split_whitespace().map(|leaf| leaf.parse().unwrap()).collect();
                 assert_eq!(leaves.len(), 1 << depth);
-                trees.push(format!("Tree {{ columns: {columns:?}, thresholds: {thresholds:?}, leaves: {leaves:?} }}"));
+                trees.push((columns, thresholds, leaves));
             }
         }
     }
+    if 2 * depth <= 8 {
+        trees = trees.chunks(2).map(|pair| united(&pair[0], pair.get(1))).collect();
+        depth *= 2;
+    }
+    let trees: Vec<String> = trees
+        .iter()
+        .map(|tree| format!("Tree {{ columns: {:?}, thresholds: {:?}, leaves: {:?} }}", tree.0, tree.1, tree.2))
+        .collect();
     writeln!(code, "const DEPTH: usize = {depth};\nconst LEAVES: usize = {};", 1 << depth).unwrap();
     writeln!(code, "struct Tree {{ columns: [u16; DEPTH], thresholds: [i16; DEPTH], leaves: [i16; LEAVES] }}").unwrap();
     writeln!(code, "pub static NAMES: [&str; {}] = {names:?};", names.len()).unwrap();
     writeln!(code, "static TREES: [Tree; {}] = [{}];", trees.len(), trees.join(",\n")).unwrap();
     code
+}
+
+type Tree = (Vec<usize>, Vec<i16>, Vec<i16>);
+
+/// One tree with the sums of two; a missing one adds nothing.
+fn united(left: &Tree, right: Option<&Tree>) -> Tree {
+    let none = (left.0.clone(), left.1.clone(), vec![0; left.2.len()]);
+    let right = right.unwrap_or(&none);
+    let both = |a: &[usize], b: &[usize]| a.iter().chain(b).copied().collect();
+    let thresholds = left.1.iter().chain(&right.1).copied().collect();
+    let leaves = right.2.iter().flat_map(|b| left.2.iter().map(move |a| a + b)).collect();
+    (both(&left.0, &right.0), thresholds, leaves)
 }

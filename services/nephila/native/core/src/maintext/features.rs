@@ -9,12 +9,12 @@ use crate::boxes::Box;
 use crate::text::Line;
 
 use super::view::{Columns, View};
-use super::{around, lines, whole};
+use super::{around, lines, whole, FEATURES};
 
 /// All columns one behind the other, in the order of the twin's `NAMES`.
 pub fn features(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
     let view = View::new(text, lines, boxes);
-    let mut out = Columns { data: Vec::with_capacity(lines.len() * 144) };
+    let mut out = Columns { data: Vec::with_capacity(lines.len() * FEATURES.len()) };
     let boiler = lines::own(&mut out, &view);
     lines::places(&mut out, &view);
     lines::neighbours(&mut out, &view);

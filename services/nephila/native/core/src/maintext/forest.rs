@@ -15,12 +15,12 @@ pub fn chances(columns: &[i16], count: usize) -> Vec<u8> {
         let size = BLOCK.min(count - start);
         let mut scores = [BIAS; BLOCK];
         for tree in &TREES {
-            let mut leaf = [0u8; BLOCK];
+            let mut leaf = [0u16; BLOCK];
             for level in 0..DEPTH {
                 let from = tree.columns[level] as usize * count + start;
-                let (bit, threshold) = (1u8 << level, tree.thresholds[level]);
+                let threshold = tree.thresholds[level];
                 for (leaf, value) in leaf[..size].iter_mut().zip(&columns[from..from + size]) {
-                    *leaf |= if *value > threshold { bit } else { 0 };
+                    *leaf |= u16::from(*value > threshold) << level;
                 }
             }
             for (score, leaf) in scores[..size].iter_mut().zip(&leaf[..size]) {
