@@ -17,6 +17,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import Clock
 from nephila.kernel.lifecycle import Service
 from nephila.parser.config import ParserConfig
+from nephila.parser.rot.owner import Owner
 from nephila.parser.service import build as build_parser
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.service import Scheduler
@@ -54,6 +55,8 @@ class Assembly:
         self.bus = LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
+        self.judge = Owner(self.bus, clock)
+        """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(rooms) if rooms.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
         """What fetches and parses, in the order in which it is drained."""
@@ -68,7 +71,7 @@ class Assembly:
         )
 
     def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
-        parser = build_parser(rooms.parser, self.bus, self.clock)
+        parser = build_parser(rooms.parser, self.bus, self.clock, judges=False)
         return build_downloader(rooms.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
@@ -80,6 +83,7 @@ class Assembly:
             self.workers.on_fatal = on_fatal
         services: tuple[Service, ...] = (self.storage, *reversed(self.fetching), self.scheduler)
         started: list[Service] = []
+        self.judge.start()
         try:
             for service in services:
                 started.append(service)
