@@ -1,11 +1,11 @@
 """The bus between the main process and its workers: requests go out, what becomes of them comes back.
 
 In the main process this is a group like any other on the LocalBus: it takes `requests` and hands each to a worker over
-a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. Jobs, rules and verdicts on
-them are kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked when its
-worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome LOST, or
-failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not known
-here.
+a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. Jobs, rules and verdicts
+on them are kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked
+when its worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome
+LOST, or failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not
+known here.
 """
 
 from __future__ import annotations

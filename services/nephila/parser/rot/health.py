@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.parser.rot.signal import FEWER, GONE, LEARN, Signal
+from nephila.parser.rot.signal import FEWER, GONE, LEARN, MEMORY, Signal
 
 ITEMS: Final = "(items)"
 LINKS: Final = "(links)"
@@ -38,6 +38,9 @@ class FieldHealth(msgspec.Struct, array_like=True):
     length: Signal = msgspec.field(default_factory=Signal)
     lengths: list[float] = msgspec.field(default_factory=lambda: [0.0] * BUCKETS)
     """Usual lengths: pages by power of two."""
+    held_lengths: list[float] = msgspec.field(default_factory=list)
+    new_lengths: list[float] = msgspec.field(default_factory=list)
+    """As of the pages that `length` holds."""
     refused: float = 0.0
     """Share of values that are not of the field's type, over the last pages."""
 
@@ -60,10 +63,14 @@ class FieldHealth(msgspec.Struct, array_like=True):
             first, last = self._usual_lengths()
             within = sum(found[first : last + 1])
         changed = self.length.add(sum(found), within)
-        if not (self.length.wrong or self.length.held_pages):
-            total = sum(self.lengths)
-            keep = min(1.0, 5_000 / total) if total else 1.0
-            self.lengths = [had * keep + more for had, more in zip(self.lengths, found, strict=True)]
+        self.new_lengths = _sum(self.new_lengths, found)
+        if self.length.wrong:
+            self.held_lengths, self.new_lengths = [], []
+        elif not self.length.new_pages:
+            self.lengths = _sum(self.lengths, self.held_lengths)
+            self.held_lengths, self.new_lengths = self.new_lengths, []
+            if not self.length.held_pages:
+                self.lengths, self.held_lengths = _sum(self.lengths, self.held_lengths), []
         return changed
 
     def _usual_lengths(self) -> tuple[int, int]:
@@ -80,7 +87,7 @@ class FieldHealth(msgspec.Struct, array_like=True):
         filled = self.filled
         if filled.wrong:
             missing = max(1 - filled.now, 0.01)
-            kind = GONE if filled.now < filled.before / 10 else FEWER
+            kind = GONE if filled.now < filled.before / 4 else FEWER
             kind = TYPE if self.refused > missing / 2 else kind
             yield m.RuleFinding(name, kind, filled.before, filled.now)
         elif filled.pages:
@@ -144,6 +151,12 @@ class RuleHealth(msgspec.Struct, array_like=True):
         """Share of the last pages that had items."""
         field = self.fields.get(ITEMS)
         return field.filled.now if field is not None else 0.0
+
+
+def _sum(one: list[float], other: list[float]) -> list[float]:
+    total = [a + b for a, b in zip([*one, *[0.0] * BUCKETS], [*other, *[0.0] * BUCKETS], strict=False)][:BUCKETS]
+    keep = min(1.0, MEMORY / max(sum(total), 1.0))
+    return [pages * keep for pages in total]
 
 
 encode = msgspec.msgpack.Encoder().encode
