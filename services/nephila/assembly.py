@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from nephila import rulehealth
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
@@ -52,6 +53,7 @@ class Assembly:
     def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S) -> None:
         self.clock = clock
         self.grace_s = grace_s
+        self._directory = rooms.storage.directory
         self.bus = LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
@@ -88,8 +90,11 @@ class Assembly:
             for service in services:
                 started.append(service)
                 await service.start()
+            for one in rulehealth.load(self._directory):
+                self.judge.adopt(one.rule, one.state)
             yield
         finally:
+            rulehealth.save(self._directory, self.judge.verdicts())
             for service in reversed(started):
                 await service.close()
 

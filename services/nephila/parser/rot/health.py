@@ -57,7 +57,7 @@ class FieldHealth(msgspec.Struct, array_like=True):
         return any(changed)
 
     def _add_lengths(self, told: m.FieldStats) -> bool:
-        found = [*told.lengths, *[0] * BUCKETS][:BUCKETS]
+        found = [float(pages) for pages in [*told.lengths, *[0] * BUCKETS][:BUCKETS]]
         within = sum(found)
         if self.length.pages >= LEARN:
             first, last = self._usual_lengths()

@@ -18,13 +18,14 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS
+from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
 from nephila.parser.rot.health import RuleHealth, decode, encode
 from nephila.parser.rot.words import sentence
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
+OWNER: Final = "owner"
 SAVE_PAGES: Final = 100
 
 
@@ -43,10 +44,13 @@ class Owner:
         """What others said of rules that are not in `rules`."""
         self._saved: dict[str, int] = {}
         self._said: dict[str, bool] = {}
+        self._there: set[str] = set()
+        """Names of the rules that there are."""
 
     def start(self) -> None:
         """Take counts. Verdicts first, which over a broker are all read before any count comes."""
-        self._bus.subscribe(RULE_VERDICTS, "owner", self._on_verdict, credits=1000)
+        self._bus.subscribe(RULES, OWNER, self._on_rule, credits=1000)
+        self._bus.subscribe(RULE_VERDICTS, OWNER, self._on_verdict, credits=1000)
         self._bus.subscribe(RULE_STATS, GROUP, self._on_stats, credits=1000)
 
     def close(self) -> None:
@@ -71,6 +75,27 @@ class Owner:
             owner=self._name,
         )
 
+    def verdicts(self) -> list[m.RuleVerdict]:
+        """The word on each rule that is judged here and still there."""
+        return [self.verdict(name) for name in sorted(self.rules) if name in self._there]
+
+    def adopt(self, name: str, state: bytes) -> None:
+        """Go on with what an earlier program knew of a rule."""
+        rule = self._read(name, state)
+        self.rules[name] = rule
+        self._publish(name, rule)
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        rule: m.ParseRule = delivery.message
+        if not rule.deleted:
+            self._there.add(rule.name)
+        else:
+            self._there.discard(rule.name)
+            self._others.pop(rule.name, None)
+            if self.rules.pop(rule.name, None) is not None:
+                self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(rule.name, owner=self._name, deleted=True))
+        delivery.ack()
+
     def _on_stats(self, delivery: Delivery) -> None:
         stats: m.RuleStats = delivery.message
         name = stats.rule
@@ -83,15 +108,19 @@ class Owner:
 
     def _taken_over(self, name: str) -> RuleHealth:
         told = self._others.pop(name, None)
-        if told is not None:
-            try:
-                rule = decode(told.state)
-                self._said[name] = told.degraded
-                self._saved[name] = rule.pages
-                return rule
-            except msgspec.DecodeError as error:
-                log.warning("rule %s: what is known of it is not readable here and learned anew: %s", name, error)
-        return RuleHealth()
+        if told is None:
+            return RuleHealth()
+        self._said[name] = told.degraded
+        return self._read(name, told.state)
+
+    def _read(self, name: str, state: bytes) -> RuleHealth:
+        try:
+            rule = decode(state)
+        except msgspec.DecodeError as error:
+            log.warning("rule %s: what is known of it cannot be read here and is learned anew: %s", name, error)
+            rule = RuleHealth()
+        self._saved[name] = rule.pages
+        return rule
 
     def _publish(self, name: str, rule: RuleHealth) -> None:
         verdict = self.verdict(name)
@@ -112,5 +141,7 @@ class Owner:
         verdict: m.RuleVerdict = delivery.message
         if verdict.owner != self._name:
             self.rules.pop(verdict.rule, None)
-            self._others[verdict.rule] = verdict
+            self._others.pop(verdict.rule, None)
+            if not verdict.deleted:
+                self._others[verdict.rule] = verdict
         delivery.ack()

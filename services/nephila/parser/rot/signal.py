@@ -4,8 +4,8 @@ Each page brings a number x within 0 and 1 (of a field: the share of the page's 
 CUSUM (E. S. Page, Biometrika 41, 1954) of x·ln(p1/p0) + (1-x)·ln((1-p1)/(1-p0)): p0 is what is usual, p1 the first sign
 of trouble. For any x within 0 and 1 of mean p0 or more the mean of its exponential is at most 1, so that a false alarm
 comes once in e^LIMIT pages or more rarely (Lorden 1971); a field that was on nearly all pages and is on none crosses
-LIMIT after some ten. Two alternatives: *fewer*, p1 is half of p0, for high shares, and *gone*, a twentieth, for all that
-are not low. p0 is the lower end of what the pages so far allow (Wilson's interval), so that few pages make the
+LIMIT after some ten. Two alternatives: *fewer*, p1 is half of p0, for high shares, and *gone*, a twentieth, for all
+that are not low. p0 is the lower end of what the pages so far allow (Wilson's interval), so that few pages make the
 test slow and not wrong. Of *fewer* it never falls, so that a slow decline is no excuse; of *gone* its odds are a third
 of that, so that a share may swing with the kinds of pages that come. Pure; a plain value that can be stored.
 """
@@ -51,7 +51,7 @@ class Signal(msgspec.Struct, array_like=True):
     held_good: float = 0.0
     new_pages: float = 0.0
     new_good: float = 0.0
-    """Held, then newer ones still: pages around a change come mixed, and what is usual must not be learned from them."""
+    """Newer ones still: those around a change come mixed, and what is usual must not be learned from them."""
     fewer: float = 0.0
     gone: float = 0.0
     """The sums."""
