@@ -48,13 +48,15 @@ OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
+RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True)
+RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
-    DEAD,
+    *(DEAD, RULE_STATS, RULE_VERDICTS),
 )
 
 DEFAULT_PARTITIONS = 64

@@ -22,4 +22,17 @@ FIGURES: tuple[Figure[Parser], ...] = (
         lambda p: p.children_replaced,
         rises=True,
     ),
+        "rule_degraded",
+        "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
+        lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},
+        label="rule",
+    ),
+    Figure(
+        "rule_fill_rate",
+        "Share of a rule's last pages that had items, of the rules that this parser judges.",
+        lambda p: {} if p.owner is None else {name: rule.fill_rate for name, rule in p.owner.rules.items()},
+        label="rule",
+    ),
+    Figure("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, rises=True),
+    Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, rises=True),
 )

@@ -5,6 +5,7 @@ from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest,
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 
@@ -20,6 +21,7 @@ __all__ = [
     "FetchOutcome",
     "FetchRequest",
     "FetchResult",
+    "FieldStats",
     "Frame",
     "FrameEncoding",
     "FrontierClaim",
@@ -54,6 +56,9 @@ __all__ = [
     "Record",
     "Recrawl",
     "RobotsTxt",
+    "RuleFinding",
+    "RuleStats",
+    "RuleVerdict",
     "Scope",
     "ScopeMode",
     "Seed",
