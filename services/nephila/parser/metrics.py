@@ -22,6 +22,7 @@ FIGURES: tuple[Figure[Parser], ...] = (
         lambda p: p.children_replaced,
         rises=True,
     ),
+    Figure(
         "rule_degraded",
         "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
         lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},
