@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.test_services_over_kafka import System, system_broker  # noqa: F401
-from tests.e2e.web import Reply, crawl, serve
+from tests.e2e.test_services_over_kafka import System, system_broker  # noqa: F401 - a fixture
+from tests.e2e.web import Reply, crawl, run, serve
 
 RULE = """
 apiVersion: nephila.dev/v1
@@ -27,6 +27,13 @@ spec:
 """
 PAGES, CHANGE = 200, 100
 WITHIN = 50
+HOSTS = 12
+SEEDS = [f"http://h{number}.test/p/{number}" for number in range(HOSTS)]
+
+
+def url(number: int) -> str:
+    """Of a product; the shop has a few hosts, which are different partitions."""
+    return f"http://h{number % HOSTS}.test/p/{number}"
 
 
 class Shop:
@@ -48,7 +55,7 @@ class Shop:
         price = f"{number + 1}.99"
         shown = f"<b class=amount>{price} EUR</b>" if new else f"<p class=price>{price} EUR</p>"
         further = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
-        links = "".join(f"<a href=/p/{child}>more</a>" for child in further)
+        links = "".join(f"<a href={url(child)}>more</a>" for child in further)
         body = f"<title>P{number}</title><h1>Kettle {number}</h1>{shown}<p class=stock>{number} left</p>{links}"
         return Reply(f"<html><body>{body}</body></html>")
 
@@ -88,7 +95,7 @@ def test_a_change_of_layout_raises_the_alarm_in_one_program(tmp_path: Path, work
     shop = Shop()
     with serve(shop) as web:
         words = ("--rules", str(rules(tmp_path)), "--delay", "0", "--workers", workers)
-        done = crawl(web, "http://a.test/p/0", *words, cwd=tmp_path)
+        done = crawl(web, *SEEDS, *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     check(tmp_path / "o" / "nephila.db", shop)
     told = json.loads((tmp_path / "o" / "run.json").read_text())["degraded_rules"]
@@ -97,3 +104,39 @@ def test_a_change_of_layout_raises_the_alarm_in_one_program(tmp_path: Path, work
     assert "Rule shop is degraded" in done.stdout
     assert "rule shop (version" in done.stderr
     assert "nephila rules try URL --rule shop" in done.stderr
+
+
+SERVICES = ("storage", "parser-1", "parser-2", "parser-3", "downloader", "scheduler")
+
+
+@pytest.fixture
+def system(tmp_path, system_broker):  # noqa: F811
+    """All services, three parsers among them, and the shop."""
+    words = ("--bootstrap", system_broker.address, "--partitions", "16")
+    assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
+    shop = Shop()
+    with serve(shop) as web:
+        made = System(tmp_path, system_broker, web)
+        made.start(*SERVICES)
+        yield made, shop
+        for program in made.programs.values():
+            program.kill()
+            program.wait(10)
+
+
+def test_a_change_of_layout_raises_the_alarm_over_three_parsers(system, tmp_path):
+    """Within fifty pages of that rule; one parser judges it and says so, and all mark its rows."""
+    made, shop = system
+    words = ("--bootstrap", made.broker.address, "--rules", str(rules(tmp_path)), "--delay", "0.3", "--json")
+    done = run("crawl", *SEEDS, *words, cwd=made.folder)
+    assert done.returncode == 0, done.stderr
+    check(made.folder / "rows" / "nephila.db", shop)
+    parsers = [made.metrics(name) for name in SERVICES if name.startswith("parser")]
+    parsed = [int(float(text.split("\nnephila_pages_parsed_total ")[1].split()[0])) for text in parsers]
+    assert sum(parsed) >= PAGES
+    assert min(parsed) > 0
+    assert sum(text.count('\nnephila_rule_degraded{rule="shop"} 1.0') for text in parsers) == 1
+    logs = "".join((made.folder / f"{name}.log").read_text() for name in SERVICES if name.startswith("parser"))
+    said = [json.loads(line)["message"] for line in logs.splitlines() if "is degraded" in line]
+    assert len(said) == 1
+    assert "price: found on 100% of pages" in said[0]

@@ -107,6 +107,15 @@ class Watched:
     tallies: dict[int, list[Tally]] = field(default_factory=dict)
     """Of each version, one for each parser."""
 
+    def read(self, site: Site, pages: int, seed: int, *, version: int = 1) -> None:
+        """Have so many further pages read by one parser, alarm or not."""
+        source = random.Random(seed)
+        (tally,) = self.tallies.setdefault(version, [Tally(rule(site(0, source), version))])
+        for number in range(pages):
+            tally.saw(extraction(site(number, source), source))
+            if tally.pages >= AT_ONCE:
+                self.tell(tally.take())
+
     def until_alarm(
         self, site: Site, pages: int, seed: int, *, version: int = 1, parsers: int = 1, at_once: int = AT_ONCE
     ) -> int:

@@ -2,7 +2,7 @@
 
 Of a field four shares are watched (`signal`): pages that have it, those whose value has a digit, those whose length is
 a usual one, those whose value is not that of the page before. A baseline is of one version: another one begins anew and
-learns; only fields that the version before had are tested from its first page on, by that one's baseline. Pure: what is
+learns; only fields that nearly all pages of the version before had are tested from its first page on, by that one's baseline. Pure: what is
 told comes in, findings come out; it can be stored (`encode`) and is then as it was.
 """
 
@@ -23,6 +23,8 @@ BUCKETS: Final = 32
 WIDER: Final = 2
 """A usual length is up to so many powers of two beyond those that were seen."""
 _EDGE: Final = 0.02
+_SURE: Final = 0.8
+"""What this share of pages had under one version is missed under the next."""
 _FRESH: Final = 0.92
 """From here on values are taken for all different."""
 STALE_S: Final = 60.0
@@ -136,7 +138,7 @@ class RuleHealth(msgspec.Struct, array_like=True):
         for name, field in self.fields.items():
             # What was never learned of this version may still be known of the one before it.
             if field.filled.pages >= LEARN:
-                self.known[name] = field.filled.low
+                self.known[name] = field.filled.low if field.filled.low >= _SURE else 0.0
         if self.version:
             self.retired = {**{one: at for one, at in self.retired.items() if now - at < STALE_S}, self.version: now}
         self.version, self.pages, self.fields, self.since = version, 0, {}, 0.0

@@ -31,6 +31,8 @@ AGE: Final = 15.0
 """Pages that come after one before it is learned from."""
 RELIABLE: Final = 0.95
 """From here on a share is tested for *fewer*."""
+_HIGH: Final = 0.8
+"""A share that was so high is well again when it is: half of it is not."""
 _ALWAYS: Final = 0.95
 LOW: Final = 0.2
 """Below this nothing is tested: that a rare field is gone shows in hundreds of pages only."""
@@ -62,7 +64,7 @@ class Signal(msgspec.Struct, array_like=True):
     wrong: str = ""
     """FEWER or GONE after an alarm."""
     level: float = 0.0
-    """p0 of the alarm."""
+    """p0 for the way back."""
     before: float = 0.0
     back: float = 0.0
 
@@ -108,13 +110,13 @@ class Signal(msgspec.Struct, array_like=True):
 
     def _alarm(self, low: float, before: float) -> None:
         self.wrong = GONE if self.gone >= LIMIT else FEWER
-        self.level = _swung(low) if self.wrong is GONE else self.best
+        self.level = max(low, self.best) if max(low, self.best) >= _HIGH else _swung(low)
         self.before = before
         self.held_pages = self.held_good = self.new_pages = self.new_good = 0.0
         self.gone = self.fewer = self.back = 0.0
 
     def _recover(self, pages: float, good: float) -> bool:
-        self.back = max(0.0, self.back - _llr(self.level, self.wrong, pages, good))
+        self.back = max(0.0, self.back - _llr(self.level, FEWER if self.level >= _HIGH else GONE, pages, good))
         if self.back < BACK:
             return False
         self.wrong, self.back = "", 0.0
