@@ -22,4 +22,17 @@ FIGURES: tuple[Figure[Parser], ...] = (
         lambda p: p.children_replaced,
         rises=True,
     ),
+    Figure("items_total", "Items that rules made of pages.", lambda p: p.rules.items, rises=True),
+    Figure(
+        "rule_pages_sent_total",
+        "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
+        lambda p: p.rules.sent_off,
+        rises=True,
+    ),
+    Figure(
+        "rule_pages_broken_total",
+        "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
+        lambda p: p.rules.broken,
+        rises=True,
+    ),
 )
