@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
+WCXB   ?= ../shared/data/wcxb-dev
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
@@ -71,6 +72,9 @@ bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker proces
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), word-F1 by page type and ms per page
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
+
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools
 	@$(BIN)/ruff check services tests benchmarks tools
@@ -87,6 +91,9 @@ bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated mont
 
 bench-parser: $(DEV)  ## rules: fields by CSS and XPath, and the choice among thousands
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
+
+bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
 bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)

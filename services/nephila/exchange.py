@@ -71,10 +71,6 @@ class Exchange:
         """See `Bus.subscribe`."""
         self._bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`."""
-        return await self._bus.behind(group, topics)
-
     @property
     def unacked(self) -> int:
         """See `Bus.unacked`."""

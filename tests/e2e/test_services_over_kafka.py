@@ -213,6 +213,32 @@ def test_services_that_are_killed_lose_nothing(system):
     assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
 
 
+RULE = """
+apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: pages}
+spec:
+  match: {url: '^http://c\\.test/\\d+$'}
+  fields:
+    number: {css: h1, regex: '(\\d+)', type: integer, required: true}
+    words: {xpath: "//p[1]"}
+"""
+
+
+def test_rules_travel_with_the_job(system):
+    """The crawl tells them before itself; every page has its item, by CSS in the parser and by XPath in its child."""
+    (system.folder / "rule.yaml").write_text(RULE)
+    words = ("http://c.test/0", "--bootstrap", system.broker.address, "--rules", "rule.yaml", *CRAWL)
+    done = run("crawl", *words, cwd=system.folder)
+    assert done.returncode == 0, done.stderr
+    with contextlib.closing(sqlite3.connect(system.folder / "rows" / "nephila.db")) as db:
+        found = [json.loads(data) for (data,) in db.execute("select data from items where rule = 'pages'")]
+        versions = db.execute("select distinct rule_version from pages where outcome = 'stored'").fetchall()
+    assert sorted(item["number"] for item in found) == list(range(PAGES))
+    assert {item["words"] for item in found} == {"Some words."}
+    assert len(versions) == 1
+
+
 HOSTS, DEEP, DELAY_S = 12, 16, 0.5
 
 
@@ -271,7 +297,7 @@ def test_a_scheduler_joins_and_one_is_killed(many):
         assert system.held("scheduler") == 8
         system.end("scheduler", number=signal.SIGKILL)
         system.until_rows(HOSTS * DEEP)
-        assert system.held("scheduler-b") == 16
+        system.until_held("scheduler-b", 16)
     finally:
         crawl.kill()
         crawl.communicate()

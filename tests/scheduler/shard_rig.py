@@ -121,14 +121,6 @@ class Member:
         """See `Bus`."""
         self.readers[topic.name] = handler
 
-    async def behind(self, group: str, topics: Any) -> int:
-        """See `Bus`."""
-        return sum(
-            len(self.broker.logs[topic.name, p]) - self.broker.committed[topic.name, p]
-            for topic in topics
-            for p in self.held
-        )
-
     def may_emit(self, group: str) -> bool:
         """See `History`."""
         return self.emits
@@ -207,6 +199,8 @@ class Fetch:
     end: float
     by: tuple[int, int]
     """(epoch, attempt)."""
+    address: str = ""
+    """On which the scheduler has counted it."""
 
 
 @dataclass
@@ -238,7 +232,6 @@ class World:
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
-        self.dead: list[Any] = []
         self.rng: random.Random | None = None
         """Set: the broker takes what a scheduler publishes bit by bit."""
 
@@ -246,8 +239,6 @@ class World:
 
     async def start(self, name: str, **config: Any) -> Shards:
         """A scheduler without partitions."""
-        for shard in self.dead:
-            await shard.gone()
         member = Member(self.broker, self.clock, name)
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
@@ -305,7 +296,6 @@ class World:
         shards._dead = True
         for shard in shards.shards.values():
             shard.dead = shard.files.dropped = True
-            self.dead.append(shard)
         os.close(shards._lock)
 
     def shard_of(self, url: str) -> Any:
@@ -356,7 +346,9 @@ class World:
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand
         assert busy is None, f"{request.url} is asked for while {busy} is"
-        fetch = Fetch(request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt))
+        fetch = Fetch(
+            request.url, request.host, now, now + self.took_s, (request.epoch, request.attempt), request.address
+        )
         self.fetches.append(fetch)
         self.busy[request.host] = fetch
         self.clock.call_at(fetch.end, lambda: self._fetched(partition, request, fetch))

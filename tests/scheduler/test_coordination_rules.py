@@ -52,6 +52,13 @@ def test_what_was_given_back_before_an_owners_first_word_stays_given_back(told):
     assert told.parts[0].returned == 7
 
 
+def test_what_an_overtaken_owner_said_does_not_come_back_when_messages_in_between_are_gone(told):
+    """Of a table old messages go, but for the last under each name: the owner's later word has all that counts."""
+    told.take_part(part(epoch=4, returned=9))
+    told.take_part(part(epoch=5, returned=7, sure=True))
+    assert told.parts[0].returned == 7
+
+
 def test_a_new_owner_uses_nothing_before_it_has_read_its_own_word(told):
     """Until then the one before may still have given something back."""
     told.take_part(part(epoch=4))
@@ -61,8 +68,11 @@ def test_a_new_owner_uses_nothing_before_it_has_read_its_own_word(told):
     allowance.write(word, told, ready=0, safe=True)
     told.take_part(part(epoch=4, returned=6))
     assert allowance.read(told) == 0
+    assert not word.sure
     told.take_part(word)
     assert allowance.read(told) == 4
+    allowance.write(word, told, ready=0, safe=True)
+    assert (word.returned, word.sure) == (6, True)
 
 
 def test_places_are_given_back_when_they_are_scarce_and_nothing_can_turn_out_used(told):

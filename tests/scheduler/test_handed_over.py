@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
-from nephila.kernel.topics import FRONTIER
+from nephila.kernel.messages import CrawlJob, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.topics import FRONTIER, JOBS, SEEDS
 
 from tests.scheduler.shard_rig import PARTITIONS, World, ends, web
 
@@ -179,3 +181,70 @@ async def test_a_frozen_owner_says_nothing_and_what_it_writes_counts_for_nobody(
     assert world.outcomes() == ends(world.site)
     assert len(world.fetches) == URLS
     assert third.counts.blocked == 0
+
+
+async def test_partitions_share_the_pace_of_a_server_address(tmp_path):
+    """All sites are on one machine that bears one fetch at a time: the partitions wait in one line."""
+    world = World(tmp_path, web(HOSTS, PAGES), per_address=1, address_gap_s=0.4)
+    await world.start("a")
+    await world.give("a")
+    begin(world, delay_s=0.1)
+    await world.until(HOSTS * PAGES)
+    world.check(delay_s=0.1)
+    paced = [fetch for fetch in world.fetches if fetch.address]
+    assert len({world.partition(fetch.url) for fetch in paced}) > 1
+    assert len(paced) > HOSTS * PAGES // 2
+    for before, fetch in pairwise(paced):
+        assert fetch.start >= max(before.end, before.start + 0.4) - 1e-6, f"{fetch} follows {before}"
+
+
+async def test_a_job_is_deleted_while_its_pages_are_fetched(world):
+    """Whoever takes over waits for what is in the air, for the sake of the host; another job on it has to wait, too."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(10)
+    world.hold_outcomes = True
+    while len(world.busy) < 2:
+        await world.run(0.05)
+    world.outside.publish(JOBS, 0, CrawlJob("t", "t", 2, deleted=True))
+    await world.settle()
+    scope = Scope(mode=ScopeMode.ANY, max_depth=-1)
+    world.outside.publish(JOBS, 0, CrawlJob("u", "u", 1, [], scope, Politeness(1.0, 1, True)))
+    for host in range(HOSTS):
+        url = f"http://h{host}.test/0"
+        world.outside.publish(SEEDS, world.partition(url), Seed("u", url))
+    await world.run(0.1)
+    world.kill("a")
+    await world.start("b")
+    await world.give("b")
+    await world.run(3.0)
+    world.hold_outcomes = False
+    await world.run(400.0)
+    world.check()
+    jobs = list(world.members["b"][1].jobs_here())
+    assert {job.uid for job in jobs} == {"u"}
+    assert sum(job.ended.total() for job in jobs) == URLS
+
+
+async def test_what_was_held_back_goes_out_when_the_broker_has_heard_of_us(world):
+    """Without a word from anybody: a moment in which no heartbeat got through costs that moment."""
+    await world.start("a")
+    await world.give("a")
+    begin(world)
+    await world.until(5)
+    await in_the_air(world)
+    member, shards = world.members["a"]
+    member.emits = False
+    await world.run(5.0)
+    published = sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS))
+    await world.run(5.0)
+    assert sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS)) == published
+    assert any(shard.blocked for shard in shards.shards.values())
+    assert shards.counts.blocked < 1000
+    member.emits = True
+    await world.run(0.15)
+    assert not any(shard.blocked for shard in shards.shards.values())
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)

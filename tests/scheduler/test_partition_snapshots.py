@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 
@@ -78,7 +79,7 @@ async def test_without_a_blob_store_the_log_stays_whole(tmp_path):
     world = World(tmp_path, web(HOSTS, PAGES, more=True), snapshot_bytes=1500, blobs="")
     await crawled(world, "a", "a", "b")
     assert not any(world.broker.first["frontier", p] for p in range(PARTITIONS))
-    assert list((tmp_path / "a" / "p0001").glob("snapshot-*"))
+    assert list((tmp_path / "a" / "p0001").glob("*/snapshot-*"))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -192,3 +193,37 @@ async def test_what_is_in_no_snapshot_for_long_gets_into_one(world):
     await world.give("b")
     world.check()
     assert sum(job.ended.total() for job in world.members["b"][1].jobs_here()) == URLS
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_partitions_that_are_lost_and_given_again_while_they_are_taken_over(world, seed):
+    """A member that is heard too late loses its partitions and gets them back at once, in the middle of taking them
+    over: the latest claim counts, and what is left of the others changes nothing."""
+    rng = random.Random(seed)
+    begin(world)
+    shards = await world.start("a")
+    await world.give("a")
+    member = world.members["a"][0]
+    everything = frozenset(range(PARTITIONS))
+    for rows in range(8, URLS, 8):
+        await world.until(rows)
+        shards.lost(everything)
+        member.forget(set(everything))
+        tasks = []
+        for _ in range(rng.randrange(1, 5)):
+            tasks.append(asyncio.create_task(shards.gained(everything)))
+            for _ in range(rng.randrange(30)):
+                await asyncio.sleep(0.0005 * rng.random())
+                world.clock.run_due()
+            shards.lost(everything)
+        tasks.append(asyncio.create_task(shards.gained(everything)))
+        await asyncio.gather(*tasks)
+        member.held |= everything
+        assert {shard.epoch for shard in shards.shards.values()} <= {
+            len(world.broker.logs["frontier", p]) - 1 for p in range(PARTITIONS)
+        }
+        await world.settle()
+        world.check()
+    await world.until(URLS)
+    world.check()
+    assert world.outcomes() == ends(world.site)

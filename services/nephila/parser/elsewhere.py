@@ -26,7 +26,7 @@ class Elsewhere:
     """The pages under way. Owns the sandbox."""
 
     def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES) -> None:
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self.waiting_bytes = 0
         """Of bodies held in memory."""
         self._spool_bytes = spool_bytes
@@ -51,9 +51,9 @@ class Elsewhere:
         """What `task` gives for a body. Raises `Broken` (see `Sandbox.call`), or `OSError` when the disk fails."""
         turn = self._turns.get(task.name)
         if turn is None:
-            turn = self._turns[task.name] = asyncio.Semaphore(self._sandbox.children)
+            turn = self._turns[task.name] = asyncio.Semaphore(self.sandbox.children)
         async with turn:
-            return await self._sandbox.call(task, payload(held.take()))
+            return await self.sandbox.call(task, payload(held.take()))
 
     async def drain(self, grace_s: float) -> None:
         """Wait for what is under way, `grace_s` seconds at most."""
@@ -66,7 +66,7 @@ class Elsewhere:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._sandbox.close()
+        await self.sandbox.close()
 
 
 class Body:

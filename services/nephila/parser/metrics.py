@@ -11,6 +11,18 @@ FIGURES: tuple[Figure[Parser], ...] = (
         "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, rises=True
     ),
     Figure(
+        "pages_with_children",
+        "PDFs and long pages that wait for a child process or are with it; one that stays high: raise no limit, but the"
+        " number of parsers.",
+        lambda p: p.with_children,
+    ),
+    Figure(
+        "children_replaced_total",
+        "Child processes killed for time, memory or a crash; each page costs two of them before it is given up.",
+        lambda p: p.children_replaced,
+        rises=True,
+    ),
+    Figure(
         "rule_degraded",
         "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
         lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},

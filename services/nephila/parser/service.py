@@ -80,6 +80,16 @@ class Parser:
         self.owner = owner
         self.rules = RuleReader(clock, self._elsewhere, rot=self.rot, scripts=config.rule_scripts)
 
+    @property
+    def with_children(self) -> int:
+        """Pages that wait for a child process or are with it."""
+        return len(self._elsewhere)
+
+    @property
+    def children_replaced(self) -> int:
+        """Child processes that had to be killed."""
+        return self._elsewhere.sandbox.replaced
+
     async def start(self) -> None:
         """Subscribe; rules, verdicts and jobs first, so that a page never meets its job's defaults."""
         if self.owner is not None:

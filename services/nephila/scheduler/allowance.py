@@ -60,6 +60,6 @@ class Allowance:
         if scarce and safe and spare > 0:
             self.returned += (spare + 1) // 2
         base = self.returned + part.used
-        part.born, part.returned = self.born, self.returned
+        part.born, part.returned, part.sure = self.born, self.returned, self.confirmed
         part.lacking = base + soon
         part.wanted = max(part.lacking, base + min(part.queued, 0 if scarce else self._ahead))

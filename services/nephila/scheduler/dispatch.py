@@ -391,8 +391,10 @@ class Dispatcher:
         job = self.frontier.jobs.get(waiting.job)
         if job is not None:
             request = self._request(host, job, entry)
-        else:
+        elif not waiting.job:
             request = robots_request(entry.url.removesuffix("/robots.txt"), host)
+        else:
+            request = FetchRequest()  # of a deleted job: nobody will ask for it again
         request.attempt = waiting.attempt
         self._goes_out(request, waiting, until, now)
         return request

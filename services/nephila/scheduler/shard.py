@@ -1,45 +1,39 @@
 """One partition of a frontier over a broker: its views, its log, and what may go out when.
 
-Each turn's changes pass three gates in order, and many turns are on their way at once: what belongs to other partitions
-is with the broker; the commit is in the log `frontier`; this member may still speak for the partition. Only behind the
-third are requests and rows published and inputs acked. The views run ahead of the log, the outside never does: a crash
-between any two gates loses nothing, as inputs come again and are idempotent. A snapshot is one of the things that pass
-the gates. Who owns the partition, and when it takes a turn, is said in `shards.py`.
+Inputs change the views; a turn dispatches and sends all that has changed through `gates.py`. The views run ahead of the
+log, the outside never does. A snapshot is one of the things that pass the gates. Who owns the partition, and when it
+takes a turn, is said in `shards.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
 
-from nephila.kernel.bus.base import Bus, Delivery, History, Receipt
+from nephila.kernel.bus.base import Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import TemporaryError
-from nephila.kernel.failpoints import reach
 from nephila.kernel.messages import (
     CrawlJob,
     FetchOutcome,
     FetchResult,
     FrontierCommit,
     FrontierManifest,
-    FrontierRecord,
     Outlinks,
     Receipts,
     Seed,
 )
-from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
+from nephila.kernel.topics import FRONTIER
 from nephila.native import HostStore, UrlError, parse_url
 from nephila.scheduler.admission import add_links, add_seed, add_sent_on, note_anchor
 from nephila.scheduler.changelog import RECORD_BYTES, pieces, weight
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.frontier import Frontier, Slice
+from nephila.scheduler.gates import Counts, Gates, Outside, Step
 from nephila.scheduler.host import Dispatch
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines, Share
@@ -53,40 +47,7 @@ log = logging.getLogger(__name__)
 SHARES = 16
 """A partition may keep this part of the hosts in memory that a scheduler may."""
 LEAST_HOT_HOSTS = 256
-REFUSED_SEEDS = 1000
 ANCHORS_PER_MESSAGE = 2000
-
-
-class Outside(Bus, History, Protocol):
-    """What a shard needs of its bus."""
-
-
-@dataclass(slots=True)
-class Step:
-    """One turn on its way out."""
-
-    commits: list[FrontierCommit]
-    out: Dispatch
-    acks: list[Delivery]
-    foreign: int = 0
-    """Receipts of other partitions that are waited for."""
-    receipt: Receipt | None = None
-    offset: int = -1
-    """A place in the log at or before the first commit after this one."""
-    then: Callable[[int], None] | None = None
-    """Called with the offset once everything before is out."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a program counts over all its partitions."""
-
-    requests: int = 0
-    errors: Counter[str] = field(default_factory=Counter)
-    refused_seeds: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=REFUSED_SEEDS))
-    commits: int = 0
-    blocked: int = 0
-    """Times that something was not published because the partition may have been lost."""
 
 
 class Owner(Protocol):
@@ -153,9 +114,8 @@ class Shard:
         self.epoch = 0
         self._out = Dispatch()
         self._acks: list[Delivery] = []
-        self._sending: deque[Step] = deque()
-        self._written: deque[Step] = deque()
-        self._advancing = False
+        self.gates = Gates(self.number, bus, counts, self._held_back)
+        self._turning = False
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
         self._taking = False
@@ -169,7 +129,7 @@ class Shard:
 
     def begin(self, epoch: int, again: Dispatch) -> None:
         """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
-        self.epoch = self.frontier.partitions[0].epoch = epoch
+        self.epoch = self.gates.epoch = self.frontier.partitions[0].epoch = epoch
         for _, request in again.requests:
             request.epoch = epoch
         self._out = again
@@ -196,7 +156,7 @@ class Shard:
     @property
     def quiet(self) -> bool:
         """Nothing is on its way out, and no turn is due."""
-        return not (self._sending or self._written or self._acks or self.due)
+        return not (len(self.gates) or self._acks or self.due)
 
     def drop(self) -> None:
         """It is another's: nothing goes out any more, and nothing here counts."""
@@ -209,15 +169,9 @@ class Shard:
             waiting = frontier.partitions[0].outstanding[key]
             if waiting.address:
                 self._share.end(waiting.address, now)
-        self._sending.clear()
-        self._written.clear()
+        self.gates.close()
         self._acks.clear()
         self._quiet.set()
-
-    async def gone(self) -> None:
-        """Return when nothing of it touches its directory any more."""
-        if self._snapshot is not None:
-            await asyncio.wait([self._snapshot])
 
     # ---- in
 
@@ -331,15 +285,13 @@ class Shard:
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
-            step = Step(self._fitting(commits), out, acks, len(foreign))
-            self._sending.append(step)
-            for partition, seed in foreign:
-                self.bus.publish(SEEDS, partition, seed).add_done_callback(lambda: self._sent_on(step))
+            self.gates.send(Step(self._fitting(commits), out, acks, then=self._went_out), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
         frontier.hosts.trim(frontier.busy)
+        self._turning = True
         self.advance()
-        self._quiet.set()
+        self._turning = False
 
     def _anchors_for_others(self) -> list[tuple[int, Seed]]:
         found, self._anchors = self._anchors, {}
@@ -372,66 +324,22 @@ class Shard:
             found += parts
         return found
 
-    def _sent_on(self, step: Step) -> None:
-        step.foreign -= 1
-        if not step.foreign:
-            self.advance()
-
     def advance(self) -> None:
-        """Let through the gates what may pass."""
-        if self._advancing:
-            return
-        self._advancing = True
-        try:
-            while self._sending and not self._sending[0].foreign:
-                self._write(self._sending.popleft())
-            while self._written and self._written[0].offset >= 0:
-                if not self.bus.may_emit("scheduler"):
-                    self.counts.blocked += 1
-                    return
-                self._emit(self._written.popleft())
-        finally:
-            self._advancing = False
+        """What was held back may go out by now."""
+        self.gates.advance()
+        self._quiet.set()
+
+    def _went_out(self, offset: int) -> None:
+        self._quiet.set()
+
+    def _held_back(self) -> None:
+        if not self._turning:
+            self._wake()  # after its turn it is asked again and again
 
     @property
     def blocked(self) -> bool:
         """Something may not go out before it is known that the partition is still ours."""
-        return bool(self._written) and self._written[0].offset >= 0
-
-    def _write(self, step: Step) -> None:
-        self._written.append(step)
-        reach("frontier_commit_before")
-        if not step.commits:
-            # Behind the one before it, if that is still on its way.
-            before = self._written[-2].receipt if len(self._written) > 1 else None
-            step.receipt = before
-        for commit in step.commits:
-            self.counts.commits += 1
-            step.receipt = self.bus.publish(FRONTIER, self.number, FrontierRecord(None, commit))
-        if step.receipt is None:
-            step.offset = max(self.bus.last_offset(FRONTIER, self.number), self.epoch)
-        else:
-            step.receipt.add_done_callback(lambda: self._in_log(step))
-
-    def _in_log(self, step: Step) -> None:
-        # At once: later commits may be in the log by the time that this step's turn comes.
-        step.offset = self.bus.last_offset(FRONTIER, self.number)
-        reach("frontier_commit_after")
-        self.advance()
-
-    def _emit(self, step: Step) -> None:
-        publish = self.bus.publish
-        for _, record in step.out.records:
-            publish(RECORDS, self.number, record)
-        for delivery in step.acks:
-            delivery.ack()
-        self.counts.requests += len(step.out.requests)
-        for _, request in step.out.requests:
-            publish(REQUESTS, self.number, request)
-        if step.then is not None:
-            step.then(step.offset)
-        if self.quiet:
-            self._quiet.set()
+        return self.gates.blocked
 
     # ---- snapshots
 
@@ -455,9 +363,7 @@ class Shard:
         sequence = self.frontier.partitions[0].sequence
         self.files.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = self.frontier.hosts.written_bytes = 0
-        step = Step([], Dispatch(), [])
-        step.then = lambda offset: self._begin_keeping(sequence, offset)
-        self._sending.append(step)
+        self.gates.send(Step([], Dispatch(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
 
     def _begin_keeping(self, sequence: int, offset: int) -> None:
         # The files of the snapshot before go first: what they held is in the log, and in the blob store.

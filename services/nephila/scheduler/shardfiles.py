@@ -1,9 +1,12 @@
 """The files of one partition: its directory here, and its snapshots in the blob store.
 
-    DIR/p0007/manifest            what the directory holds, written last (FrontierManifest as protobuf)
-    DIR/p0007/snapshot-N          state after commit N; names the runs beside it
+    DIR/p0007/E-X/manifest        what the directory holds, written last (FrontierManifest as protobuf)
+    DIR/p0007/E-X/snapshot-N      state after commit N; names the runs beside it
     frontier/p0007/eE/NAME        the same files as objects, under the epoch E of who sent them
     frontier/p0007/manifests/E-N  written last: what it names is there; the newest counts
+
+Every take-over has a directory of its own (epoch E, try X): what is left of the one before may still be at work in its.
+Files that are needed again are linked, not copied.
 
 Invariants: a manifest is written only when all commits up to its sequence are in the log, so that views which ran
 ahead of the log are never restored; objects are removed only when neither of the two newest manifests names them, for
@@ -13,18 +16,21 @@ whoever was just overtaken may have begun with the older. Calls block, and are m
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from nephila.kernel.blobs import Blobs
 from nephila.kernel.bus.wire import CODECS
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.messages import FrontierFile, FrontierManifest, FrontierSnapshot
 from nephila.scheduler.store import disk_error, write_snapshot
 
 _CODEC = CODECS[FrontierManifest]
 _KEPT = (".run", ".hosts")
+_tries = itertools.count()
 MANIFEST = "manifest"
 
 
@@ -53,10 +59,12 @@ def lock(root: Path) -> int:
 class ShardFiles:
     """See the module. `blobs` None: snapshots stay here, and nothing is removed from the log."""
 
-    def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None) -> None:
+    def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None, epoch: int = 0) -> None:
         self.partition = partition
         self.partitions = partitions
-        self.directory = root / f"p{partition:04d}"
+        self._root = root / f"p{partition:04d}"
+        self._name = (epoch, next(_tries))
+        self.directory = self._root / f"{epoch}-{self._name[1]}"
         self.blobs = blobs
         self.dropped = False
         """The partition is another's: whatever is under way here must not become visible."""
@@ -69,26 +77,37 @@ class ShardFiles:
     def prepare(self) -> FrontierManifest | None:
         """Make the directory hold the newest snapshot there is, here or in the blob store; None when there is none.
         Raises `UserError`, and `TemporaryError` while the blob store cannot be reached."""
-        here, there = self._here(), self._there()
-        if here is None or (there is not None and _rank(there) > _rank(here)):
-            if there is not None:
-                self._fetch(there, here)
-            here = there
-        self._remove_others(here)
-        self._objects = {file.name: file.object for file in here.files if file.object} if here is not None else {}
-        return here
-
-    def _here(self) -> FrontierManifest | None:
+        old, here = self._here()
+        there = self._there()
+        newest = here
+        if there is not None and (here is None or _rank(there) > _rank(here)):
+            newest = there
         try:
-            found = self._decode((self.directory / MANIFEST).read_bytes(), str(self.directory / MANIFEST))
-        except FileNotFoundError:
-            return None
+            if newest is not None:
+                self._fetch(newest, old, here)
+            self._remove_others()
+        except FileNotFoundError as error:
+            raise TemporaryError(f"{error.filename} has just been removed") from None
         except OSError as error:
             raise disk_error(error, self.directory) from None
-        sizes = {file.name: file.size_bytes for file in found.files}
-        # A directory that was emptied by half is as good as none.
-        whole = all(_size(self.directory / name) == size for name, size in sizes.items())
-        return found if whole else None
+        self._objects = {file.name: file.object for file in newest.files if file.object} if newest is not None else {}
+        return newest
+
+    def _here(self) -> tuple[Path, FrontierManifest | None]:
+        """The newest directory of an earlier time that is whole, and what it holds."""
+        best: tuple[Path, FrontierManifest | None] = self._root, None
+        for folder in self._root.iterdir() if self._root.is_dir() else ():
+            try:
+                found = self._decode((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise disk_error(error, folder) from None
+            # One that was emptied by half is as good as none.
+            whole = all(_size(folder / file.name) == file.size_bytes for file in found.files)
+            if whole and (best[1] is None or _rank(found) > _rank(best[1])):
+                best = folder, found
+        return best
 
     def _there(self) -> FrontierManifest | None:
         names = self._manifests()
@@ -111,27 +130,22 @@ class ShardFiles:
             )
         return found
 
-    def _fetch(self, there: FrontierManifest, here: FrontierManifest | None) -> None:
-        """Get what the directory does not have."""
-        assert self.blobs is not None
+    def _fetch(self, newest: FrontierManifest, old: Path, here: FrontierManifest | None) -> None:
+        """Fill the directory: from the one before as far as that has the same, else from the blob store."""
         same = {(file.name, file.object) for file in here.files} if here is not None else set()
-        try:
-            (self.directory / MANIFEST).unlink(missing_ok=True)
-            for file in there.files:
-                if (file.name, file.object) not in same:
-                    self._write(file.name, self.blobs.get(file.object))
-            self._write(MANIFEST, _CODEC.encode(there))
-        except OSError as error:
-            raise disk_error(error, self.directory) from None
-        except PermanentError as error:
-            raise UserError(f"snapshot of partition {self.partition}: {error}; restore the blob store") from None
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for file in newest.files:
+            if newest is here or (file.object and (file.name, file.object) in same):
+                _link(old / file.name, self.directory / file.name)
+            elif self.blobs is not None:
+                self._write(file.name, self.blobs.get(file.object))
+        self._write(MANIFEST, _CODEC.encode(newest))
 
-    def _remove_others(self, manifest: FrontierManifest | None) -> None:
-        wanted = {MANIFEST, *(file.name for file in manifest.files)} if manifest is not None else set()
-        if self.directory.is_dir():
-            for path in self.directory.iterdir():
-                if path.name not in wanted and path.is_file():
-                    path.unlink(missing_ok=True)
+    def _remove_others(self) -> None:
+        """Directories of earlier times; whoever is still at work in one is of no account any more."""
+        for folder in self._root.iterdir() if self._root.is_dir() else ():
+            if _named(folder) < self._name:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _write(self, name: str, data: bytes) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -213,6 +227,20 @@ class ShardFiles:
         old = [name for name in self.blobs.names(self._prefix) if name not in kept]
         self.blobs.delete(old)
         return len(old)
+
+
+def _named(folder: Path) -> tuple[int, int]:
+    epoch, _, tried = folder.name.partition("-")
+    return (int(epoch), int(tried)) if epoch.isdigit() and tried.isdigit() else (-1, -1)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system that has no links
+        shutil.copyfile(source, target)
 
 
 def _rank(manifest: FrontierManifest) -> tuple[int, int]:

@@ -27,11 +27,12 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.gates import Counts, Outside
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
-from nephila.scheduler.shard import Counts, Outside, Shard
+from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.takeover import Takeover, claim
 
@@ -46,6 +47,8 @@ SHARE_S = 1.0
 """How often room is shared out anew."""
 STRANGER_S = 10.0
 """How long a message of a job that nobody has told may wait for it."""
+SLICE_S = 0.05
+"""How long partitions take turns before somebody else may do something."""
 MAX_TURNS = 1000
 """Rounds in one pass of the loop in which lines of server addresses are served."""
 
@@ -67,10 +70,8 @@ class Shards:
         self.reporter = Reporter(self, bus, clock, config.status_interval_s)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
-        self._coming: set[int] = set()
-        """Partitions that are being taken over."""
-        self._dropped: dict[int, Shard] = {}
-        """Shards of partitions that were here, which may still be busy with their files."""
+        self._coming: dict[int, object] = {}
+        """Partitions that are being taken over, and which call of `gained` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
         self._wakes: list[tuple[float, int, Shard]] = []
@@ -118,25 +119,26 @@ class Shards:
 
     async def gained(self, partitions: frozenset[int]) -> None:
         """See `Handover`: claim them, restore them, go on."""
-        self._coming |= partitions
-        for shard in [self._dropped.pop(p) for p in partitions if p in self._dropped]:
-            await shard.gone()
+        # What is lost and gained again meanwhile is taken over twice, and the later one counts.
+        token = object()
+        self._coming |= dict.fromkeys(partitions, token)
         try:
             epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
-            shards = await Takeover(self.bus, self.clock, self._new_shard).run(epochs)
+            takeover = Takeover(self.bus, self.clock, self._new_shard, lambda p: self._coming.get(p) is token)
+            shards = await takeover.run(epochs)
         except UserError as error:
             self.fatal(error)
             # Nothing of these partitions may be delivered: the program ends, or a person has to look.
             await asyncio.Event().wait()
         for shard in shards:
-            if shard.number in self._coming and not self._dead:
-                self._coming.discard(shard.number)
+            if self._coming.get(shard.number) is token and not self._dead:
+                del self._coming[shard.number]
                 self._adopt(shard)
             else:
                 shard.drop()
 
-    def _new_shard(self, partition: int) -> Shard:
-        files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs)
+    def _new_shard(self, partition: int, epoch: int) -> Shard:
+        files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
         return Shard(self.config, files, self.bus, self.clock, self.lines, self.counts, self)
 
     def _adopt(self, shard: Shard) -> None:
@@ -149,7 +151,6 @@ class Shards:
 
     async def leaving(self, partitions: frozenset[int]) -> None:
         """See `Handover`: hand out nothing more of them, let go when all that was taken is out."""
-        self._coming -= partitions
         going = [self.shards[p] for p in partitions if p in self.shards]
         try:
             await asyncio.gather(*(shard.finish() for shard in going))
@@ -158,12 +159,11 @@ class Shards:
 
     def lost(self, partitions: frozenset[int]) -> None:
         """See `Handover`: they are another's."""
-        self._coming -= partitions
         for partition in partitions:
+            self._coming.pop(partition, None)
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 shard.drop()
-                self._dropped[partition] = shard
         for uid, waiting in list(self._strangers.items()):
             self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
         self._divide()
@@ -265,11 +265,9 @@ class Shards:
             for shard in self._woken(now):
                 self.wake(shard)
             for _ in range(MAX_TURNS):
-                due, self._due = self._due, []
-                for shard in due:
-                    shard.turn()
-                    self._note_wake(shard)
-                if not self.lines.call(now):
+                called = self.lines.call(now)
+                self._take_turns(now + SLICE_S)
+                if self._due or not called:
                     break
         except Exception as error:
             self.fatal(error)
@@ -279,6 +277,16 @@ class Shards:
             self._turn_due = True
             self.clock.call_soon(self._turn)
         self._arm()
+
+    def _take_turns(self, until: float) -> None:
+        """Those that are due, as long as there is time: heartbeats wait meanwhile."""
+        due, self._due = self._due, []
+        for done, shard in enumerate(due, 1):
+            shard.turn()
+            self._note_wake(shard)
+            if self.clock.monotonic() > until:
+                self._due = due[done:] + self._due
+                return
 
     def _woken(self, now: float) -> Iterator[Shard]:
         while self._wakes and self._wakes[0][0] <= now:

@@ -17,16 +17,20 @@ from nephila.kernel.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
 from nephila.kernel.topics import FRONTIER, REQUESTS
 from nephila.scheduler.changelog import Reading
+from nephila.scheduler.gates import Outside
 from nephila.scheduler.restore import Replay, Restored
-from nephila.scheduler.shard import Outside, Shard
+from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import snapshot_name
 from nephila.scheduler.store import read_snapshot
 
 log = logging.getLogger(__name__)
 
 AGAIN_S = 1.0
+TRIES = 5
 TAIL = 64
 """Records of requests that are looked through for the last ones; each holds many."""
+SLICE_S = 0.05
+"""Heartbeats and timers wait so long at most."""
 AT_ONCE = 8
 """Partitions whose snapshots are fetched at once."""
 
@@ -60,22 +64,37 @@ async def claim(bus: Outside, partitions: Iterable[int], started: float, now: fl
 
 
 class Takeover:
-    """Makes shards of partitions that have been claimed. `new` builds an empty one over its files."""
+    """Makes shards of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
+    partition is still to be taken over."""
 
-    def __init__(self, bus: Outside, clock: Clock, new: Callable[[int], Shard]) -> None:
+    def __init__(
+        self, bus: Outside, clock: Clock, new: Callable[[int, int], Shard], wanted: Callable[[int], bool]
+    ) -> None:
         self._bus = bus
         self._clock = clock
         self._new = new
+        self._wanted = wanted
 
     async def run(self, epochs: dict[int, int]) -> list[Shard]:
         """All of them, ready for their first turn. Raises `UserError` for what a person has to put right."""
-        while True:
+        tries = TRIES
+        while any(map(self._wanted, epochs)):
             try:
                 return await self._all(epochs)
-            except (TemporaryError, PermanentError) as error:
+            except TemporaryError as error:
+                log.warning("partitions wait for their state: %s; trying again", error)
+            except PermanentError as error:
                 # A snapshot may have been replaced while it was read.
                 log.warning("partitions wait for their state: %s; trying again", error)
-                await asyncio.sleep(AGAIN_S)
+                tries -= 1
+                if not tries:
+                    raise UserError(f"{error}; restore the blob store, or name the one that has it") from None
+            except (UserError, OSError) as error:
+                # Whoever takes the same partitions over once more may have removed the files.
+                if any(map(self._wanted, epochs)):
+                    raise UserError(f"partitions cannot be taken over: {error}") from None
+            await asyncio.sleep(AGAIN_S)
+        return []
 
     async def _all(self, epochs: dict[int, int]) -> list[Shard]:
         bounds = await self._bus.bounds(FRONTIER, epochs)
@@ -83,9 +102,14 @@ class Takeover:
         openings = await asyncio.gather(*(self._open(p, epoch, bounds[p], slots) for p, epoch in epochs.items()))
         by_number = {opening.shard.number: opening for opening in openings}
         ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
+        turned = self._clock.monotonic()
         async for partition, records in self._bus.read(FRONTIER, ranges):
             self._replay(by_number[partition], records)
-            await asyncio.sleep(0)
+            if not any(map(self._wanted, epochs)):
+                return []
+            if self._clock.monotonic() > turned + SLICE_S:
+                await asyncio.sleep(0)
+                turned = self._clock.monotonic()
         for opening in openings:
             self._finish(opening)
             await asyncio.sleep(0)
@@ -96,7 +120,7 @@ class Takeover:
         return [opening.shard for opening in openings]
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
-        shard = self._new(partition)
+        shard = self._new(partition, epoch)
         async with slots:
             manifest = await asyncio.to_thread(shard.files.prepare)
         shard.at()

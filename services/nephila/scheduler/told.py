@@ -41,7 +41,7 @@ class Told:
             return False
         if self.status.deleted and part.generation <= self.status.generation:
             return False
-        if known is not None and known.born == part.born:
+        if known is not None and known.born == part.born and not part.sure:
             # An owner begins before it has read the last word of the one before.
             part = msgspec.structs.replace(part, returned=max(part.returned, known.returned))
         self.heard += 1

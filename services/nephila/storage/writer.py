@@ -170,7 +170,7 @@ class Writer:
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (standing is not None and standing.copy):
-                batch.items[row[JOB], row[URL_KEY]] = items_of(record)
+                batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
         buried = record.reason == BURIED
         return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT], buried)
 

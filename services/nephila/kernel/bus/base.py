@@ -116,10 +116,6 @@ class Bus(Protocol):
     ) -> Receipt:
         """Publish the dead letter of a message, with the message itself where it can be published again from there."""
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """Messages (over a broker: records) of these topics that were there when this was asked and that the group has
-        not acked."""
-
     @property
     def unacked(self) -> int:
         """Deliveries not acked yet, queued ones included; 0 means the bus is quiet."""

@@ -30,13 +30,16 @@ from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, behind, mark, openings, passed
+from nephila.kernel.bus.opening import Opening, mark, openings, passed
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
 POLL_MS, POLL_RECORDS = 200, 200
+"""How long a poll waits, and how many records are taken in one go at most."""
+SLICE_S = 0.1
+"""What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
 BACKOFF_S, MARK_S = 0.5, 0.1
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
@@ -62,6 +65,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._joined = False
         self._joining = False
         self._closing = False
+        self._records = POLL_RECORDS
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
@@ -125,12 +129,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
 
-    async def behind(self, names: set[str]) -> int:
-        """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        if self._consumer is None:
-            raise KafkaError("the consumer is begun anew")
-        return await behind(self._consumer, self.intake, names)
-
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
         if self._consumer is None:
@@ -146,7 +144,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 await asyncio.sleep(BACKOFF_S)
                 continue
             try:
-                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
                 self._good()
             except (ConsumerStoppedError, KafkaError) as error:
                 if "FencedInstance" in repr(error):
@@ -161,7 +159,12 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}
                 unread(consumer, self.intake.next_of(ahead))
                 await asyncio.sleep(MARK_S)
+            began = time.monotonic()
             self._take(consumer, batches)
+            slow = time.monotonic() > began + SLICE_S
+            self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
+            # A poll that finds something does not wait for anything.
+            await asyncio.sleep(0)
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():

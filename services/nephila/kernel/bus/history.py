@@ -24,7 +24,8 @@ from nephila.kernel.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.messages import Frame
 from nephila.kernel.topics import Topic
 
-READ_RECORDS = 5000
+READ_RECORDS = 500
+LARGE_BYTES = 16 << 10
 
 
 class KafkaHistory:
@@ -79,8 +80,8 @@ class KafkaHistory:
                 for tp, records in (await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)).items():
                     self._check(tp, records[0], ranges)
                     wanted = [record for record in records if record.offset < ends.get(tp, 0)]
-                    if wanted:
-                        yield tp.partition, [pair for record in wanted for pair in await self._messages(topic, record)]
+                    for record in wanted:
+                        yield tp.partition, await self._messages(topic, record)
                 for tp in list(ends):
                     if await consumer.position(tp) >= ends[tp]:
                         del ends[tp]
@@ -93,6 +94,8 @@ class KafkaHistory:
             raise UserError(f"{tp.topic}/{tp.partition}: the log was cut while it was read; start again")
 
     async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
+        if len(record.value or b"") > LARGE_BYTES:
+            await asyncio.sleep(0)  # heartbeats and timers wait meanwhile
         where = f"{record.topic}/{record.partition} at {record.offset}"
         try:
             frames = [await self._whole(frame) for frame in unseal(record.value, record.headers)]

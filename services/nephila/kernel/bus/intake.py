@@ -59,11 +59,6 @@ class Place:
         self.objects: dict[str, bytes | None] = {}
         """Objects fetched for it; None is one that is gone."""
 
-    @property
-    def dealt_with(self) -> int:
-        """Offset below which all is; 0 as long as nobody knows."""
-        return self.position.committed_to if self.position is not None else 0
-
 
 class KafkaSubscription(Subscription):
     """A subscription that knows what is in hand of each partition, for hand-overs."""

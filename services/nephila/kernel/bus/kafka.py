@@ -116,10 +116,6 @@ class KafkaBus:
             letter.message, letter.error = b"", f"{letter.error} (and the message was not kept: {second})"
             return self.publish(DEAD, partition, letter)
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`. Of partitions that this member holds."""
-        return await self.groups[group].behind({f"{self.config.prefix}{topic.name}" for topic in topics})
-
     # ---- what only this bus has
 
     def watch(self, group: str, handover: Handover) -> None:

@@ -23,10 +23,18 @@ from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Of a record: what is inline, gathered, and room to spare."""
-COMPACT_AFTER_MS = 3_600_000
+COMPACT_AFTER_MS = 600_000
 """Of a table: until then no message goes because there is a later one of its key. Who coordinates a job decides by the
 order of all messages, and says everything anew before this is over."""
 SEGMENT_MS = 86_400_000
+TABLE = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": str(COMPACT_AFTER_MS),
+    "segment.ms": str(COMPACT_AFTER_MS),
+    "segment.bytes": str(16 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+"""Whoever starts reads the whole of a table first: old messages go soon, and the broker keeps its last segment."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -79,7 +87,7 @@ def settings(topic: Topic) -> dict[str, str]:
         "message.timestamp.type": "LogAppendTime",
     }
     if topic.key:
-        return {**found, "cleanup.policy": "compact", "min.compaction.lag.ms": str(COMPACT_AFTER_MS)}
+        return {**found, **TABLE}
     retention_ms = int(topic.retention_s * 1000)
     # A segment is deleted as a whole: by what it is long, its first record is kept longer.
     segment_ms = min(retention_ms // 4, SEGMENT_MS)

@@ -6,7 +6,7 @@ cache. Nothing here is durable: after a crash the frontier log says what has to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
@@ -58,8 +58,3 @@ class LocalBus:
     ) -> Receipt:
         """See `Bus.bury`; the letter names the message only."""
         return self.publish(DEAD, partition, letter_of(topic, service, partition, message, error, attempts))
-
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`: what waits for the group's credit."""
-        readers = (reader for topic in topics for reader in self._groups.get(topic, ()) if reader.group == group)
-        return sum(len(reader.waiting) for reader in readers)

@@ -56,13 +56,6 @@ async def mark(
         await consumer.commit(marked)
 
 
-async def behind(consumer: AIOKafkaConsumer, intake: Intake, names: set[str]) -> int:
-    """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-    tps = [tp for tp in intake.places if tp.topic in names]
-    ends = await consumer.end_offsets(tps)
-    return sum(max(ends[tp] - intake.places[tp].dealt_with, 0) for tp in tps if tp in intake.places)
-
-
 async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
     """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
     try:

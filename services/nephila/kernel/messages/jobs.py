@@ -223,3 +223,5 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     lacking: int = 0
     # Anchors of the job's scope that are known here.
     anchors: int = 0
+    # The owner has read its own first word: returned holds what those before it have given back.
+    sure: bool = False

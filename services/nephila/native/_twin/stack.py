@@ -48,15 +48,16 @@ _HIDDEN_FOREIGN: Final = frozenset(ids("svg annotation annotation-xml"))
 class Element:
     """An open element; `flags` include those of its ancestors."""
 
-    __slots__ = ("cat", "flags", "name", "ns", "point", "tag")
+    __slots__ = ("box", "cat", "flags", "name", "ns", "point", "tag")
 
-    def __init__(self, tag: int, name: bytes, ns: int, point: int, cat: int, flags: int) -> None:
+    def __init__(self, tag: int, name: bytes, ns: int, point: int, cat: int, flags: int, box: int) -> None:
         self.tag = tag
         self.name = name
         self.ns = ns
         self.point = point
         self.cat = cat
         self.flags = flags
+        self.box = box
 
 
 class Stack:
@@ -88,6 +89,14 @@ class Stack:
         """Context flags of the innermost element."""
         return self.items[-1].flags if self.items else 0
 
+    def box(self) -> int:
+        """The box that the innermost element stands in."""
+        return self.items[-1].box if self.items else 0
+
+    def inner(self) -> int:
+        """Tag of the innermost element, 0 without one."""
+        return self.items[-1].tag if self.items else 0
+
     def block(self) -> int:
         """The innermost block element, 0 outside any. O(depth), usually a step or two."""
         for element in reversed(self.items):
@@ -109,7 +118,7 @@ class Stack:
         self.counts[tag] += 1
         if cat & C_MARKER:
             self.markers += 1
-        self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra))
+        self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra, self.box()))
         self.deepest = max(self.deepest, len(self.items))
 
     def push_foreign(self, tag: int, name: bytes, ns: int, encoded_html: bool) -> None:
@@ -129,7 +138,7 @@ class Stack:
             cat = C_SPECIAL | C_SCOPE
         self.foreign += 1
         own = F_HIDDEN if tag in _HIDDEN_FOREIGN else 0
-        self.items.append(Element(tag, name, ns, point, cat, self.flags() | own))
+        self.items.append(Element(tag, name, ns, point, cat, self.flags() | own, self.box()))
         self.deepest = max(self.deepest, len(self.items))
 
     def pop(self) -> None:

@@ -27,6 +27,8 @@ pub struct Element {
     pub cat: u16,
     /// Context flags, those of the ancestors included.
     pub flags: u16,
+    /// The box it stands in.
+    pub place: u32,
 }
 
 /// The open elements, innermost last, with counts by tag so that most questions need no search.
@@ -75,6 +77,12 @@ impl Stack {
         self.counts[tag as usize] > 0
     }
 
+    /// The box that the innermost element stands in.
+    #[inline(always)]
+    pub fn place(&self) -> u32 {
+        self.items.last().map_or(0, |e| e.place)
+    }
+
     /// The innermost block element, 0 outside any. O(depth), usually a step or two.
     pub fn block(&self) -> u8 {
         self.items.iter().rev().find(|e| e.cat & C_BLOCK != 0).map_or(0, |e| e.tag)
@@ -95,7 +103,8 @@ impl Stack {
         let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
         self.counts[tag as usize] += 1;
         self.markers += u16::from(cat & C_MARKER != 0);
-        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags });
+        let place = self.place();
+        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place });
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
@@ -128,7 +137,8 @@ impl Stack {
         let own = if matches!(tag, SVG | ANNOTATION | ANNOTATION_XML) { F_HIDDEN } else { 0 };
         let flags = self.flags() | own;
         self.foreign += 1;
-        self.items.push(Element { tag, ns, point, hash, cat, flags });
+        let place = self.place();
+        self.items.push(Element { tag, ns, point, hash, cat, flags, place });
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
