@@ -106,6 +106,8 @@ class Parser:
             self._slicing.finish()
         await self._elsewhere.drain(grace_s)
         self.rot.tell()
+        if self.owner is not None:
+            self.owner.save()
 
     async def close(self) -> None:
         """Leave what is under way."""

@@ -2,8 +2,8 @@
 
 Of a field four shares are watched (`signal`): pages that have it, those whose value has a digit, those whose length is
 a usual one, those whose value is not that of the page before. A baseline is of one version: another one begins anew and
-learns; only fields that nearly all pages of the version before had are tested from its first page on, by that one's baseline. Pure: what is
-told comes in, findings come out; it can be stored (`encode`) and is then as it was.
+learns; only what nearly all pages of the version before had is missed from its first page on. Pure: what is told comes
+in, findings come out; it can be stored (`encode`) and is then as it was.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ BUCKETS: Final = 32
 WIDER: Final = 2
 """A usual length is up to so many powers of two beyond those that were seen."""
 _EDGE: Final = 0.02
+_RECENT: Final = 8
 _SURE: Final = 0.8
 """What this share of pages had under one version is missed under the next."""
 _FRESH: Final = 0.92
@@ -49,7 +50,7 @@ class FieldHealth(msgspec.Struct, array_like=True):
     def add(self, told: m.FieldStats, known: float) -> bool:
         """Take in what was told; True when something went wrong or came back."""
         if told.pages:
-            part = min(told.pages / 20, 1.0)
+            part = min(told.pages / _RECENT, 1.0)
             self.refused += (told.refused / told.pages - self.refused) * part
         changed = [self.filled.add(told.pages, told.filled, known=known)]
         if told.valued:

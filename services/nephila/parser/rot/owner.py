@@ -53,8 +53,8 @@ class Owner:
         self._bus.subscribe(RULE_VERDICTS, OWNER, self._on_verdict, credits=1000)
         self._bus.subscribe(RULE_STATS, GROUP, self._on_stats, credits=1000)
 
-    def close(self) -> None:
-        """Say what was learned since it was last said."""
+    def save(self) -> None:
+        """Say what was learned since it was last said, for who judges these rules after this one."""
         for name, rule in self.rules.items():
             if rule.pages != self._saved.get(name):
                 self._publish(name, rule)

@@ -57,6 +57,9 @@ class Signal(msgspec.Struct, array_like=True):
     fewer: float = 0.0
     gone: float = 0.0
     """The sums."""
+    run_pages: float = 0.0
+    run_good: float = 0.0
+    """Since one of them rose from zero."""
     best: float = 0.0
     """The highest p0 so far."""
     now: float = 0.0
@@ -101,19 +104,23 @@ class Signal(msgspec.Struct, array_like=True):
             self.gone = max(0.0, self.gone + _llr(_swung(low), GONE, pages, good))
         if learned and not gone_only and self.best >= max(RELIABLE, least):
             self.fewer = max(0.0, self.fewer + _llr(self.best, FEWER, pages, good))
+        if self.gone or self.fewer:
+            self.run_pages += pages
+            self.run_good += good
         if self.gone >= LIMIT or self.fewer >= LIMIT:
             self._alarm(low, known if not learned else self.usual)
             return True
         if not (self.gone or self.fewer):
+            self.run_pages = self.run_good = 0.0
             self._learn(AGE if learned else 0.0)
         return False
 
     def _alarm(self, low: float, before: float) -> None:
         self.wrong = GONE if self.gone >= LIMIT else FEWER
         self.level = max(low, self.best) if max(low, self.best) >= _HIGH else _swung(low)
-        self.before = before
+        self.before, self.now = before, self.run_good / self.run_pages
         self.held_pages = self.held_good = self.new_pages = self.new_good = 0.0
-        self.gone = self.fewer = self.back = 0.0
+        self.gone = self.fewer = self.back = self.run_pages = self.run_good = 0.0
 
     def _recover(self, pages: float, good: float) -> bool:
         self.back = max(0.0, self.back - _llr(self.level, FEWER if self.level >= _HIGH else GONE, pages, good))
