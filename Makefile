@@ -65,6 +65,9 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
+bench-rot: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rot $(ARGS)
+
 bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
 

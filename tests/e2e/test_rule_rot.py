@@ -106,6 +106,40 @@ def test_a_change_of_layout_raises_the_alarm_in_one_program(tmp_path: Path, work
     assert "nephila rules try URL --rule shop" in done.stderr
 
 
+def test_a_mended_rule_takes_the_stored_pages_anew_and_the_marks_away(tmp_path: Path) -> None:
+    """No request is made; every page has its price again."""
+    shop = Shop()
+    place = rules(tmp_path)
+    with serve(shop) as web:
+        words = ("--rules", str(place), "--delay", "0", "--format", "sqlite,warc", "--workers", "0")
+        assert crawl(web, *SEEDS, *words, cwd=tmp_path).returncode == 0
+    (place / "shop" / "rule.yaml").write_text(RULE.replace("css: .price", 'css: ".price, .amount"'))
+    words = ("rules", "apply", "--from", str(tmp_path / "o"), "--rules", str(place), "--write")
+    assert run(*words, cwd=tmp_path).returncode == 0
+    with contextlib.closing(sqlite3.connect(tmp_path / "o" / "nephila.db")) as db:
+        (marked,) = db.execute("SELECT count(*) FROM pages WHERE meta LIKE '%degraded%'").fetchone()
+        (priced,) = db.execute("SELECT count(*) FROM items WHERE json_extract(data, '$.price') IS NOT NULL").fetchone()
+    assert (marked, priced) == (0, PAGES)
+
+
+def test_a_crawl_that_goes_on_knows_what_was_usual(tmp_path: Path) -> None:
+    """Stopped before the change and resumed behind it, by a program that has seen no page of the old layout."""
+    shop = Shop()
+    place = rules(tmp_path)
+    with serve(shop) as web:
+        words = ("--rules", str(place), "--delay", "0", "--workers", "0")
+        assert crawl(web, *SEEDS, *words, "--max-pages", "90", cwd=tmp_path).returncode == 0
+        told = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
+        assert told.stdout.startswith("shop (version ")
+        assert "well, 100% of its last pages have items" in told.stdout
+        shop.asked += [0] * CHANGE
+        done = crawl(web, "--resume", "--max-pages", str(PAGES), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert list(json.loads((tmp_path / "o" / "run.json").read_text())["degraded_rules"]) == ["shop"]
+    told = run("rules", "status", "--out", str(tmp_path / "o"), cwd=tmp_path)
+    assert "degraded: price: found on 100% of pages, now on 0%" in told.stdout
+
+
 SERVICES = ("storage", "parser-1", "parser-2", "parser-3", "downloader", "scheduler")
 
 

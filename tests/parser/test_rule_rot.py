@@ -10,7 +10,8 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.parser.rot.health import ITEMS, STALE_S, RuleHealth, decode, encode
 from nephila.parser.rot.signal import LEARN, Signal, wilson
-from rot_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
+
+from benchmarks.rot_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
 
 LEARNED = 150
 """Pages of the site as it was."""

@@ -149,6 +149,17 @@ def tidy(
 
 
 @app.command()
+def status(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory of a crawl that has ended.")],
+    json: Json = False,
+) -> None:
+    """Show whether rules still fitted their sites when a crawl ended."""
+    from nephila.cli import rules_status
+
+    rules_status.show(out, as_json=json)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a rule, for editors and CI."""
     from nephila.parser.rules.table import schema as made

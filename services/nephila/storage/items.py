@@ -158,6 +158,9 @@ class Replacing:
         self._db.execute("DELETE FROM items WHERE job = ? AND url_key = ?", (job, key))
         rows = [(job, key, rule, version, ordinal, one) for ordinal, one in enumerate(data)]
         self._db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
+        # A mark of the parser's is about the items that were here.
+        meta = "CASE WHEN json_valid(meta) THEN json_remove(meta, '$.degraded', '$.items_left_out') ELSE meta END"
         self._db.execute(
-            "UPDATE pages SET rule = ?, rule_version = ? WHERE job = ? AND url_key = ?", (rule, version, job, key)
+            f"UPDATE pages SET rule = ?, rule_version = ?, meta = {meta} WHERE job = ? AND url_key = ?",
+            (rule, version, job, key),
         )

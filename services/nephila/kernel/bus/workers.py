@@ -182,7 +182,10 @@ class Workers:
 
     def _on_verdict(self, delivery: Delivery) -> None:
         verdict: RuleVerdict = delivery.message
-        self._verdicts[verdict.rule] = verdict
+        if verdict.deleted:
+            self._verdicts.pop(verdict.rule, None)
+        else:
+            self._verdicts[verdict.rule] = verdict
         delivery.ack_after([member.link.send(RULE_VERDICTS, 0, verdict) for member in self._members])
 
     def _on_request(self, delivery: Delivery) -> None:

@@ -8,7 +8,7 @@ in, findings come out; it can be stored (`encode`) and is then as it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -39,8 +39,11 @@ class FieldHealth(msgspec.Struct, array_like=True):
     digits: Signal = msgspec.field(default_factory=Signal)
     fresh: Signal = msgspec.field(default_factory=Signal)
     length: Signal = msgspec.field(default_factory=Signal)
-    lengths: list[float] = msgspec.field(default_factory=lambda: [0.0] * BUCKETS)
+    lengths: list[float] = msgspec.field(default_factory=list)
     """Usual lengths: pages by power of two."""
+    first: int = 0
+    last: int = BUCKETS
+    """From which to which."""
     held_lengths: list[float] = msgspec.field(default_factory=list)
     new_lengths: list[float] = msgspec.field(default_factory=list)
     """As of the pages that `length` holds."""
@@ -60,30 +63,34 @@ class FieldHealth(msgspec.Struct, array_like=True):
         return any(changed)
 
     def _add_lengths(self, told: m.FieldStats) -> bool:
-        found = [float(pages) for pages in [*told.lengths, *[0] * BUCKETS][:BUCKETS]]
-        within = sum(found)
+        within = told.valued
         if self.length.pages >= LEARN:
-            first, last = self._usual_lengths()
-            within = sum(found[first : last + 1])
-        changed = self.length.add(sum(found), within)
-        self.new_lengths = _sum(self.new_lengths, found)
+            within = sum(told.lengths[self.first : self.last + 1])
+        changed = self.length.add(told.valued, within)
+        _sum(self.new_lengths, told.lengths)
         if self.length.wrong:
             self.held_lengths, self.new_lengths = [], []
         elif not self.length.new_pages:
-            self.lengths = _sum(self.lengths, self.held_lengths)
+            _sum(self.lengths, self.held_lengths)
             self.held_lengths, self.new_lengths = self.new_lengths, []
             if not self.length.held_pages:
-                self.lengths, self.held_lengths = _sum(self.lengths, self.held_lengths), []
+                _sum(self.lengths, self.held_lengths)
+                self.held_lengths = []
+            self._see_lengths()
         return changed
 
-    def _usual_lengths(self) -> tuple[int, int]:
-        edge, total = _EDGE * sum(self.lengths), 0.0
-        seen = []
+    def _see_lengths(self) -> None:
+        """The usual ones: all but the outermost few, and somewhat beyond."""
+        whole = sum(self.lengths)
+        if whole > MEMORY:
+            self.lengths = [pages * MEMORY / whole for pages in self.lengths]
+            whole = MEMORY
+        edge, total, seen = _EDGE * whole, 0.0, []
         for bucket, pages in enumerate(self.lengths):
             total += pages
-            if pages and total > edge and total - pages < sum(self.lengths) - edge:
+            if pages and total > edge and total - pages < whole - edge:
                 seen.append(bucket)
-        return (max(seen[0] - WIDER, 0), seen[-1] + WIDER) if seen else (0, BUCKETS)
+        self.first, self.last = (max(seen[0] - WIDER, 0), seen[-1] + WIDER) if seen else (0, BUCKETS)
 
     def findings(self, name: str) -> Iterator[m.RuleFinding]:
         """What is other than it was."""
@@ -156,10 +163,10 @@ class RuleHealth(msgspec.Struct, array_like=True):
         return field.filled.now if field is not None else 0.0
 
 
-def _sum(one: list[float], other: list[float]) -> list[float]:
-    total = [a + b for a, b in zip([*one, *[0.0] * BUCKETS], [*other, *[0.0] * BUCKETS], strict=False)][:BUCKETS]
-    keep = min(1.0, MEMORY / max(sum(total), 1.0))
-    return [pages * keep for pages in total]
+def _sum(total: list[float], more: Sequence[float]) -> None:
+    total += [0.0] * (len(more) - len(total))
+    for bucket, pages in enumerate(more):
+        total[bucket] += pages
 
 
 encode = msgspec.msgpack.Encoder().encode

@@ -12,7 +12,7 @@ of that, so that a share may swing with the kinds of pages that come. Pure; a pl
 
 from __future__ import annotations
 
-from math import exp, log, log1p, sqrt
+from math import log, log1p, sqrt
 from typing import Final
 
 import msgspec
@@ -60,6 +60,8 @@ class Signal(msgspec.Struct, array_like=True):
     run_pages: float = 0.0
     run_good: float = 0.0
     """Since one of them rose from zero."""
+    low: float = 0.0
+    """p0: what the usual share is at least."""
     best: float = 0.0
     """The highest p0 so far."""
     now: float = 0.0
@@ -76,11 +78,6 @@ class Signal(msgspec.Struct, array_like=True):
         """The share that was learned."""
         return self.good / self.pages if self.pages else 0.0
 
-    @property
-    def low(self) -> float:
-        """What the usual share is at least."""
-        return min(wilson(self.good, self.pages), _HIGHEST)
-
     def add(
         self, pages: float, good: float, *, known: float = 0.0, least: float = 0.0, gone_only: bool = False
     ) -> bool:
@@ -90,15 +87,17 @@ class Signal(msgspec.Struct, array_like=True):
         """
         if pages <= 0:
             return False
-        self.now += (min(good / pages, 1.0) - self.now) * (1 - exp(-pages / min(_RECENT, self.pages + pages)))
+        self.now += (min(good / pages, 1.0) - self.now) * pages / (pages + min(_RECENT, self.pages))
         if self.wrong:
             return self._recover(pages, good)
         self.new_pages += pages
         self.new_good += good
         learned = self.pages >= LEARN
+        if good >= pages and not (self.gone or self.fewer):
+            # Nothing that could rise: the common case.
+            self._learn(AGE if learned else 0.0)
+            return False
         low = self.low if learned else known
-        if learned:
-            self.best = max(self.best, low)
         sure = self.pages >= LEARN_MORE or not learned or self.usual >= _ALWAYS
         if sure and low >= LOW and (self.best or low) >= least:
             self.gone = max(0.0, self.gone + _llr(_swung(low), GONE, pages, good))
@@ -140,6 +139,9 @@ class Signal(msgspec.Struct, array_like=True):
         if self.pages > MEMORY:
             self.good *= MEMORY / self.pages
             self.pages = MEMORY
+        self.low = min(wilson(self.good, self.pages), _HIGHEST)
+        if self.pages >= LEARN:
+            self.best = max(self.best, self.low)
 
 
 def wilson(good: float, pages: float, z: float = 2.0) -> float:

@@ -30,8 +30,8 @@ MAX_BYTES: Final = 8 << 20
 """JSON of all items of a page."""
 MAX_COUNTED: Final = 100
 """Fields of which it is said what became of them."""
-_LOOKED_AT: Final = 1000
-_DIGIT: Final = re.compile(r"\d")
+_LOOKED_AT: Final = 100
+_digit: Final = re.compile(r"\d").search
 _MAX_TRIED: Final = 50
 """Further values that are tried for the first one when a value is not of the field's type."""
 
@@ -155,9 +155,10 @@ class _Run:
             count.refused += self._refused
             return
         if not count.filled:
-            text = _as_text(value)
-            count.length, count.mark = len(text), crc32(text[:_LOOKED_AT].encode("utf-8", "replace"))
-            count.digits = _DIGIT.search(text[:_LOOKED_AT]) is not None
+            text = value if type(value) is str else _as_text(value)
+            start = text[:_LOOKED_AT]
+            count.length, count.mark = len(text), crc32(start.encode("utf-8", "replace"))
+            count.digits = _digit(start) is not None
         count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
