@@ -28,6 +28,8 @@ from nephila.native._twin.tags import (
 
 DEPTH: Final = 512
 HARD_DEPTH: Final = 1024
+REOPENED: Final = 8
+"""Formatting elements open at once; real pages have up to five within each other."""
 HTML_NS, SVG_NS, MATH_NS = range(3)
 MATH_TEXT: Final = 1
 HTML_POINT: Final = 2
@@ -82,8 +84,9 @@ class Stack:
         self.unclosed_most = 0
 
     def depth(self) -> int:
-        """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew."""
-        return 2**32 - 1 if self.refused else self.deepest + self.unclosed_most
+        """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew.
+        Where so many of these are open that a tree is many times its tags, there is no bound."""
+        return 2**32 - 1 if self.refused or self.unclosed_most > REOPENED else self.deepest + self.unclosed_most
 
     def flags(self) -> int:
         """Context flags of the innermost element."""

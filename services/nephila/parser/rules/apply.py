@@ -1,7 +1,7 @@
 """Rules on the pages of the service: here at once when that is bounded, else in the rules' child process.
 
-Bounded is a rule whose selectors are (`Rule.bounded`), on a page of at most INLINE_BYTES that is not nested deeper than
-INLINE_DEPTH. A rule that took longer than SLOW_S all the same goes to the child from then on. Invariants: the loop
+`bounds.py` says what is bounded. A rule that took longer than SLOW_S all the same goes to the child from then on.
+Invariants: the loop
 never waits for a rule that is not bounded; every page is finished exactly once, with the rule's items or with the
 reason why there are none, and then its own title, text and links stand.
 """
@@ -20,6 +20,7 @@ from nephila.parser.rot.marking import mark, spoiled
 from nephila.parser.rot.reporter import Reporter
 from nephila.parser.rot.tally import MATCH
 from nephila.parser.rules.book import Entry, RuleBook
+from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.rules.outcome import links_of, note, put_items
@@ -27,10 +28,6 @@ from nephila.parser.sandbox import Broken
 
 log = logging.getLogger(__name__)
 
-INLINE_BYTES: Final = 256 << 10
-"""A larger page is looked at in the child: trees and selectors cost what is in a page, times its depth."""
-INLINE_DEPTH: Final = 120
-"""Elements within each other; real pages have under 60."""
 SLOW_S: Final = 0.1
 """Of one page."""
 
@@ -92,9 +89,7 @@ class RuleReader:
             self.pages.begin(self._read_later(work, held, done))
 
     def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
-        if len(document.body) > INLINE_BYTES or depth > INLINE_DEPTH:
-            return False
-        return all(entry.rule.bounded and _key(entry) not in self._slow for entry in entries)
+        return all(fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries)
 
     def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks]:
         began = self._clock.monotonic()

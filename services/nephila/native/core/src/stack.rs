@@ -31,6 +31,9 @@ pub struct Element {
     pub place: u32,
 }
 
+/// Formatting elements open at once; real pages have up to five within each other.
+const REOPENED: u32 = 8;
+
 /// The open elements, innermost last, with counts by tag so that most questions need no search.
 pub struct Stack {
     pub items: Vec<Element>,
@@ -109,8 +112,9 @@ impl Stack {
     }
 
     /// How deep a tree of this document is nested at most: what was open at once, and formatting elements anew in it.
+    /// Where so many of these are open that a tree is many times its tags, there is no bound.
     pub fn depth(&self) -> u32 {
-        if self.refused > 0 {
+        if self.refused > 0 || self.unclosed_most > REOPENED {
             return u32::MAX;
         }
         self.deepest.saturating_add(self.unclosed_most)
