@@ -33,7 +33,7 @@ def run_loop(main: Coroutine[Any, Any, T]) -> T:
 
 def keep_memory() -> None:
     """Have the C library keep what was freed, up to `_KEEP_BYTES`, instead of asking the kernel for cleared pages for
-    each large page anew: a tenth of a service's time. Only with glibc (mallopt(3)); elsewhere nothing happens."""
+    each large page anew. Only with glibc (mallopt(3)); elsewhere nothing happens."""
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, 32 << 20)

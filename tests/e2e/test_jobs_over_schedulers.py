@@ -105,9 +105,12 @@ def listed(system):
 
 def test_jobs_of_a_system_are_listed_paused_resumed_and_deleted(system):
     """By who can reach the broker; the schedulers do as they are told, and who watches hears of it."""
+    before = listed(system)
     crawl = Crawl(system, "--delay", "0.5")
     system.until_rows(20)
-    (name,) = [name for name, row in listed(system).items() if row["state"] == "running"]
+    found = listed(system)
+    (name,) = found.keys() - before.keys()
+    assert found[name]["state"] == "running"
     words = (name, "--bootstrap", system.broker.address)
     assert "paused (generation 3)" in run("jobs", "pause", *words, cwd=system.folder).stdout
     assert "unchanged" in run("jobs", "pause", *words, cwd=system.folder).stdout

@@ -36,4 +36,17 @@ FIGURES: tuple[Figure[Parser], ...] = (
     ),
     Figure("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, rises=True),
     Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, rises=True),
+    Figure("items_total", "Items that rules made of pages.", lambda p: p.rules.items, rises=True),
+    Figure(
+        "rule_pages_sent_total",
+        "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
+        lambda p: p.rules.sent_off,
+        rises=True,
+    ),
+    Figure(
+        "rule_pages_broken_total",
+        "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
+        lambda p: p.rules.broken,
+        rises=True,
+    ),
 )

@@ -1,8 +1,8 @@
 """Reading a log again: from an offset to an offset, by who works on a partition and needs to know what was before.
 
 No group, no committed position, no hand-over: the reader names the range of each partition. What lies there must be
-readable: a gap at the front, bytes that are no message and what a newer release wrote are refused in one line, never
-skipped. Deleting is up to who knows that a snapshot has what is deleted.
+readable: bytes that are no message and what a newer release wrote are refused in one line, never skipped; a log that is
+cut at the front meanwhile is to be asked about anew. Deleting is up to who knows that a snapshot has what is deleted.
 """
 
 from __future__ import annotations
@@ -76,9 +76,13 @@ class KafkaHistory:
             consumer.assign(list(ends))
             for tp in ends:
                 consumer.seek(tp, ranges[tp.partition][0])
+            begun: set[TopicPartition] = set()
             while ends:
                 for tp, records in (await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)).items():
-                    self._check(tp, records[0], ranges)
+                    if tp not in begun and records[0].offset > ranges[tp.partition][0]:
+                        # The client goes to the oldest record by itself when the wanted one was deleted meanwhile.
+                        raise TemporaryError(f"{tp.topic}/{tp.partition}: the log was cut while it was read")
+                    begun.add(tp)
                     wanted = [record for record in records if record.offset < ends.get(tp, 0)]
                     for record in wanted:
                         yield tp.partition, await self._messages(topic, record)
@@ -86,12 +90,6 @@ class KafkaHistory:
                     if await consumer.position(tp) >= ends[tp]:
                         del ends[tp]
                         consumer.pause(tp)
-
-    @staticmethod
-    def _check(tp: TopicPartition, record: ConsumerRecord, ranges: Mapping[int, tuple[int, int]]) -> None:
-        # The client goes to the oldest record by itself when the wanted one was deleted meanwhile.
-        if record.offset < ranges[tp.partition][0]:
-            raise UserError(f"{tp.topic}/{tp.partition}: the log was cut while it was read; start again")
 
     async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
         if len(record.value or b"") > LARGE_BYTES:

@@ -12,7 +12,7 @@ from typing import Final
 from nephila.native._twin import words
 from nephila.native._twin.tags import TAGS, ids
 
-MAX_BOXES: Final = 1 << 16
+MAX_BOXES: Final = 1 << 17
 KEY_BYTES: Final = 24
 """Of a class these bytes tell one template from another."""
 COMMENT: Final = 1 << words.GROUP["comment"]

@@ -8,7 +8,7 @@ use crate::tags::*;
 use crate::tokenizer::Tokenizer;
 use crate::words;
 
-pub const MAX_BOXES: usize = 1 << 16;
+pub const MAX_BOXES: usize = 1 << 17;
 /// Of a class these bytes tell one template from another.
 const KEY_BYTES: usize = 24;
 pub const HIDDEN: u32 = 1 << words::GROUP_HIDDEN;
@@ -16,9 +16,8 @@ pub const COMMENT: u32 = 1 << words::GROUP_COMMENT;
 const K: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Bits of `Box::context`, in the order of the features.
-pub const CONTEXTS: [u8; 15] = [
-    NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BLOCKQUOTE, NOSCRIPT, DIALOG, DETAILS, BODY,
-];
+pub const CONTEXTS: [u8; 15] =
+    [NAV, HEADER, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BLOCKQUOTE, NOSCRIPT, DIALOG, DETAILS, BODY];
 /// The body of an article is hardly ever called anything but article-body, entry-content, post-text or articleBody.
 const ENTRY: u32 = 1 << words::GROUP_ARTICLE | 1 << words::GROUP_POST;
 const CONTENT: u32 = 1 << words::GROUP_CONTENT;

@@ -47,7 +47,8 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
         let values: Vec<i16> = groups.iter().map(|group| fit(column(group, count as u64))).collect();
         out.put(mine.iter().map(|number| values[*number as usize]));
     }
-    let mut same: HashMap<&[u8], u32, foldhash::fast::RandomState> = HashMap::with_capacity_and_hasher(count, Default::default());
+    let mut same: HashMap<&[u8], u32, foldhash::fast::RandomState> =
+        HashMap::with_capacity_and_hasher(count, Default::default());
     for line in view.lines {
         *same.entry(view.of(line)).or_insert(0) += 1;
     }

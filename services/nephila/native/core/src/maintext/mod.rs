@@ -15,8 +15,8 @@ use crate::boxes::Box;
 use crate::text::Line;
 
 use features::features;
-use forest::{chances, CHANCES};
 pub use forest::NAMES as FEATURES;
+use forest::{chances, CHANCES};
 
 const MAX_LINES: usize = 1 << 16;
 
