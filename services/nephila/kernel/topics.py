@@ -7,8 +7,8 @@
 
 All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
 fingerprint, of `rule-stats` those of the MD5 of the rule's name, and is set explicitly when it is published. `frontier`
-is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the whole
-desired state of things by their keys on one partition: every member reads all of it before it works.
+is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the
+whole desired state of things by their keys on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations
