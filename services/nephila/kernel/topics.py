@@ -6,9 +6,9 @@
                           └──────────────────────receipts────────────────────────────────────┘
 
 All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
-fingerprint and is set explicitly when it is published. `frontier` is read by no group: it is the log of a partition's
-owner, which its successor replays. A compacted topic holds the whole desired state of things by
-their keys on one partition: every member reads all of it before it works.
+fingerprint, of `rule-stats` those of the MD5 of the rule's name, and is set explicitly when it is published. `frontier`
+is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the
+whole desired state of things by their keys on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Topic:
     retention_s: float = 7 * 86_400.0
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
-    """What is lost on the way comes back by its lease: a position may be committed on reading, and skipped."""
+    """What is lost on the way comes back by its lease, or is not missed: a position may be committed on reading, and
+    skipped."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""

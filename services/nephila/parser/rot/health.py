@@ -123,7 +123,7 @@ class RuleHealth(msgspec.Struct, array_like=True):
     def add(self, told: m.RuleStats, now: float) -> bool:
         """Take in what a parser counted; True when there is something new to say. O(fields)."""
         if told.version != self.version:
-            if now - self.retired.get(told.version, 0.0) < STALE_S:
+            if told.version in self.retired and now - self.retired[told.version] < STALE_S:
                 return False
             self._begin(told.version, now)
             self._add(told, now)

@@ -21,8 +21,8 @@ LEARN: Final = 10
 """Pages before anything is tested."""
 LEARN_MORE: Final = 60
 """Pages before shares are tested that are not nearly all: such fields come and go with the kinds of pages."""
-LIMIT: Final = 12.0
-"""Of a sum: e^12 is 160,000 pages."""
+LIMIT: Final = 11.0
+"""Of a sum: e^11 is 60,000 pages."""
 BACK: Final = 6.0
 """Of the sum that speaks for the usual share, after an alarm."""
 MEMORY: Final = 5_000.0
