@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
+WCXB   ?= ../shared/data/wcxb-dev
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: crawl install install-dev test test-long check proto schema format judge clean help $(BENCHES)
+.PHONY: crawl install install-dev test test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -51,15 +52,31 @@ bench-hosts: $(DEV)  ## the host store at 10^5 to 10^7 URLs beside SQLite and Ro
 judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the server's log (some minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_judge $(ARGS)
 
+chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
+
+bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
+	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)
+
 bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart and its extremes (about ten minutes, 5 GB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_frontier $(ARGS)
 
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
+bench-rot: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rot $(ARGS)
+
+bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
+
 bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker processes (WEB=DIR: a plain web, made when absent)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
+
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), word-F1 by page type and ms per page
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

@@ -85,7 +85,7 @@ class Bench:
         before = self.log.size
         self.log.append(self.frontier.commits())
         self.bytes += self.log.size - before
-        self.frontier.hosts.trim(self.frontier.busy())
+        self.frontier.hosts.trim(self.frontier.busy)
         if time.monotonic() - self.synced >= self.config.fsync_interval_s:
             self.log.sync()
             self.synced = time.monotonic()
@@ -108,7 +108,7 @@ class Bench:
 
 def links_of(url: str, body: bytes, depth: int) -> Outlinks:
     """What the parser makes of a page."""
-    found = page_pass(body, url, "utf-8")
+    found = page_pass(body, url, "utf-8", main_text=False)
     return Outlinks(
         JOB,
         hashlib.md5(url.encode()).digest(),
@@ -284,7 +284,7 @@ def finish(bench: Bench, outcomes: list[FetchOutcome], receipts: Receipts, now: 
 def child(*arguments: str) -> dict[str, Any]:
     """A part of it in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.bench_frontier", *arguments]
-    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     return found
 
 

@@ -21,10 +21,10 @@ URL = "http://h0.bench.test:8088/p/0.html"
 Run = Callable[[bytes], Any]
 
 
-def page_pass(module: str) -> Run:
+def page_pass(module: str, main_text: bool = False) -> Run:
     """One implementation of the page pass."""
     core = importlib.import_module(module)
-    return lambda body: core.page_pass(body, URL, "utf-8")
+    return lambda body: core.page_pass(body, URL, "utf-8", main_text=main_text)
 
 
 def selectolax() -> Run:
@@ -53,6 +53,7 @@ def lxml() -> Run:
 
 RIVALS: dict[str, Callable[[], Run]] = {
     "native page pass": lambda: page_pass("nephila.native._core"),
+    "  with main text": lambda: page_pass("nephila.native._core", True),
     "python twin": lambda: page_pass("nephila.native._twin"),
     "selectolax tree + links": selectolax,
     "lxml tree + links": lxml,

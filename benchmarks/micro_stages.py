@@ -48,7 +48,7 @@ def page_pass(stack: ExitStack) -> Work:
     from nephila.native import page_pass as run
 
     body, url = document(), page_url(0, 100, 8088)
-    return Work(lambda: run(body, url, "utf-8").fingerprints, 1)
+    return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
 
 
 def page_pass_twin(stack: ExitStack) -> Work:
@@ -56,7 +56,7 @@ def page_pass_twin(stack: ExitStack) -> Work:
     from nephila.native._twin import page_pass as run
 
     body, url = document(), page_url(0, 100, 8088)
-    return Work(lambda: run(body, url, "utf-8").fingerprints, 1)
+    return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
 
 
 def sniff(stack: ExitStack) -> Work:
@@ -67,14 +67,12 @@ def sniff(stack: ExitStack) -> Work:
     return Work(lambda: sniff_encoding(body, None), 1)
 
 
-def main_text(stack: ExitStack) -> Work:
-    """The article among the lines of the page pass."""
+def whole_pass(stack: ExitStack) -> Work:
+    """The page pass with its main text."""
     from nephila.native import page_pass as run
-    from nephila.parser.maintext import main_text as extract
 
-    page = run(document(), page_url(0, 100, 8088), "utf-8")
-    text, lines = page.text, page.text_lines
-    return Work(lambda: extract(text, lines), 1)
+    body, url = document(), page_url(0, 100, 8088)
+    return Work(lambda: run(body, url, "utf-8").main_text, 1)
 
 
 def url_key(stack: ExitStack) -> Work:
@@ -341,7 +339,7 @@ STAGES: dict[str, Setup] = {
     "page pass, 80 KB, 100 links": page_pass,
     "page pass by the twin": page_pass_twin,
     "encoding sniffed": sniff,
-    "main text": main_text,
+    "page pass with main text": whole_pass,
     "url key": url_key,
     "seen: hit, per link": seen_hit,
     "seen: insert, per link": seen_insert,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.postgres_fixtures import mortal, postgres, store  # noqa: F401 - fixtures of all tests
 from tools.kafka_broker import Broker, Missing
+
+# Programs that tests start are of the tree that the tests are of, whatever is installed.
+os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")
 
 # Skips that say something about the machine's user, not about a part that is missing.
 ALLOWED = ("root may", "no RLIMIT_FSIZE")

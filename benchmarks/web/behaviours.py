@@ -48,8 +48,9 @@ async def _in_pieces(conn: Connection, action: Action) -> None:
     step = -(-len(data) // action["pieces"])
     await _start(conn, action, 200, len(data))
     for at in range(0, len(data), step):
+        if at:  # with the last byte the answer is over, for us as for who reads it
+            await asyncio.sleep(action["pause_s"])
         await conn.send(data[at : at + step])
-        await asyncio.sleep(action["pause_s"])
     conn.end(close=False)
 
 

@@ -11,12 +11,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from nephila import rulehealth
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import Clock
 from nephila.kernel.lifecycle import Service
 from nephila.parser.config import ParserConfig
+from nephila.parser.rot.owner import Owner
 from nephila.parser.service import build as build_parser
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.service import Scheduler
@@ -51,9 +53,12 @@ class Assembly:
     def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S) -> None:
         self.clock = clock
         self.grace_s = grace_s
+        self._directory = rooms.storage.directory
         self.bus = LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
+        self.judge = Owner(self.bus, clock)
+        """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(rooms) if rooms.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
         """What fetches and parses, in the order in which it is drained."""
@@ -68,7 +73,7 @@ class Assembly:
         )
 
     def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
-        parser = build_parser(rooms.parser, self.bus, self.clock)
+        parser = build_parser(rooms.parser, self.bus, self.clock, judges=False)
         return build_downloader(rooms.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
@@ -80,12 +85,16 @@ class Assembly:
             self.workers.on_fatal = on_fatal
         services: tuple[Service, ...] = (self.storage, *reversed(self.fetching), self.scheduler)
         started: list[Service] = []
+        self.judge.start()
         try:
             for service in services:
                 started.append(service)
                 await service.start()
+            for one in rulehealth.load(self._directory):
+                self.judge.adopt(one.rule, one.state)
             yield
         finally:
+            rulehealth.save(self._directory, self.judge.verdicts())
             for service in reversed(started):
                 await service.close()
 

@@ -73,6 +73,8 @@ class Run(msgspec.Struct, kw_only=True):
     rows: int = 0
     left: int = 0
     """URLs left in the queues."""
+    degraded_rules: dict[str, str] = {}
+    """Rule → what is wrong, of rules whose site has changed under them; their rows are marked."""
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""

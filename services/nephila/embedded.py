@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nephila import jobview
+from nephila import jobview, rulehealth
 from nephila.assembly import GRACE_S, Assembly, Rooms
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
@@ -67,6 +67,8 @@ class Result:
     resumed_leased: int = 0
     """Of those, handed out when the run before ended: these are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
+    degraded: dict[str, str] = field(default_factory=dict)
+    """Rule → what is wrong, of rules whose site has changed under them."""
     seeded: bool = False
     """All seeds of this run were read."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
@@ -115,6 +117,7 @@ class Crawl:
         result.requests = self.scheduler.requests
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds
+        result.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
         result.left = jobview.left(self.scheduler)
         result.anchors, result.seed_anchors = jobview.anchors(self.scheduler, self.plan.job.uid)
         return result

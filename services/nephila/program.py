@@ -8,23 +8,28 @@ on after ends the program with exit code 1; whoever runs it starts it again, and
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from nephila.alone import Alone
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import Unready, UserError
 from nephila.kernel.lifecycle import Service
 from nephila.kernel.metrics import Figure, Figures
 from nephila.kernel.status import StatusServer
 
 log = logging.getLogger("nephila.program")
+
+
+RETRY_S = (0.5, 5.0)
+"""First and longest wait before a broker is asked for again."""
 
 
 class Transport(Bus, Protocol):
@@ -41,6 +46,9 @@ class Transport(Bus, Protocol):
 
     def watch(self, group: str, handover: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
+
+    def may_emit(self, group: str) -> bool:
+        """False when this member's partitions may be others' by now."""
 
     @property
     def troubles(self) -> list[str]:
@@ -71,9 +79,12 @@ class Program:
         self._state = "starting"
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
-        bus.on_fatal = self._fatal
-        if kind.name == "scheduler":
-            bus.watch("scheduler", Alone(self.service, config.partitions, self.clock, self._fatal))
+        bus.on_fatal = self._on_bus
+        if hasattr(self.service, "gained"):
+            bus.watch(kind.name, self.service)
+        if kind.name == "downloader":
+            bus.watch("downloader", self.service.shards)
+            self.service.may_dial = partial(bus.may_emit, "downloader")
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
@@ -104,7 +115,7 @@ class Program:
     async def _serve(self) -> None:
         try:
             await self.service.start()
-            await self.bus.start()
+            await self._start_bus()
             self._state = ""
             log.info("ready", extra={"port": self.status.port})
             await self._over.wait()
@@ -117,11 +128,33 @@ class Program:
             await self.bus.close()
         log.info("ended")
 
+    async def _start_bus(self) -> None:
+        """Again and again while there is no broker, or no topics yet; until then, and until a signal, not ready."""
+        wait_s = RETRY_S[0]
+        while not self._over.is_set():
+            try:
+                await self.bus.start()
+                return
+            except Unready as error:
+                if str(error) != self._state:
+                    log.warning("%s; trying again", error)
+                self._state = str(error)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), wait_s)
+            wait_s = min(wait_s * 2, RETRY_S[1])
+
     def stop(self) -> None:
         """End after a drain; a second call ends at once."""
         if self._over.is_set():
             self._grace_s = 0.0
         self._over.set()
+
+    def _on_bus(self, error: UserError) -> None:
+        # What cannot be read stands still where it is; the rest goes on, and readiness says what a person has to do.
+        if isinstance(error, Unready):
+            log.error("%s", error)
+        else:
+            self._fatal(error)
 
     def _fatal(self, error: BaseException) -> None:
         self.error = self.error or error

@@ -9,6 +9,7 @@ beyond a change of the job. Links deeper than the job goes are left out unrememb
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
 from nephila.native import Trie
@@ -66,20 +67,25 @@ class Recent:
 
     def filter(self, message: Outlinks) -> Outlinks | None:
         """What of a message has to be sent: all, some of its links, or None."""
-        if 0 <= self._depth.get(message.job, -1) < message.depth:
-            return None
-        links = self._links.get(message.job)
-        if links is None or message.lastmods or message.source:
-            return message
-        count = len(message.fingerprints) // 16
-        new = links.new(message.fingerprints)
-        self.left_out += count - len(new)
+        new = self.new(message)
         if not new:
             return None
-        return message if len(new) == count else only(message, new)
+        return message if len(new) == len(message.fingerprints) // 16 else only(message, new)
+
+    def new(self, message: Outlinks) -> Sequence[int]:
+        """Rising indices of the links of a message that have to be sent."""
+        count = len(message.fingerprints) // 16
+        if 0 <= self._depth.get(message.job, -1) < message.depth:
+            return ()
+        links = self._links.get(message.job)
+        if links is None or message.lastmods or message.source:
+            return range(count)
+        new = links.new(message.fingerprints)
+        self.left_out += count - len(new)
+        return new
 
 
-def only(message: Outlinks, chosen: list[int]) -> Outlinks:
+def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
     """A copy with the links at these rising indices alone. O(chosen)."""
     fingerprints: list[bytes] = []
     urls: list[bytes] = []
@@ -114,7 +120,11 @@ def only(message: Outlinks, chosen: list[int]) -> Outlinks:
         anchors=b"".join(anchors),
         anchor_ends=_packed(anchor_ends),
         flags=bytes([message.flags[i] for i in chosen]),
+        lastmods=b"".join([message.lastmods[8 * i : 8 * i + 8] for i in chosen]) if message.lastmods else b"",
         priorities=bytes([message.priorities[i] for i in chosen]) if message.priorities else b"",
+        source=message.source,
+        page_links=message.page_links,
+        parent_priority=message.parent_priority,
     )
 
 

@@ -1,17 +1,20 @@
 """A crawl by the services of a system: what `nephila crawl --bootstrap` does.
 
-Its rules are told, then the job, then its seeds; then the job once more under the next generation, so that a scheduler
-which calls that one done has read all seeds before. Nothing is kept here: who stops watching leaves the crawl to go on.
+Its rules are told, then the job, then its seeds; then the job once more under the next generation, so that schedulers
+which call that one done have read all seeds before. With many seeds the job is paused until they have: the scope is
+anchored at the seeds, and a link to a host whose seed is still on its way would be refused. Nothing is kept here: who
+stops watching leaves the crawl to go on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable
 
 import msgspec
 
-from nephila.kernel.bus.base import Bus, Delivery, Receipt
+from nephila.kernel.bus.base import Bus, Delivery, Receipt, gathered
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, Seed
@@ -21,6 +24,7 @@ from nephila.native import UrlError, parse_url, partition_of
 SILENT_S = 60.0
 """Without a word about the job for so long, no scheduler is there."""
 SEED_BATCH = 1000
+"""Seeds on their way at once; so many are many."""
 
 
 class Submission:
@@ -37,6 +41,7 @@ class Submission:
         self._partitions = partitions
         self._heard = asyncio.Event()
         self._known = False
+        self._version = 0
         self._deleted = 0
         self._live = False
         bus.subscribe(JOBS, "submission", self._on_job, credits=1000)
@@ -51,30 +56,34 @@ class Submission:
         first = self._deleted + 1
         for rule in self._rules:
             await self._bus.publish(RULES, 0, rule)
-        await self._tell(first)
+        rest = iter(seeds)
+        some = list(itertools.islice(rest, SEED_BATCH))
+        many = len(some) == SEED_BATCH
+        await self._tell(first, paused=many)
         await self._until(lambda status: status.generation >= first)
-        await self._send(seeds)
+        while some:
+            await self._send(some)
+            some = list(itertools.islice(rest, SEED_BATCH))
+        if many:
+            first += 1
+            await self._tell(first, paused=True)
+            await self._until(lambda status: status.generation >= first and status.done)
         await self._tell(first + 1)
-        return await self._until(lambda status: status.generation > first and status.done)
+        return await self._until(lambda status: status.generation > first and status.done and not status.paused)
 
-    async def _tell(self, generation: int) -> None:
-        await self._bus.publish(JOBS, 0, msgspec.structs.replace(self.job, generation=generation))
+    async def _tell(self, generation: int, *, paused: bool = False) -> None:
+        await self._bus.publish(JOBS, 0, msgspec.structs.replace(self.job, generation=generation, paused=paused))
 
-    async def _send(self, seeds: Iterable[Seed]) -> None:
+    async def _send(self, seeds: list[Seed]) -> None:
         waiting: list[Receipt] = []
         for seed in seeds:
             try:
                 partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
             except UrlError as error:
                 self.refused.append((seed.url, str(error)))
-                continue
-            waiting.append(self._bus.publish(SEEDS, partition, seed))
-            if len(waiting) == SEED_BATCH:
-                for receipt in waiting:
-                    await receipt
-                waiting.clear()
-        for receipt in waiting:
-            await receipt
+            else:
+                waiting.append(self._bus.publish(SEEDS, partition, seed))
+        await gathered(waiting)
 
     async def _until(self, reached: Callable[[JobStatus], bool]) -> JobStatus:
         while not reached(self.status):
@@ -98,9 +107,15 @@ class Submission:
 
     def _on_status(self, delivery: Delivery) -> None:
         status: JobStatus = delivery.message
-        if self._live and status.uid == self.job.uid:
-            self.status = status
-            self._heard.set()
-            if self.on_status is not None:
-                self.on_status(status)
+        # What comes from a coordinator that had not read the last word counts for nothing.
+        if status.uid == self.job.uid and status.version > self._version:
+            self._version = status.version
+            if self._live:
+                self._take(status)
         delivery.ack()
+
+    def _take(self, status: JobStatus) -> None:
+        self.status = status
+        self._heard.set()
+        if self.on_status is not None:
+            self.on_status(status)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from nephila import jobview
+from nephila import jobview, rulehealth
 from nephila.assembly import Assembly, Rooms
 from nephila.control import SEED_BATCH, Control, Session
 from nephila.controlsocket import ControlSocket
@@ -35,6 +35,8 @@ class Up:
         self.error: BaseException | None = None
         self.jobs: list[JobFacts] = []
         """How the jobs stood at the end."""
+        self.degraded: dict[str, str] = {}
+        """Rule → what was wrong with it by then."""
         self._over = asyncio.Event()
 
     async def run(self, ready: Callable[[list[JobFacts]], None]) -> None:
@@ -54,6 +56,7 @@ class Up:
                 await self.socket.close()
                 await self.assembly.drain(lambda: self.error is None)
         self.jobs = self.control.facts()
+        self.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
 
     def stop(self) -> None:
         """End; a second call shortens the drain to nothing."""

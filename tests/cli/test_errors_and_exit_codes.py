@@ -79,7 +79,7 @@ def test_an_unknown_command_is_answered_with_a_close_one(nephila):
     )
 
 
-@pytest.mark.parametrize("command", ["dead"])
+@pytest.mark.parametrize("command", ["console"])
 def test_commands_of_later_versions_are_absent(nephila, command):
     """What is not built is not offered."""
     assert nephila(command).code == 2

@@ -51,6 +51,15 @@ def test_a_stored_url_is_told_with_its_row(nephila, out):
     assert "\x1b" not in ran.out
 
 
+async def test_the_rule_of_a_page_is_told(nephila, out):
+    """Which version of which rule read it."""
+    url = "http://a.test/"
+    record = Record(JOB, parse_url(url).fingerprint, url, 2, 1, Outcome.STORED, status=200, fetched_at=1.8e9)
+    record.rule, record.rule_version, record.sha256 = "shop", 7, b"x" * 32
+    store(out, [record])
+    assert "rule:       shop, version 7" in nephila("explain", url, "--out", str(out)).out.splitlines()
+
+
 def test_a_queued_url_is_told_with_its_place(nephila, out):
     """JSON holds all facts and the sentence."""
     found = json.loads(nephila("explain", "http://a.test/2", "--out", str(out), "--json").out)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+from nephila.kernel.bus import kafka_grow, kafka_topics
+from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.errors import UsageError
+from nephila.kernel.messages import FetchRequest, FrontierRecord, Seed
+from nephila.kernel.topics import FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
 
-from tests.contracts.buses import config_for
+from tests.contracts.buses import config_for, until
 
 
 def test_apply_twice_then_list(nephila, broker):
@@ -72,3 +79,116 @@ def test_the_environment_names_the_broker(nephila, monkeypatch):
     assert "at 127.0.0.1:2" in nephila("topics", "list").err
     monkeypatch.setenv("NEPHILA_KAFKA__SESION_S", "1")
     assert "did you mean 'session_s'" in nephila("topics", "list").err
+
+
+async def used(config, *, publish_late: bool = False) -> None:
+    """A scheduler reads seeds and a downloader requests; then both stop."""
+    got: list[str] = []
+    bus = KafkaBus(config, SystemClock())
+    for topic, group in ((SEEDS, "scheduler"), (REQUESTS, "downloader")):
+        bus.subscribe(topic, group, lambda d: (got.append(d.message.url), d.ack()), credits=99)
+    await bus.start()
+    for number in range(config.partitions):
+        bus.publish(SEEDS, number, Seed("j", str(number)))
+        bus.publish(REQUESTS, number, FetchRequest("j", b"", str(number)))
+    await until(lambda: len(got) == 2 * config.partitions)
+    await bus.close()
+    if publish_late:
+        late = KafkaBus(config, SystemClock())
+        await late.start()
+        await late.publish(SEEDS, 1, Seed("j", "late"))
+        await late.close()
+
+
+def test_an_idle_system_grows(nephila, broker):
+    """Twice the partitions, all of which are read afterwards; what is a table stays one partition."""
+    config = config_for(broker)
+    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
+    nephila("topics", "apply", *where, "--partitions", "4")
+    asyncio.run(used(config))
+    ran = nephila("topics", "grow", *where)
+    assert ran.code == 0, ran.err
+    assert f"{config.prefix}seeds: grown, 8 partitions" in ran.out
+    assert f"{config.prefix}jobs: unchanged, 1 partitions" in ran.out
+    assert "set partitions: 8" in ran.err
+    asyncio.run(used(type(config)(**{**_fields(config), "partitions": 8})))
+    assert nephila("topics", "apply", *where, "--partitions", "4").code == 2
+
+
+def _fields(config) -> dict[str, object]:
+    return {name: getattr(config, name) for name in config.__struct_fields__}
+
+
+def test_a_system_at_work_does_not_grow(nephila, broker):
+    """The services are named; nothing is changed."""
+    config = config_for(broker)
+    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
+
+    async def busy():
+        await kafka_topics.apply(config)
+        bus = KafkaBus(config, SystemClock())
+        bus.subscribe(SEEDS, "scheduler", lambda d: d.ack(), credits=99)
+        await bus.start()
+        await until(lambda: len(bus.held("scheduler")) == 4)
+        with pytest.raises(UsageError, match=r"services are at work: scheduler \(stable\); stop them all"):
+            await kafka_grow.grow(config)
+        await bus.close()
+
+    asyncio.run(busy())
+    assert f"{config.prefix}seeds: 4 partitions" in nephila("topics", "list", *where).out
+
+
+def test_what_was_published_and_not_read_forbids_growth(nephila, broker):
+    """Half of it would not be looked for where it lies."""
+    config = config_for(broker)
+    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
+    nephila("topics", "apply", *where, "--partitions", "4")
+    asyncio.run(used(config, publish_late=True))
+    ran = nephila("topics", "grow", *where)
+    assert ran.code == 2
+    assert "not everything has been read: seeds (1) records are left" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_frontier_is_not_split_but_may_be_forgotten(broker):
+    """Refused with what would be lost; told to forget, its topics are made anew, and the rest grows."""
+    config = config_for(broker)
+
+    async def crawled() -> None:
+        await kafka_topics.apply(config)
+        bus = KafkaBus(config, SystemClock())
+        await bus.start()
+        await bus.publish(FRONTIER, 1, FrontierRecord())
+        await bus.close()
+        with pytest.raises(UsageError, match="this release does not split a frontier"):
+            await kafka_grow.grow(config)
+        assert set((await kafka_topics.existing(config)).values()) == {1, 4}
+        target, done = await kafka_grow.grow(config, forget=True)
+        assert (target, {one.partitions for one in done}) == (8, {1, 8})
+        there = await kafka_topics.existing(config)
+        assert {name for name, count in there.items() if count != 8} == {topic.name for topic in TOPICS if topic.key}
+        ends = await kafka_grow._ends(config, [FRONTIER], {"frontier": 8})
+        assert set(ends.values()) == {(0, 0)}
+        assert JOBS.name in there
+
+    asyncio.run(crawled())
+
+
+def test_growth_that_was_interrupted_goes_on(broker):
+    """Some topics have their new number: the others follow, nothing doubles twice."""
+    config = config_for(broker)
+
+    async def halfway() -> None:
+        from aiokafka.admin import NewPartitions
+
+        await kafka_topics.apply(config)
+        async with kafka_topics.admin(config) as admin:
+            await admin.create_partitions({f"{config.prefix}seeds": NewPartitions(8)})
+        while (await kafka_topics.existing(config))["seeds"] != 8:
+            pass
+        target, done = await kafka_grow.grow(config)
+        assert target == 8
+        assert {one.name for one in done if not one.created} >= {"seeds", "jobs"}
+        assert {one.partitions for one in done} == {1, 8}
+
+    asyncio.run(halfway())

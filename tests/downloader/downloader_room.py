@@ -116,13 +116,13 @@ class Room:
         else:
             delivery.ack()
 
-    def request(self, url: str = "http://a.test/", host: str = "", **fields: Any) -> m.FetchRequest:
+    def request(self, url: str = "http://a.test/", host: str = "", partition: int = 5, **fields: Any) -> m.FetchRequest:
         """Publish a request; the host exists."""
         name = url.split("/")[2].rpartition("@")[2].partition(":")[0]
         self.names.table.setdefault(name, (self.address,))
         fields = {"job": "j", "url_key": b"k" * 16, "fetch_no": 3, "attempt": 2, "epoch": 7, **fields}
         made = m.FetchRequest(url=url, host=host or name, **fields)
-        self.bus.publish(REQUESTS, 5, made)
+        self.bus.publish(REQUESTS, partition, made)
         return made
 
     async def settle(self) -> None:

@@ -9,8 +9,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -48,16 +50,20 @@ storage: {{directory: rows}}
 kafka: {{session_s: 6}}
 """
         (folder / "system.yaml").write_text(text)
-        self.ports = {name: free_port() for name in SERVICES}
+        self.ports: dict[str, int] = {}
         self.programs: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, *names: str) -> None:
         """Begin, and wait until they are ready."""
         for name in names:
+            self.ports.setdefault(name, free_port())
             environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": str(self.ports[name])}
+            service, _, more = name.partition("-")
+            if more:
+                environment |= {"NEPHILA_PROGRAM__MEMBER": name, "NEPHILA_SCHEDULER__DIRECTORY": name}
             with (self.folder / f"{name}.log").open("a") as log:
                 self.programs[name] = subprocess.Popen(
-                    [*NEPHILA, name, "--config", "system.yaml"], cwd=self.folder, stderr=log, env=environment
+                    [*NEPHILA, service, "--config", "system.yaml"], cwd=self.folder, stderr=log, env=environment
                 )
         for name in names:
             self._ready(name)
@@ -80,6 +86,22 @@ kafka: {{session_s: 6}}
             self.programs[name].send_signal(number)
         return [self.programs.pop(name).wait(40) for name in names]
 
+    def held(self, name: str) -> int:
+        """Partitions of a scheduler."""
+        return int(float(self.metrics(name).split("\nnephila_partitions ")[1].split()[0]))
+
+    def until_held(self, name: str, count: int) -> None:
+        """Wait until a scheduler has taken over so many partitions."""
+        words = [sys.executable, "-c", _HELD, str(self.ports[name]), str(count)]
+        waiter = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert waiter.returncode == 0, waiter.stdout
+
+    def until_rows(self, count: int) -> None:
+        """Wait until so many rows are in the table."""
+        words = [sys.executable, "-c", _ROWS, str(self.folder / "rows" / "nephila.db"), str(count)]
+        waiter = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+        assert waiter.returncode == 0, waiter.stdout
+
     def rows(self) -> Counter[str]:
         """URLs by outcome."""
         with contextlib.closing(sqlite3.connect(self.folder / "rows" / "nephila.db")) as db:
@@ -87,6 +109,29 @@ kafka: {{session_s: 6}}
         assert len(found) == len({url for url, _ in found})
         return Counter(outcome for _, outcome in found)
 
+
+_HELD = """
+import sys, time, urllib.request
+for _ in range(300):
+    text = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=9).read().decode()
+    held = float(text.split("\\nnephila_partitions ")[1].split()[0])
+    if held == float(sys.argv[2]):
+        sys.exit(0)
+    time.sleep(0.1)
+print(held, "partitions")
+sys.exit(1)
+"""
+
+_ROWS = """
+import sqlite3, sys, time
+for _ in range(800):
+    found = sqlite3.connect(sys.argv[1]).execute("select count(*) from pages").fetchone()[0]
+    if found >= int(sys.argv[2]):
+        sys.exit(0)
+    time.sleep(0.1)
+print(found, "rows")
+sys.exit(1)
+"""
 
 _WAIT = """
 import sys, time, urllib.request
@@ -168,28 +213,96 @@ def test_services_that_are_killed_lose_nothing(system):
     assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
 
 
-def test_a_second_scheduler_gives_way(system):
-    """It ends with one line, and the first goes on with all partitions."""
-    other = system.folder / "other"
-    other.mkdir()
-    text = (system.folder / "system.yaml").read_text().replace("partitions:", "member: other\npartitions:", 1)
-    (other / "system.yaml").write_text(text)
-    environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": "0"}
-    second = subprocess.run(
-        [*NEPHILA, "scheduler", "--config", "system.yaml"],
-        cwd=other,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        env=environment,
-        check=False,
-    )
-    assert second.returncode == 1
-    assert "another scheduler holds" in second.stderr
-    assert "run one at a time" in second.stderr
-    done = run("crawl", "http://c.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
+RULE = """
+apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: pages}
+spec:
+  match: {url: '^http://c\\.test/\\d+$'}
+  fields:
+    number: {css: h1, regex: '(\\d+)', type: integer, required: true}
+    words: {xpath: "//p[1]"}
+"""
+
+
+def test_rules_travel_with_the_job(system):
+    """The crawl tells them before itself; every page has its item, by CSS in the parser and by XPath in its child."""
+    (system.folder / "rule.yaml").write_text(RULE)
+    words = ("http://c.test/0", "--bootstrap", system.broker.address, "--rules", "rule.yaml", *CRAWL)
+    done = run("crawl", *words, cwd=system.folder)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["outcomes"]["stored"] == PAGES
+    with contextlib.closing(sqlite3.connect(system.folder / "rows" / "nephila.db")) as db:
+        found = [json.loads(data) for (data,) in db.execute("select data from items where rule = 'pages'")]
+        versions = db.execute("select distinct rule_version from pages where outcome = 'stored'").fetchall()
+    assert sorted(item["number"] for item in found) == list(range(PAGES))
+    assert {item["words"] for item in found} == {"Some words."}
+    assert len(versions) == 1
+
+
+HOSTS, DEEP, DELAY_S = 12, 16, 0.5
+
+
+class ManyHosts:
+    """Twelve sites of sixteen pages, each a chain that leads to the next site as well; it notes when it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, list[float]] = defaultdict(list)
+
+    def __call__(self, request):
+        if request.path == "/robots.txt":
+            return None
+        self.asked[request.host].append(time.monotonic())
+        site, number = int(request.host[1:].partition(".")[0]), int(request.path.removeprefix("/"))
+        links = [f"/{number + 1}"] if number + 1 < DEEP else []
+        return page(*links, f"http://h{(site + 1) % HOSTS}.test/{number}", title=f"Page {number} of {site}")
+
+    def check(self) -> None:
+        """No host was asked too early, whoever asked, and nothing twice but what was on its way at a kill."""
+        for host, instants in self.asked.items():
+            gaps = [later - earlier for earlier, later in pairwise(instants)]
+            assert min(gaps) >= DELAY_S - 0.005, f"{host}: {min(gaps):.3f} s"
+
+
+@pytest.fixture
+def many(tmp_path, system_broker):
+    """All services and a scheduler more, ready; the broker's topics are new."""
+    prefix = ("--bootstrap", system_broker.address)
+    assert run("topics", "apply", *prefix, "--partitions", "16", cwd=tmp_path).returncode == 0
+    answers = ManyHosts()
+    with serve(answers) as served:
+        system = System(tmp_path, system_broker, served)
+        system.start("storage", "parser", "downloader", "scheduler")
+        yield system, answers
+        for program in system.programs.values():
+            program.kill()
+            program.wait(10)
+
+
+def told(system) -> subprocess.Popen[str]:
+    """A crawl of all sites is submitted; whoever told it may watch."""
+    seeds = [f"http://h{number}.test/0" for number in range(HOSTS)]
+    words = [*NEPHILA, "crawl", *seeds, "--bootstrap", system.broker.address, "--delay", str(DELAY_S), "--json"]
+    return subprocess.Popen(words, cwd=system.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_scheduler_joins_and_one_is_killed(many):
+    """Two share the partitions in the middle of a crawl, the first is killed: every URL has its row, and no host was
+    asked twice within its delay, though three programs have asked."""
+    system, answers = many
+    crawl = told(system)
+    try:
+        system.until_rows(HOSTS)
+        system.start("scheduler-b")
+        system.until_held("scheduler-b", 8)
+        assert system.held("scheduler") == 8
+        system.end("scheduler", number=signal.SIGKILL)
+        system.until_rows(HOSTS * DEEP)
+        system.until_held("scheduler-b", 16)
+    finally:
+        crawl.kill()
+        crawl.communicate()
+    assert system.rows() == {"stored": HOSTS * DEEP}
+    answers.check()
 
 
 def test_what_cannot_be_submitted_is_one_line(tmp_path, system_broker):

@@ -68,7 +68,7 @@ def test_a_feed(tmp_path):
     with serve(lambda request: answers.get(request.path)) as web:
         crawl(web, "http://a.test/feed", cwd=tmp_path)
     assert rows(tmp_path, "url, outcome, title, length(text)") == [
-        ("http://a.test/1", "stored", "A page", 18),
+        ("http://a.test/1", "stored", "A page", 11),
         ("http://a.test/feed", "stored", "News", 0),
     ]
 

@@ -9,7 +9,7 @@ from nephila.kernel.bus.frames import Drain, Forget
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers import Workers
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS
+from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDICTS
 
 from tests.kernel.far_worker import FarWorker, request
 
@@ -224,3 +224,17 @@ def _with(rig: Rig, *urls: str) -> FarWorker:
     rig.ask(*urls)
     assert worker.urls == list(urls)
     return worker
+
+
+def test_a_verdict_on_a_rule_is_told_to_every_worker_and_to_those_that_come_later(rig):
+    """The newest of each rule, before any job; not one of a rule that is gone."""
+    early, told = rig.worker(1), {1: [], 2: []}
+    early.bus.subscribe(RULE_VERDICTS, "w", lambda d: (told[1].append(d.message.rule), d.ack()), credits=99)
+    for verdict in (m.RuleVerdict("r", 1), m.RuleVerdict("s"), m.RuleVerdict("r", 2, degraded=True)):
+        assert rig.bus.publish(RULE_VERDICTS, 0, verdict).done
+    rig.bus.publish(RULE_VERDICTS, 0, m.RuleVerdict("s", deleted=True))
+    assert told[1] == ["r", "s", "r", "s"]
+    late = FarWorker(rig.workers, rig.clock, 2)
+    late.bus.subscribe(RULE_VERDICTS, "w", lambda d: (told[2].append(d.message), d.ack()), credits=99)
+    late.join()
+    assert told[2] == [m.RuleVerdict("r", 2, degraded=True)]

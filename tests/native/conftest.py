@@ -84,7 +84,9 @@ def urls_of(page: Any) -> list[str]:
 
 FIELDS = (
     "title", "lang", "base", "canonical", "robots", "description", "meta", "refresh", "text", "text_lines",
-    "link_count", "link_urls", "link_ends", "fingerprints", "host_spans", "anchors", "anchor_ends", "link_flags",
+    "main_lines", "main_text",
+    "link_count", "link_urls", "link_ends", "fingerprints", "host_spans", "anchors", "anchor_ends",
+    "link_flags",
     "bad_links", "crowded",
 )  # fmt: skip
 

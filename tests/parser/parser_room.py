@@ -32,6 +32,8 @@ class FakePass:
     refresh: str = ""
     text: bytes = b""
     text_lines: bytes = b""
+    main_lines: bytes = b""
+    main_text: bytes = b""
     link_count: int = 0
     link_urls: bytes = b""
     link_ends: bytes = b""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nephila.native import UrlError
 from nephila.parser.extract import extract, extract_batch
-from nephila.parser.maintext import CHROME, HEADING, LINE, MAIN, main_text
 
 PAGE = """<!doctype html><html lang=en><head><title>Spiders spin | The Site</title>
 <meta property=og:title content="Spiders spin"><meta property=og:image content=/og.png>
@@ -32,6 +30,10 @@ def test_a_page() -> None:
     assert text.startswith("Spiders spin\nA golden orb-weaver")
     assert "Home" not in text
     assert "Copyright" not in text
+    assert found.pop("media")[1:3] == [
+        {"kind": "image", "url": "http://a.test/a.png"},
+        {"kind": "image", "url": "http://a.test/dir/lazy.jpg"},
+    ]
     assert found == {
         "url": "http://a.test/dir/page",
         "title": "Spiders spin",
@@ -55,6 +57,13 @@ def test_a_page() -> None:
         ],
         "videos": ["http://a.test/v.mp4", "http://a.test/w.webm", "https://www.youtube.com/embed/abc"],
     }
+
+
+def test_a_stated_title_goes_before_the_documents() -> None:
+    """And a document that states none is called by its <title>, without the site."""
+    stated = b"<title>Other</title><meta property=og:title content='Said so'><h1>x</h1>"
+    assert extract(stated, "")["title"] == "Said so"
+    assert extract(b"<title>Why all the spiders spin | Spider News</title>", "")["title"] == "Why all the spiders spin"
 
 
 def test_without_a_url_relative_links_are_left_out() -> None:
@@ -104,48 +113,6 @@ def test_what_is_no_page(body: bytes, content_type: str, text: str) -> None:
     assert found["links"] == []
 
 
-def lines(*rows: tuple[str, int, int]) -> tuple[bytes, bytes]:
-    """A text and its table from (line, bytes in links, flags)."""
-    packed, at = b"", 0
-    for line, link, flags in rows:
-        size = len(line.encode())
-        packed += LINE.pack(at, size, link, 0, flags)
-        at += size + 1
-    return "\n".join(row[0] for row in rows).encode(), packed
-
-
-LONG = "This sentence is long enough to be taken for prose wherever on a page it stands."
-
-
-def test_main_text_drops_menus_and_frames_and_keeps_headings_with_text() -> None:
-    """Link share, chrome and orphaned headings."""
-    text, table = lines(
-        ("Menu", 4, 0),
-        ("Related", 0, HEADING),
-        ("A long list of links that looks like a sentence but is none of them.", 60, 0),
-        ("Title", 0, HEADING),
-        (LONG, 5, 0),
-        ("About this site and its many owners, in the footer of every page.", 0, CHROME),
-        ("Share", 0, 0),
-    )
-    assert main_text(text, table).decode() == f"Title\n{LONG}"
-
-
-def test_main_text_prefers_the_main_element_when_it_holds_enough() -> None:
-    """<main> and <article> are believed from a quarter of the text on."""
-    text, table = lines((LONG, 0, 0), (LONG[:40], 0, MAIN))
-    assert main_text(text, table).decode() == LONG[:40]
-    text, table = lines((LONG * 5, 0, 0), (LONG[:40], 0, MAIN))
-    assert main_text(text, table) == text
-
-
-def test_main_text_gives_up_rather_than_lose_the_page() -> None:
-    """Less than a quarter left: the whole visible text."""
-    text, table = lines(*[("link", 4, 0)] * 100, (LONG, 0, 0))
-    assert main_text(text, table) == text
-    assert main_text(b"", b"") == b""
-
-
 def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     """One answer a line; what fails says why and stops nothing."""
     (tmp_path / "a.html").write_text(PAGE)
@@ -165,8 +132,3 @@ def test_batch_answers_every_line_in_order(tmp_path: Path) -> None:
     assert answers[2]["text"] == "1 < 2\n<b>"
     assert "cannot read" in answers[1]["error"]
     assert all(list(answer) == ["error"] for answer in answers[3:])
-
-
-def test_line_layout_is_sixteen_bytes() -> None:
-    """The page pass packs <IIIHH."""
-    assert LINE.size == struct.calcsize("<IIIHH") == 16

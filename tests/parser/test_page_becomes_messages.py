@@ -170,3 +170,27 @@ async def test_window_bounds_unacked_pages() -> None:
     assert len(room.log) == 2
     room.held[0].ack()
     assert len(room.log) == 3
+
+
+async def test_the_row_has_the_main_text() -> None:
+    """And its hash: a new footer is no change."""
+    room = await Room(FakePass(text=b"menu\nsubject\nfooter", main_text=b"subject")).start()
+    record = room.record(b"<html>")
+    assert record.text == b"subject"
+    assert record.text_hash == hashlib.sha256(b"subject").digest()[:8]
+
+
+async def test_a_page_without_a_subject_keeps_all_its_text() -> None:
+    """A front page of links has nothing else."""
+    room = await Room(FakePass(text=b"menu\nfooter")).start()
+    record = room.record(b"<html>")
+    assert record.text == b"menu\nfooter"
+    assert record.text_hash == hashlib.sha256(b"menu\nfooter").digest()[:8]
+
+
+async def test_all_text_on_demand() -> None:
+    """`full_text` keeps the frame in the row; what a recrawl compares stays the main text."""
+    room = await Room(FakePass(text=b"menu\nsubject", main_text=b"subject"), full_text=True).start()
+    record = room.record(b"<html>")
+    assert record.text == b"menu\nsubject"
+    assert record.text_hash == hashlib.sha256(b"subject").digest()[:8]

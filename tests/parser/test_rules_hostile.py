@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from nephila.native import page_pass
-from nephila.parser.rules.apply import INLINE_BYTES, INLINE_DEPTH
+from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
 from nephila.parser.rules.pages import Stored
 from nephila.parser.rules.running import Runner
 from nephila.parser.rules.selectors import is_bounded
@@ -75,7 +75,7 @@ def test_formatting_elements_that_multiply(runner: Runner) -> None:
     """A tree builder opens each of them anew in every block: n tags make n*n elements, out of the loop's sight."""
     body = b"".join(b"<p><b a=%d>" % n for n in range(3_000))
     depth = page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth
-    assert depth > INLINE_DEPTH
+    assert depth > MAX_DEPTH
     found = runner.run(rule("fields: {f: {css: p, all: true}}"), page(body))
     assert found.items or found.problems
 
@@ -177,7 +177,7 @@ def test_scripts_are_off_unless_asked_for() -> None:
     [
         ("css", "article p > b", True),
         ("css", "a.b[href*='x y z w v']", True),
-        ("css", "a b c d e", False),
+        ("css", "a:not(b c)", False),
         ("css", "p:has(b)", False),
         ("css", "a ~ b", False),
         ("jsonpath", "$.a[*].b[0]", True),
@@ -193,12 +193,60 @@ def test_what_may_run_beside_everything_else(language: str, text: str, bounded: 
     assert is_bounded(language, text) is bounded
 
 
-def test_the_slowest_bounded_selector_on_the_worst_page_that_is_not_sent_away() -> None:
-    """Some tenths of a second, once: the loop is not held up for long, and the rule goes to the child from then on."""
-    levels = INLINE_DEPTH - 10
-    block = b"<div>" * levels + b"<i></i>" + b"</div>" * levels
-    body = block * (INLINE_BYTES // len(block))
-    assert page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth <= INLINE_DEPTH
-    began = time.monotonic()
-    ran("fields: {f: {css: 'b div div i'}}", body)
-    assert time.monotonic() - began < LONGEST_S
+@pytest.mark.parametrize(
+    ("selector", "up", "counts"),
+    [
+        ("p", 0, False),
+        ("a > b+c", 0, False),
+        ("a b  c", 2, False),
+        ("a > b c, d", 1, False),
+        ("tr td:nth-child(2n + 1)", 1, True),
+        ("a[title='x y z'] b", 1, False),
+    ],
+)
+def test_the_shape_of_a_selector(selector: str, up: int, counts: bool) -> None:
+    """Which of its steps go up, and whether it counts."""
+    shape = rule(f'fields: {{f: {{css: "{selector}"}}}}').rule.shape
+    assert (shape.up, shape.counts) == (up, counts)
+
+
+def test_groups_multiply() -> None:
+    """Elements are gone through again for each that they stand in."""
+    assert rule("each: div\nfields: {f: {css: 'p', fields: {g: 'i b'}}}").rule.shape.up == 3
+
+
+@pytest.mark.parametrize(
+    ("selector", "body"),
+    [
+        ("b div div i", b"<div>" * 100 + b"<i></i>" * 30_000),
+        ("b div div div i", (b"<div>" * 60 + b"<i></i>" * 100 + b"</div>" * 60) * 150),
+        ("li:nth-child(2)", b"<ul>" + b"<li>" * 50_000),
+        ("p b i", b"<p><b a=1><b a=2><b a=3><b a=4><b a=5><b a=6><b a=7><b a=8><b a=9>" + b"<p>" * 50_000),
+    ],
+)
+def test_what_does_not_fit_is_sent_away(selector: str, body: bytes) -> None:
+    """Within the limits of bytes and depth there are pages on which a selector of three steps takes half a minute."""
+    depth = page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth
+    assert len(body) <= MAX_BYTES
+    assert not fits(rule(f"fields: {{f: {{css: '{selector}'}}}}").rule, body, depth)
+
+
+@pytest.mark.parametrize("selector", ["b div div i", "b div i", "i:nth-child(2)", "b > div i"])
+def test_the_worst_page_that_fits_ends_soon(selector: str) -> None:
+    """The loop is not held up for long, and the rule goes to the child from then on."""
+    one = rule(f"fields: {{f: {{css: '{selector}'}}}}").rule
+    for levels in (2, 10, 30, 60, 110):
+        count = 10
+        while steps(one, 2 * levels + 2 * count, levels + 3) <= MAX_STEPS and count * 7 + levels * 11 < MAX_BYTES:
+            count = count * 5 // 4
+        body = b"<div>" * levels + b"<i></i>" * (count * 4 // 5) + b"</div>" * levels
+        began = time.monotonic()
+        ran(f"fields: {{f: {{css: '{selector}'}}}}", body)
+        assert time.monotonic() - began < LONGEST_S
+
+
+def test_ordinary_pages_fit() -> None:
+    """A page of a shop or paper with the selectors that people write stays where it is."""
+    body = b"<div><ul>" + b"<li><a href=/><b>x</b></a>" * 400 + b"</ul></div>"
+    for selector in ("h1", ".a .b", "main article p", "ul > li a b", "td:nth-child(2)", "[itemprop=name]"):
+        assert fits(rule(f"fields: {{f: {{css: '{selector}'}}}}").rule, body, 25)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.topics import JOBS, RULES
-from nephila.parser.rules.apply import INLINE_BYTES
+from nephila.parser.rules.bounds import MAX_BYTES
 from parser_room import FakePass, Room, with_links
 from rule_rig import rule
 
@@ -132,7 +132,7 @@ async def test_xpath_is_read_in_the_child(rooms: Any) -> None:
 async def test_a_page_that_is_not_bounded_is_read_in_the_child(rooms: Any, how: str) -> None:
     """The same items come of it; the loop has not waited for them."""
     room = await rooms(CSS, found=FakePass(depth=10_000) if how == "deep" else None)
-    body = HTML + b" " * (INLINE_BYTES if how == "large" else 0)
+    body = HTML + b" " * (MAX_BYTES if how == "large" else 0)
     assert room.send(body) == []
     await later(room, 1)
     assert items(room.log[0]) == [{"t": "One"}]

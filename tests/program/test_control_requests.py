@@ -398,7 +398,7 @@ def test_the_documented_job_is_a_job():
     """The document of docs/jobs.md is read as it stands there."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
     (job,) = load(page.split("```yaml\n")[1].split("```")[0].encode(), "docs/jobs.md")
-    assert set(job.content["spec"]) == set(SPEC.keys) - {"rules"}
+    assert set(job.content["spec"]) == set(SPEC.keys)
 
 
 class Scheduler:

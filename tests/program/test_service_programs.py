@@ -7,12 +7,15 @@ import json
 import logging
 
 import pytest
+from nephila import program as module
 from nephila.cli.service import read
+from nephila.downloader import service as downloader
+from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import FIGURES as DOWNLOADER
 from nephila.kernel import logs
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.status import StatusServer
 from nephila.parser import service as parser
@@ -32,6 +35,7 @@ class Bus(LocalBus):
         self.events: list[str] = []
         self.troubles: list[str] = []
         self.on_fatal = None
+        self.heard = True
 
     async def start(self) -> None:
         """See `Transport`."""
@@ -40,6 +44,14 @@ class Bus(LocalBus):
     async def close(self) -> None:
         """See `Transport`."""
         self.events.append("bus closed")
+
+    def watch(self, group: str, handover: object) -> None:
+        """See `Transport`."""
+        self.watched = (group, handover)
+
+    def may_emit(self, group: str) -> bool:
+        """See `Transport`."""
+        return (group, self.heard) == ("downloader", True)
 
 
 class Worker:
@@ -93,6 +105,68 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     await task
     assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
     assert program.error is None
+
+
+async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
+    """Its shards are what the group tells, its guard is the group's lease."""
+    bus = Bus()
+    program, task = await started(bus, Kind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
+    assert bus.watched == ("downloader", program.service.shards)
+    assert program.service.may_dial()
+    bus.heard = False
+    assert not program.service.may_dial()
+    program.stop()
+    await task
+
+
+async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
+    """Not ready and alive, one line for each reason; a signal ends it all the same."""
+    monkeypatch.setattr(module, "RETRY_S", (0.01, 0.01))
+    bus = Bus()
+    answers = [Unready("no Kafka broker answers"), Unready("no Kafka broker answers"), Unready("no topics")]
+
+    async def start() -> None:
+        if answers:
+            raise answers.pop(0)
+        bus.events.append("bus started")
+
+    bus.start = start
+    program, task = await started(bus)
+    assert bus.events == ["started", "bus started"]
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["no Kafka broker answers; trying again", "no topics; trying again"]
+    program.stop()
+    await task
+
+
+async def test_a_signal_ends_the_wait_for_a_broker():
+    """Nothing was begun, so nothing has to be finished."""
+    bus = Bus()
+
+    async def start() -> None:
+        raise Unready("no Kafka broker answers")
+
+    bus.start = start
+    program = Program(Kind("worker", lambda config, bus, clock: Worker(bus), ()), None, bus, port=0, grace_s=1.0)
+    task = asyncio.create_task(program.run())
+    while program._unready() != "no Kafka broker answers":  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert await get(program.status.port, "/readyz") == (503, "no Kafka broker answers\n")
+    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    program.stop()
+    await task
+    assert program.error is None
+
+
+async def test_what_a_person_has_to_look_at_does_not_end_the_program():
+    """What cannot be read stands still, the rest goes on; a namesake ends it."""
+    bus = Bus()
+    program, task = await started(bus)
+    bus.on_fatal(Unready("seeds/1 was written by a newer release"))
+    assert not program._over.is_set()
+    bus.on_fatal(UserError("another member has the name 'a'"))
+    await task
+    assert str(program.error) == "another member has the name 'a'"
 
 
 async def test_a_fault_ends_the_program_without_a_drain():

@@ -43,8 +43,6 @@ class JobModel:
     """Hosts whose directory /d/ is closed as a trap."""
     held: set[bytes] = field(default_factory=set)
     """Stored pages that wait to be fetched again: each keeps its place under max_pages."""
-    lowered: bool = False
-    """Its page budget was made smaller at some time: what was handed out under the larger one counts for more."""
     recrawled: bool = False
     """It had a policy at some time."""
 
@@ -52,7 +50,7 @@ class JobModel:
         """One that shares nothing that changes."""
         return JobModel(
             self.life, self.spec, set(self.admitted), set(self.seeds), dict(self.ended), Counter(self.fetches),
-            set(self.closed), set(self.held), self.lowered, self.recrawled,
+            set(self.closed), set(self.held), self.recrawled,
         )  # fmt: skip
 
     @property

@@ -28,7 +28,6 @@ from nephila.scheduler.store import _encode, frame
 
 from tests.scheduler.frontier_model import HOST_OF, KEYS, PARTITION_OF, PARTS, URL_OF, JobModel, Key, Marks, Model, Way
 
-LEASE_S = 660.0
 STATES = ("leased", "fetched", "ending")
 
 
@@ -147,12 +146,15 @@ class Rig:
         else:
             host = HOST_OF[request.url_key]
             held = self._check_page(self.model.jobs[request.job], request, host)
-        assert request.host == host
+        assert request.host == host, f"{request.url} is asked for on {request.host}"
         flying = [w for w in (*self.on_way.values(), *self.stale) if w.request.host == host and self._flies(w)]
         assert not flying, f"{request.url} is asked for while {flying} is"
         early = self.model.free_at[host] - self.now
         assert early <= 1e-6, f"{request.url} is asked for {early:g} s too early"
-        self.on_way[key] = Way(request, self.now + LEASE_S, self.marks.written, held=held)
+        # Summed as the scheduler does: rounded otherwise, a lease would end an instant too late here.
+        config = self.scheduler.config
+        until = self.now + config.start_by_s + config.lease_s
+        self.on_way[key] = Way(request, until, self.marks.written, held=held)
 
     def _flies(self, way: Way) -> bool:
         return way.state == "leased" and way.until > self.now
@@ -167,22 +169,18 @@ class Rig:
     def _check_page(self, job: JobModel, request: FetchRequest, host: str) -> bool:
         """Whether the request may be made; returns whether the page had its place under max_pages."""
         key, spec = request.url_key, job.spec
-        assert key in job.admitted
+        assert key in job.admitted, f"{request.url} is asked for, and was never admitted"
         assert not spec.paused, f"{request.url} is asked for, and its job is paused"
         self._reopen(job, key, request.fetch_no)
         held = key in job.held
         job.held.discard(key)
         budget = job.budget.pages
         assert not budget or job.fetches[host] < budget, f"{host}: {job.fetches[host]} of {budget} fetches"
-        pages = job.scope.max_pages
-        taken = sum(key[0] == spec.uid and way.state != "ending" for key, way in self.on_way.items())
-        assert not pages or held or job.lowered or job.recrawled or job.stored + taken < pages, (
-            f"{job.stored} stored, {taken} taken of {pages}"
-        )
+        self._check_pages(job, request, held)
         assert not job.excluded(request.url), f"{request.url} is excluded"
         seed = key in job.seeds
-        assert request.seed == seed
-        assert seed or request.depth <= job.scope.max_depth or job.scope.max_depth < 0
+        assert request.seed == seed, f"{request.url}, fetch {request.fetch_no}: seed is {request.seed}, not {seed}"
+        assert seed or not 0 <= job.scope.max_depth < request.depth, f"{request.url} is asked for at {request.depth}"
         if host in job.closed and "/d/" in request.url and not seed and request.fetch_no == 1:
             assert spec.traps is not None
             assert spec.traps.off, f"{request.url} is in a trap"
@@ -190,6 +188,20 @@ class Rig:
             word = self.model.robots.get(host)
             assert word == "allow" or (word == "rules" and not request.url.endswith("/3")), f"robots: {word}"
         return held
+
+    def _check_pages(self, job: JobModel, request: FetchRequest, held: bool) -> None:
+        """A page may be fetched again when max_pages has room beside the others that do not wait for the same; what is
+        new only when it has room beside those as well."""
+        pages = job.scope.max_pages
+        if not pages:
+            return
+        stored = job.stored
+        if held:
+            waiting, _ = self.places()
+            again = {key for key, (_, outcome) in job.ended.items() if outcome is Outcome.STORED}
+            stored -= len(job.held | {key for key in again if (request.job, key) in waiting})
+        taken = sum(key[0] == request.job and way.state != "ending" for key, way in self.on_way.items())
+        assert stored + taken < pages, f"{request.url} is asked for: {stored} stored, {taken} taken of {pages}"
 
     def _reopen(self, job: JobModel, key: bytes, fetch_no: int) -> None:
         """A URL that had ended is open again: it is time for its next fetch."""
@@ -222,22 +234,19 @@ class Rig:
             self.on_way[record.job, record.url_key] = Way(request, self.now, self.marks.written, "ending")
         else:
             assert way.state == "ending", f"{record.url} ends as {record.outcome.name} while it is {way.state}"
-            assert record.fetch_no == way.request.fetch_no
+            assert record.fetch_no == way.request.fetch_no, f"{record.url}: row of fetch {record.fetch_no} for {way}"
         self.put_row(record)
 
     def _check_unfetched(self, job: JobModel, record: Record) -> None:
-        host = HOST_OF[record.url_key]
-        if record.reason == "excluded":
-            assert not job.wants(record.url, record.depth)
-        elif record.reason == "trap":
-            assert host in job.closed
-            assert "/d/" in record.url
-        elif record.reason == "robots":
-            word = self.model.robots[host]
-            assert word == "disallow" or (word == "rules" and record.url.endswith("/3"))
-        else:
-            assert record.reason == "dns"
-            assert self.model.robots[host] == "failed"
+        host, url = HOST_OF[record.url_key], record.url
+        word = self.model.robots.get(host)
+        right = {
+            "excluded": not job.wants(url, record.depth),
+            "trap": host in job.closed and "/d/" in url,
+            "robots": word == "disallow" or (word == "rules" and url.endswith("/3")),
+            "dns": word == "failed",
+        }
+        assert right.get(record.reason), f"{url} ends unfetched as {record.reason}; robots: {word}, {job}"
 
     def put_row(self, record: Record) -> None:
         """Storage has a row; its receipt is still to come."""
@@ -308,12 +317,16 @@ class Rig:
         check(self.scheduler.dispatcher)
         frontier = self.scheduler.frontier
         waiting, on_way = self.places()
-        assert on_way == {key: way.state for key, way in self.on_way.items()}
-        assert frontier.in_fetch <= frontier.config.concurrency
-        assert frontier.outstanding <= frontier.config.window
-        assert {uid: job.spec for uid, job in frontier.jobs.items()} == {
-            uid: job.spec for uid, job in self.model.jobs.items()
-        }
+        wanted = {key: way.state for key, way in self.on_way.items()}
+        assert on_way == wanted, f"on their way are {on_way}, not {wanted}"
+        leases = {key: way.until for key, way in self.on_way.items() if way.state == "leased"}
+        actual_leases = {key: until for key, until in frontier.leases.items() if not key[0].startswith(DELETED)}
+        assert actual_leases == leases, f"leases end at {actual_leases}, not {leases}"
+        assert frontier.in_fetch <= frontier.config.concurrency, f"{frontier.in_fetch} fetches at once"
+        assert frontier.outstanding <= frontier.config.window, f"{frontier.outstanding} URLs at once"
+        specs = {uid: job.spec for uid, job in frontier.jobs.items()}
+        modelled = {uid: job.spec for uid, job in self.model.jobs.items()}
+        assert specs == modelled, f"jobs are {specs}, not {modelled}"
         for uid, job in self.model.jobs.items():
             actual = frontier.jobs[uid]
             seen = {key for key in URL_OF if key in actual.seen}
@@ -329,7 +342,8 @@ class Rig:
             ended = Counter(outcome for _, outcome in job.ended.values())
             assert ended == +actual.ended, f"{uid}: {actual.ended} is not {ended}"
             for key, (fetch_no, outcome) in job.ended.items():
-                assert outcome in self.table[uid, job.life, key, fetch_no]
+                rows = self.table.get((uid, job.life, key, fetch_no), set())
+                assert outcome in rows, f"{uid}: {URL_OF[key]} ended as {outcome.name}, its rows are {rows}"
 
 
 def names(keys: Iterable[bytes]) -> list[str]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from nephila.kernel.bus.base import Delivery
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import (
     FetchRequest,
     FetchResult,
+    FrontierSnapshot,
     LinkSource,
     Outcome,
     Receipt,
@@ -21,7 +23,11 @@ from nephila.kernel.messages import (
     Scope,
 )
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
+from nephila.scheduler import service
+from nephila.scheduler.agenda import OUT
 from nephila.scheduler.audit import check
+from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.snapshots import snapshots
 
 from tests.scheduler.world import Answer, World, outlinks, site
 
@@ -61,13 +67,27 @@ async def restarted(tmp_path: Path, world: World, later_s: float = 0.0) -> World
     return again
 
 
-@pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "with a snapshot"])
-async def test_the_agenda_outlives_a_restart(tmp_path, snapshot):
+def of_earlier_programs(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
+    """A snapshot as the first programs of the same format wrote it: states of URLs as messages, not packed."""
+    for part in snapshots(dispatcher):
+        if part.watched:
+            agenda = dispatcher.frontier.jobs[part.watched_job].agenda
+            states = list(agenda.states())
+            yield FrontierSnapshot(
+                urls=[replace(state, next_at=OUT) if agenda.is_out(state.url_key) else state for state in states]
+            )
+        else:
+            yield part
+
+
+@pytest.mark.parametrize("snapshot", [None, snapshots, of_earlier_programs])
+async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
     """What is due while the program is down is fetched at its start, what is not waits for its instant."""
     world = await World(tmp_path, site({"/": ["/1"], "/1": []})).start()
     world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
     pass_time(world, 10)
-    if snapshot:
+    if snapshot is not None:
+        monkeypatch.setattr(service, "snapshots", snapshot)
         world.scheduler._snapshot()
     again = await restarted(tmp_path, world, later_s=HOUR / 2)
     pass_time(again, 0.4 * HOUR)

@@ -22,6 +22,18 @@ def keys(*names: object) -> bytes:
     return b"".join(map(key, names))
 
 
+def test_links_of_one_partition_get_their_part_of_the_page():
+    """Whether the others of the page stand in the same message or not."""
+    whole, part = Importance(), Importance()
+    for importance in (whole, part):
+        importance.give(key("home"), keys(*range(8)), range(8))
+    whole.give(key("fan"), keys(*range(8)), [])
+    part.give(key("fan"), keys(0, 1), [], 8)
+    part.give(key("fan"), keys(2), [], 8)
+    part.give(key("fan"), keys(*range(3, 8)), [], 8)
+    assert [part.priority(key(n)) for n in range(8)] == [whole.priority(key(n)) for n in range(8)]
+
+
 def test_links_of_a_page_share_alike_and_further_gifts_raise_them():
     """Ten new links are average; one that another page names alone stands out by the ratio, in steps per doubling."""
     importance = Importance()

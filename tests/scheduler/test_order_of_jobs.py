@@ -6,11 +6,13 @@ import random
 
 import pytest
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.messages import CrawlJob, Recrawl, Scope, Strategy
+from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome, Recrawl, Scope, Strategy
+from nephila.kernel.topics import OUTLINKS
+from nephila.native import parse_url
 from nephila.scheduler.audit import check
 from nephila.scheduler.frontier import MAX_JOBS
 
-from tests.scheduler.world import Answer, World, site
+from tests.scheduler.world import JOB, Answer, World, outlinks, site
 
 
 def later(world: World, directory, **config) -> World:
@@ -67,6 +69,35 @@ async def test_importance_of_a_changed_strategy_leaves_no_url_behind(tmp_path):
     world.run()
     assert world.done
     assert len(world.fetched) == len({f.url for f in world.fetched}) == 120
+    await world.scheduler.close()
+
+
+async def test_a_seed_that_was_refused_as_a_link_stays_a_seed_however_many_link_to_it(tmp_path):
+    """What rises in importance is queued anew as a link; a link that was never queued as one does not rise."""
+    asked = {}
+
+    def web(request: FetchRequest) -> Answer:
+        asked[request.url] = (request.seed, request.depth)
+        return Answer()
+
+    world = await World(tmp_path, web).start()
+    opic = {"strategy": int(Strategy.OPIC)}
+    world.crawl(paused=True, **opic)
+
+    def link(page: int) -> None:
+        parent = parse_url(f"http://a.test/{page}")
+        request = FetchRequest(JOB, parent.fingerprint, parent.href, depth=1)
+        world.bus.publish(OUTLINKS, 0, outlinks(request, ["http://a.test/x", f"http://a.test/of/{page}"]))
+
+    link(0)  # out of scope: there is no seed yet
+    world.crawl("http://a.test/x", paused=True, **opic)
+    for page in range(1, 50):
+        link(page)
+    check(world.scheduler.dispatcher)
+    world.crawl(**opic)
+    world.run()
+    assert len(asked) == 50
+    assert asked["http://a.test/x"] == (True, 0)
     await world.scheduler.close()
 
 
@@ -143,5 +174,57 @@ async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path
     await world.scheduler.close()
     world = await later(world, tmp_path).start()
     check(world.scheduler.dispatcher)
-    assert not world.scheduler.frontier.jobs["t"].owed
+    assert not world.scheduler.frontier.jobs["t"].kept
+    await world.scheduler.close()
+
+
+async def test_what_was_ending_at_a_kill_takes_no_place_of_a_stored_page(tmp_path):
+    """Two URLs without a page were about to end, and answer with one after the restart: the budget is still for the
+    three pages that are stored and due again."""
+    mended = False
+
+    def web(request: FetchRequest) -> Answer:
+        broken = request.url.endswith(("/1", "/2")) and not mended
+        return Answer(links=[f"http://a.test/{n}" for n in range(1, 9)], status=404 if broken else 200)
+
+    world = await World(tmp_path, web).start()
+    world.hold_receipts = True
+    world.crawl("http://a.test/0", scope=Scope(max_depth=-1, max_pages=3), recrawl=Recrawl(every_s=3600.0))
+    pass_time(world, 30.0)
+    assert [f.url[-1] for f in world.fetched] == list("01234")
+    stored = {record.url for record in world.held if record.outcome is Outcome.STORED}
+    for record in world.held:
+        if record.url in stored:
+            world._receipt(record)
+    pass_time(world, 3600.0)
+    assert world.scheduler.frontier.jobs["t"].ended[Outcome.STORED] < 3
+    world.kill()
+    await world.scheduler.close()
+    mended = True
+    world = await later(world, tmp_path).start()
+    pass_time(world, 2 * 3600.0)
+    check(world.scheduler.dispatcher)
+    assert {f.url for f in world.fetched} == stored
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("strategy", [Strategy.UNSPECIFIED, Strategy.DFS])
+async def test_a_limit_set_later_keeps_a_place_for_each_page_that_is_due(tmp_path, strategy):
+    """Ten pages are due again when the job is limited to ten: none is lost to a new one, also over a restart."""
+    world = await World(tmp_path, site({f"/{n}": [f"/{n + 1}"] for n in range(30)})).start()
+    every = {"recrawl": Recrawl(every_s=3600.0)}
+    world.crawl("http://a.test/0", scope=Scope(max_depth=9), **every)
+    pass_time(world, 1800.0)
+    first = [f.url for f in world.fetched]
+    assert len(first) == 10
+    world.crawl(scope=Scope(max_depth=9), delay_s=60.0, **every)
+    pass_time(world, 1800.0 + 120.0)
+    limited = Scope(max_depth=-1, max_pages=10)
+    world.crawl("http://a.test/19", scope=limited, delay_s=60.0, strategy=int(strategy), **every)
+    assert len(world.scheduler.frontier.jobs["t"].kept) >= 5
+    await world.scheduler.close()
+    world = await later(world, tmp_path).start()
+    pass_time(world, 2 * 3600.0)
+    check(world.scheduler.dispatcher)
+    assert {f.url for f in world.fetched} == set(first)
     await world.scheduler.close()

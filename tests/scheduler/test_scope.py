@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.errors import UsageError
-from nephila.kernel.messages import Scope, ScopeMode
+from nephila.kernel.messages import FetchRequest, Scope, ScopeMode
+from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
+from nephila.scheduler import admission
 from nephila.scheduler.scope import CompiledScope, registrable_domain
+
+from tests.scheduler.world import Answer, World, outlinks
 
 
 def decide(scope: Scope, seed: str, url: str, depth: int = 1) -> bool:
@@ -95,3 +99,22 @@ def test_anchors_are_taken_over_into_a_wider_mode():
     narrow = CompiledScope(Scope(ScopeMode.PREFIX))
     narrow.take_over(domain)
     assert narrow.anchors == set()
+
+
+async def test_what_many_jobs_remember_as_refused_has_one_bound(tmp_path, monkeypatch):
+    """A thousand links outside of each of ten jobs: no more than the bound of one is remembered, none is admitted."""
+    monkeypatch.setattr(admission, "REJECTED_LIMIT", 200)
+    world = await World(tmp_path, lambda request: Answer()).start()
+    names = [f"job{n}" for n in range(10)]
+    for name in names:
+        world.crawl(f"http://{name}.test/", job=name)
+    for name in names:
+        parent = parse_url(f"http://{name}.test/")
+        request = FetchRequest(name, parent.fingerprint, parent.href)
+        for page in range(10):
+            links = [f"http://elsewhere.test/{page}/{n}" for n in range(100)]
+            world.bus.publish(OUTLINKS, 0, outlinks(request, links))
+    jobs = world.scheduler.frontier.jobs.values()
+    assert 0 < sum(len(job.rejected) for job in jobs) <= 200
+    assert all(len(job.seen) == 1 for job in jobs)
+    await world.scheduler.close()

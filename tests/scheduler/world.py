@@ -91,6 +91,7 @@ def outlinks(parent: FetchRequest, links: list[str]) -> Outlinks:
         b"",
         array("I", [0] * len(ends)).tobytes(),
         bytes(len(ends)),
+        parent_priority=int(parent.priority),
     )
 
 

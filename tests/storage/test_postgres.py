@@ -150,6 +150,42 @@ async def test_a_server_that_crashes_and_comes_back_costs_no_row(tmp_path, morta
     assert sorted(line["url_key"] for line in lines(tmp_path)) == sorted(key(number).hex() for number in range(20))
 
 
+async def test_a_server_that_is_away_at_the_start_is_waited_for(tmp_path, mortal):
+    """As a service of its own: it takes records and says why it is not ready; they are written once it is there."""
+    mortal.kill()
+    async with running(tmp_path, store=mortal.dsn(), patience_s=0, wait_at_start=True) as rig:
+        assert "127.0.0.1" in rig.storage.trouble
+        assert "not-a-secret" not in rig.storage.trouble
+        rig.send(*(record(number) for number in range(5)))
+        rig.clock.advance(10)
+        mortal.start()
+        await until(lambda: len(rig.receipts) == 5, rig)
+        assert rig.storage.trouble == ""
+        assert not rig.fatal
+    assert len(table(mortal.dsn())) == 5
+
+
+async def test_a_server_that_stays_away_ends_the_service_in_time(tmp_path, mortal):
+    """When patience ends, with one line; a service that is closed before ends without one."""
+    mortal.kill()
+    async with running(tmp_path / "a", store=mortal.dsn(), patience_s=30, wait_at_start=True) as rig:
+        await until(lambda: bool(rig.fatal), rig)
+        assert "cannot connect to" in str(rig.fatal[0])
+        assert "s, run again with --resume" in str(rig.fatal[0])
+    async with running(tmp_path / "b", store=mortal.dsn(), patience_s=0, wait_at_start=True) as rig:
+        await rig.storage.drain(1)
+    assert not rig.fatal
+
+
+async def test_a_server_that_is_away_at_the_start_of_one_program_is_an_error(tmp_path, mortal):
+    """A person is there to hear of it."""
+    mortal.kill()
+    rig = Rig(tmp_path, store=mortal.dsn())
+    with pytest.raises(StoreLost, match="cannot connect to"):
+        await rig.storage.start()
+    await rig.storage.close()
+
+
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten(tmp_path, store, committed, late, monkeypatch):

@@ -259,6 +259,7 @@ def _close_books(directory: Directory, run: Run, result: Result, counts: Summary
         }
         run.rows = sum(counts.outcomes.values())
     run.left = result.left
+    run.degraded_rules = result.degraded
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"
     run.ended_at = time.time()

@@ -135,6 +135,7 @@ def _rows(told: Explanation) -> Iterator[Pair]:
     if row is not None:
         yield "row", _ended(row)
         yield "title", row.get("title") or ""
+        yield "rule", f"{row['rule']}, version {row['rule_version']}" if row.get("rule") else ""
     for one in told.fetches:
         notes = [
             _ended(one),

@@ -37,6 +37,9 @@ def export(
         bool, typer.Option("--changes", help="Only pages that are new or whose text has changed; `change` says which.")
     ] = False,
     job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
+    items: Annotated[
+        bool, typer.Option("--items", help="What rules made of the pages, a row per item: jsonl or csv.")
+    ] = False,
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -51,7 +54,12 @@ def export(
         raise UsageError("--raw-csv needs --format csv")
     if since and not changes:
         raise UsageError("--since needs --changes")
+    if items and (changes or all_outcomes):
+        raise UsageError("--items are those of stored pages: leave --changes and --all out")
     source, only = find(place)
+    if items:
+        _items(source, format, out, job or only, raw_csv=raw_csv)
+        return
     rows = write(
         source,
         format,
@@ -69,6 +77,16 @@ def export(
     elif not rows:
         none = "no page that is new or has changed" if changes else "no stored page"
         note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
+
+
+def _items(source: Source, format: str, out: str, job: str | None, *, raw_csv: bool) -> None:
+    from nephila.storage.export import export_items
+
+    rows = export_items(source, format, None if out == "-" else Path(out), job=job, raw_csv=raw_csv)
+    if out != "-":
+        note(f"{rows:,} items written to {out}")
+    elif not rows:
+        note(f"{place_of(source)} has no items; see nephila crawl --rules DIR")
 
 
 def find(place: str) -> tuple[Source, str | None]:

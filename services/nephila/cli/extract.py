@@ -23,6 +23,7 @@ def extract(
     batch: Annotated[
         bool, typer.Option("--batch", help='Read JSON lines {"file", "url"} from standard input.')
     ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Main text as Markdown.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Print what a reader would want of a document: title, author, date, language and main text.
@@ -37,14 +38,14 @@ def extract(
         return
     if not file:
         raise UsageError("which document? give a FILE, - for standard input, or --batch to read JSON lines")
-    found = _extract(file, scalar_text(url), content_type)
+    found = _extract(file, scalar_text(url), content_type, markdown)
     if json:
         print_json(found)
     else:
         _show(found, file)
 
 
-def _extract(file: str, url: str, content_type: str) -> dict[str, Any]:
+def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
     from nephila.parser.extract import MAX_FILE_BYTES, read_file, type_by_name
     from nephila.parser.extract import extract as extract_document
 
@@ -63,9 +64,12 @@ def _extract(file: str, url: str, content_type: str) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(str(error)) from None
     try:
-        return extract_document(body, url, media_type, charset)
+        return extract_document(body, url, media_type, charset, markdown=markdown)
     except ValueError as error:
         raise UsageError(f"--url {url}: {error}") from None
+
+
+_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
 
 
 _TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
@@ -79,9 +83,9 @@ def _show(found: dict[str, Any], file: str) -> None:
             *((label, len(found[key])) for label, key in counts if found.get(key)),
         ]
     )
-    if found.get("text"):
+    if text := found.get("markdown") or found.get("text"):
         sys.stdout.write("\n")
-        for line in plain_lines(found["text"]):
+        for line in plain_lines(text):
             sys.stdout.write(line + "\n")
     elif not found.get("title"):
         note(f"{file} has no text that can be read")

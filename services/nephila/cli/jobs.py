@@ -1,4 +1,4 @@
-"""`nephila jobs …`: the jobs of a program that runs (`nephila up`), by way of its control socket."""
+"""`nephila jobs …`: the jobs of a program that runs (`nephila up`), by way of its control socket, or of a system."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ COLUMNS = ("name", "state", "generation", "queued", "leased", "stored", "denied"
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Directory of the program.")]
 Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
+Bootstrap = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="The jobs of the services at this Kafka broker, not of a program.")
+]
 HERE = Path("crawl-out")
 
 
@@ -49,34 +52,40 @@ def apply(
 
 
 @app.command("list")
-def list_jobs(out: Out = HERE, json: Json = False) -> None:
+def list_jobs(out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
     """How all jobs stand."""
-    with needed(out) as client:
-        jobs = client.ask("jobs.list")["jobs"]
+    columns: tuple[str, ...] = COLUMNS
+    if bootstrap:
+        from nephila.cli import systemjobs
+
+        columns, jobs = systemjobs.COLUMNS, systemjobs.list_jobs(bootstrap)
+    else:
+        with needed(out) as client:
+            jobs = client.ask("jobs.list")["jobs"]
     if json:
         print_json(jobs)
     elif not jobs:
         note("there is no job; see nephila jobs apply")
     else:
-        _table([COLUMNS, *([_cell(job[name]) for name in COLUMNS] for job in jobs)])
+        _table([columns, *([_cell(job[name]) for name in columns] for job in jobs)])
 
 
 @app.command()
-def pause(name: Name, out: Out = HERE, json: Json = False) -> None:
+def pause(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
     """Hand out nothing more of a job; what is under way still ends."""
-    _tell("jobs.pause", name, out, json)
+    _tell("pause", name, out, bootstrap, json)
 
 
 @app.command()
-def resume(name: Name, out: Out = HERE, json: Json = False) -> None:
+def resume(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
     """Go on with a job."""
-    _tell("jobs.resume", name, out, json)
+    _tell("resume", name, out, bootstrap, json)
 
 
 @app.command()
-def delete(name: Name, out: Out = HERE, json: Json = False) -> None:
+def delete(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
     """Forget a job and all that is known of its URLs; the rows of the table pages stay."""
-    _tell("jobs.delete", name, out, json)
+    _tell("delete", name, out, bootstrap, json)
 
 
 @app.command()
@@ -108,9 +117,14 @@ def release(
     print_json(answer) if json else typer.echo(f"{name}: {host}{plain(place)} released")
 
 
-def _tell(op: str, name: str, out: Path, as_json: bool) -> None:
-    with needed(out) as client:
-        answer = client.ask(op, name=name)
+def _tell(what: str, name: str, out: Path, bootstrap: str, as_json: bool) -> None:
+    if bootstrap:
+        from nephila.cli import systemjobs
+
+        answer = systemjobs.change(bootstrap, name, what)
+    else:
+        with needed(out) as client:
+            answer = client.ask(f"jobs.{what}", name=name)
     if as_json:
         print_json(answer)
     else:
@@ -170,7 +184,7 @@ def _cell(value: Any) -> str:
 
 
 def _table(rows: list[Any]) -> None:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         text = [
             cell.ljust(width) if i < 2 else cell.rjust(width)

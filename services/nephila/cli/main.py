@@ -29,6 +29,7 @@ COMMANDS = {
     "up": ("nephila.cli.up:up", "Run many jobs in one program, until told to stop."),
     "jobs": ("nephila.cli.jobs:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
     "topics": ("nephila.cli.topics:app", "Create and list the topics of the route on a Kafka broker."),
+    "dead": ("nephila.cli.dead:app", "List what no service over Kafka could digest, and publish it again."),
     "explain": ("nephila.cli.explain:explain", "Say what became of a URL in a crawl, and why."),
     "scheduler": ("nephila.cli.service:scheduler", "Run the scheduler over Kafka."),
     "downloader": ("nephila.cli.service:downloader", "Run a downloader over Kafka."),

@@ -60,7 +60,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
-    if not all_rules and (rules or not system):
+    if rules or not system:
         check_rules(job, Path(rules) if rules else None)
     return Plan(
         job=job,
@@ -76,11 +76,11 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
 
 
 def check_rules(job: CrawlJob, place: Path | None) -> None:
-    """That there are all rules that a job names. Raises `UsageError`."""
-    if not job.rules:
-        return
+    """That rules can be read, and that there are all that a job names. Raises `UsageError`."""
     if place is None:
-        raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
+        if job.rules:
+            raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
+        return
     from nephila.rulefiles import read_all
 
     known = {document.name: document for document in read_all([place])}

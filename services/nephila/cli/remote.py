@@ -12,12 +12,14 @@ from nephila.cli.crawling import Request, read_job, seeds_of, urls_of
 from nephila.cli.output import note, print_json
 from nephila.cli.plan import make_plan
 from nephila.cli.safe import plain
+from nephila.cli.systemjobs import connected
 from nephila.directory import Run
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import JobStatus, Seed
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan
+    from nephila.kernel.clock import Clock
     from nephila.kernel.messages import CrawlJob, ParseRule
 
 THEIRS = (
@@ -25,6 +27,8 @@ THEIRS = (
     *("format", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
+LINE_S = 1.0
+"""Least time between two lines of progress."""
 
 
 def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
@@ -78,30 +82,32 @@ def rules_of(plan: Plan) -> list[ParseRule]:
 async def _watched(
     job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
-    from nephila.kernel.bus import kafka_topics
-    from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import kafka_config
-    from nephila.kernel.clock import SystemClock
     from nephila.submission import Submission
 
-    kafka_topics.hush()
-    config = kafka_config({"bootstrap": bootstrap}, "command line")
-    there = await kafka_topics.existing(config)
-    if "requests" not in there:
-        raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
-    config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")
-    clock = SystemClock()
-    bus = KafkaBus(config, clock)
-    submission = Submission(bus, clock, config.partitions, job, rules)
-    if not quiet:
-        submission.on_status = lambda status: note(f"{job.uid}: {_line(status)}")
-    try:
+    async with connected(bootstrap) as bus:
+        submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
+        if not quiet:
+            submission.on_status = _Progress(bus.clock).show
         await bus.start()
         if not quiet:
             note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
         return await submission.run(seeds), submission.refused
-    finally:
-        await bus.close()
+
+
+class _Progress:
+    """A line when something has changed, and not too many of them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._shown = ""
+        self._next = 0.0
+
+    def show(self, status: JobStatus) -> None:
+        """The job stands so."""
+        line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
+        if line != self._shown and now >= self._next:
+            self._shown, self._next = line, now + LINE_S
+            note(line)
 
 
 def _line(status: JobStatus) -> str:

@@ -84,6 +84,82 @@ def try_rule(
 
 
 @app.command()
+def apply(
+    place: Annotated[Path, typer.Option("--from", metavar="DIR|FILE", help="A crawl with WARC files, or pages.")],
+    rules: Annotated[
+        list[Path] | None, typer.Option("--rules", "-r", metavar="DIR|FILE", help="Rules; by default rules/.")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Put the items into DIR/nephila.db.")] = False,
+    items: Annotated[bool, typer.Option("--items", help="Print the items as JSON lines.")] = False,
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only for this job of the crawl.")] = "",
+    json: Json = False,
+    scripts: Scripts = False,
+) -> None:
+    """Run rules on pages that were stored earlier, without a request, and compare with the items they had."""
+    from nephila.cli import rules_apply
+
+    comparison, rows = rules_apply.apply(place, rules or HERE, write=write, job=job, scripts=scripts)
+    if items:
+        for row in rows:
+            print_json(row)
+    elif json:
+        print_json(comparison.as_json())
+    else:
+        rules_apply.show(comparison)
+    if write:
+        note(f"{comparison.items_after:,} items of {comparison.pages:,} pages written")
+
+
+@app.command()
+def diff(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Rules as they were.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Rules as they are to be.")],
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[PAGES...]", help="Stored pages; by default those beside NEW.")
+    ] = None,
+    json: Json = False,
+    scripts: Scripts = False,
+) -> None:
+    """Show field by field what two versions of a rule make of the same pages; exit code 1 when a value is lost."""
+    from nephila.cli import rules_apply
+
+    comparison = rules_apply.diff(old, new, places or [], scripts=scripts)
+    if json:
+        print_json(comparison.as_json())
+    else:
+        rules_apply.show(comparison)
+    raise typer.Exit(1 if any(change.lost for change in comparison.fields.values()) else 0)
+
+
+@app.command("fmt")
+def tidy(
+    places: Places = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 if a file would change.")] = False,
+) -> None:
+    """Write rules in one style, keys in their order, comments kept."""
+    from nephila.cli.rules_fmt import tidied
+
+    changed = 0
+    for path, text in tidied(places or HERE):
+        changed += 1
+        typer.echo(f"{'would change' if check else 'changed'}: {path}")
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    raise typer.Exit(1 if check and changed else 0)
+
+
+@app.command()
+def status(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory of a crawl that has ended.")],
+    json: Json = False,
+) -> None:
+    """Show whether rules still fitted their sites when a crawl ended."""
+    from nephila.cli import rules_status
+
+    rules_status.show(out, as_json=json)
+
+
+@app.command()
 def schema() -> None:
     """Print the JSON Schema of a rule, for editors and CI."""
     from nephila.parser.rules.table import schema as made

@@ -153,6 +153,6 @@ def show(verdict: Verdict) -> None:
         plain(f"{'ok  ' if verdict.good else 'FAIL'} {verdict.rule} ({verdict.place}): {verdict.items} items", 500)
     )
     for text in verdict.differences:
-        typer.echo(plain(f"     {text}", 500))
+        typer.echo(f"     {plain(text, 500)}")
     for text in [] if verdict.good else verdict.problems[:MAX_TOLD]:
-        typer.echo(plain(f"     note: {text}", 500))
+        typer.echo(f"     note: {plain(text, 500)}")

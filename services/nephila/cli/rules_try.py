@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def show(tried: Tried) -> None:
     for path in tried.found.missing:
         note(f"{path} is empty" + ("" if tried.hints.get(path) else ": nothing like it on the page"))
         for hint in tried.hints.get(path, []):
-            note(f"    {plain(hint, 300)}")
+            sys.stderr.write(f"             {plain(hint, 300)}\n")
     for problem in tried.found.problems:
         note(plain(problem, 500))
     for what, links in (("link", tried.found.links), ("next page", tried.found.extra)):

@@ -36,6 +36,8 @@ KINDS = {
     "storage": "nephila.storage",
 }
 """Service → its package; an image installs one of them."""
+MODULES = {"scheduler": "shards"}
+"""Where `build` is, when not in `service`: over a broker the scheduler has a frontier for each partition."""
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +100,18 @@ def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
         own = {**own, "partitions": program.partitions}
     if name == "scheduler":
         own = {"status_interval_s": 1.0, **own}
+    if name == "storage":
+        own = {"wait_at_start": True, **own}
     return program, kafka, load(kind, own, f"{where}: {name}", name)
+
+
+def transport_of(path: str) -> dict[str, Any]:
+    """What a file of settings says of the transport. Raises `UsageError`."""
+    values = _file(path)
+    kafka = values.get("kafka", {})
+    if not isinstance(kafka, dict):
+        raise UsageError(f"{path}: kafka is no map of settings")
+    return {**{name: values[name] for name in ("bootstrap", "partitions") if name in values}, **kafka}
 
 
 def _file(path: str) -> dict[str, Any]:
@@ -123,7 +136,9 @@ def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault."""
     program, kafka, config = read(name, path)
     member = program.member or socket.gethostname()
+    from nephila.exchange import exchanging
     from nephila.kernel import logs
+    from nephila.kernel.bus.claims import open_claims
     from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.bus.kafka_config import KafkaConfig, checked
     from nephila.kernel.bus.kafka_topics import hush
@@ -137,14 +152,13 @@ def run(name: str, path: str) -> None:
     settings = checked(
         load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, where, "kafka"), where
     )
-    service = importlib.import_module(f"{KINDS[name]}.service")
+    service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 
     async def main() -> Program:
-        bus = KafkaBus(settings, SystemClock())
-        one = Program(
-            Kind(name, service.build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s
-        )
+        bus = KafkaBus(settings, SystemClock(), open_claims(settings.blobs))
+        build = exchanging(service.build) if name == "parser" else service.build
+        one = Program(Kind(name, build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

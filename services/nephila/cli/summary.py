@@ -67,6 +67,7 @@ def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
         "window": run.window,
         "errors": result.errors,
         "refused_seeds": result.refused_seeds[:100],
+        "degraded_rules": result.degraded,
         "seed_hosts": result.anchors,
         "elapsed_s": round(result.elapsed_s, 3),
         "native": native.IMPLEMENTATION,
@@ -123,6 +124,11 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
     for host, wait_s, queued in result.waiting_hosts[:5]:
         lines.append(f"{plain(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
+    for name, findings in result.degraded.items():
+        lines.append(
+            f"Rule {plain(name, 60)} is degraded, its rows are marked: {plain(findings, 300)};"
+            f" see nephila rules try URL --rule {plain(name, 60)}"
+        )
     if result.resumed_urls:
         lines.append(
             f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"

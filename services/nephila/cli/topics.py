@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nephila.cli.output import print_json
+from nephila.cli.output import note, print_json
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka_config import KafkaConfig
@@ -44,6 +44,30 @@ def apply(
         else:
             verb = "created" if one.created else "unchanged"
             typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
+
+
+@app.command()
+def grow(
+    forget_frontier: Annotated[
+        bool, typer.Option("--forget-frontier", help="Drop what schedulers know; rows stay, jobs are told again.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Double the partitions of a system that is stopped and has read everything. Offline only; a frontier is NOT split
+    by this release: a system that has crawled refuses, unless its frontier may be forgotten."""
+    from nephila.kernel.bus import kafka_grow
+
+    config = _config(bootstrap, None, prefix)
+    target, done = asyncio.run(kafka_grow.grow(config, forget=forget_frontier))
+    for one in done:
+        if json:
+            print_json({"topic": config.prefix + one.name, "partitions": one.partitions, "changed": one.created})
+        else:
+            verb = "grown" if one.created else "unchanged"
+            typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
+    note(f"set partitions: {target} in the services' settings before they are started again")
 
 
 @app.command("list")

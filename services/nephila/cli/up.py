@@ -92,6 +92,7 @@ def settle(directory: Directory, options: dict[str, Any]) -> Run:
 def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
     from nephila.process import raise_open_files, run_loop
+    from nephila.rulehealth import degraded
     from nephila.up import Up
 
     ended_by: list[signal.Signals] = []
@@ -110,7 +111,11 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
                 print(f"{what} in {directory.path}; jobs are taken at {program.socket.path}", flush=True)
 
-        program.control.on_change = lambda: _write(directory, run, program.control.facts())
+        def write() -> None:
+            run.degraded_rules = degraded(program.assembly.judge.verdicts())
+            _write(directory, run, program.control.facts())
+
+        program.control.on_change = write
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
         try:
@@ -126,6 +131,7 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
         run.state = "running"
         directory.write(run)
         program = run_loop(main())
+        run.degraded_rules = program.degraded
         _close_books(directory, run, program.jobs, program.error)
     if program.error is not None:
         raise program.error

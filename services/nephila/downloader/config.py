@@ -56,6 +56,10 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     total_timeout_s: float = 90.0
     """From the dial to the last byte, everything included; stays below the scheduler's lease."""
 
+    move_s: float = 2.5
+    """What fetches under way may take when their partition goes to another member; then they are given back. Below the
+    bus' drain_s (3 s), so that the outcomes are out before the other begins."""
+
     max_wire_bytes: int = 32 << 20
     """Body bytes read from the wire; pages beyond are files, not documents."""
 

@@ -119,4 +119,5 @@ def page_of(request: m.FetchRequest, answer: Answer, started: float) -> m.Page:
         wire_bytes=answer.wire_bytes,
         not_modified=answer.status == 304,
         robots_tag=get("x-robots-tag", "").lower(),
+        priority=int(request.priority),
     )

@@ -14,5 +14,11 @@ FIGURES: tuple[Figure[Downloader], ...] = (
         rises=True,
     ),
     Figure("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, rises=True),
+    Figure(
+        "stale_requests_total",
+        "Requests ignored: a later owner of their partition had been heard of.",
+        lambda d: d.shards.stale,
+        rises=True,
+    ),
     Figure("flights", "Requests taken and not ended; a rise: servers are slow.", lambda d: d.in_flight),
 )

@@ -9,8 +9,11 @@ from functools import lru_cache
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.decode import ACCEPT_ENCODING
 from nephila.downloader.fetcher import Order
+from nephila.downloader.target import Target
 from nephila.kernel.errors import UsageError
+from nephila.kernel.messages import FetchKind, FetchRequest
 
+ROBOTS_BYTES = 500 << 10
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
@@ -76,6 +79,30 @@ def names_list(path_query: str) -> bool:
     all, under which an archive would come that nobody wants; and a sitemap may be larger than any page."""
     name = path_query.partition("?")[0].rpartition("/")[2].lower()
     return name.endswith(_LIST_ENDS) or ("sitemap" in name and name.endswith(_PLAIN_LIST_ENDS))
+
+
+def order_of(
+    request: FetchRequest,
+    target: Target,
+    place: tuple[tuple[str, ...], int],
+    max_list_bytes: int,
+    on_sent: Callable[[], None] | None,
+) -> Order:
+    """What the fetcher is asked to do for a request, at a place that may be dialled."""
+    is_robots = request.kind == FetchKind.ROBOTS
+    is_list = not is_robots and names_list(target.path)
+    addresses, port = place
+    return Order(
+        target,
+        addresses,
+        port,
+        etag=request.etag,
+        last_modified=request.last_modified,
+        any_type=is_robots or is_list or request.seed,
+        keep=ROBOTS_BYTES if is_robots else 0,
+        max_bytes=max_list_bytes if is_list else 0,
+        on_sent=on_sent,
+    )
 
 
 def media_filter(accept: Iterable[str], refuse: Iterable[str]) -> Callable[[str], bool]:

@@ -7,7 +7,8 @@ OUT  pages      Page: what a 2xx or 304 brought, before its outcome
 
 Decides how, never when or whether: a request that is here is fetched, unless it is too late (start_by), the egress
 guard refuses, the server's address has no slot (given back with that address), or the service drains. Nothing is kept:
-a request is acked when its page and outcome have been taken.
+a request is acked when its page and outcome have been taken. Over a broker partitions come and go: shards.py says what
+may still be begun and what goes back.
 """
 
 from __future__ import annotations
@@ -20,29 +21,32 @@ from collections.abc import Callable
 from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, location_of, outcome_of, page_of, unfetched
-from nephila.downloader.fetcher import Answer, Fetcher, Order
-from nephila.downloader.fetchers import make_fetcher
+from nephila.downloader.fetcher import Answer, Fetcher
+from nephila.downloader.fetchers import make_egress, make_fetcher
 from nephila.downloader.flight import Flight
-from nephila.downloader.request import names_list
+from nephila.downloader.request import order_of
+from nephila.downloader.shards import Shards
 from nephila.downloader.slots import Slots
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
-from nephila.kernel.egress import EgressError, EgressGuard, HostMap
+from nephila.kernel.egress import EgressError
+from nephila.kernel.errors import PermanentError
 from nephila.kernel.networks import Networks
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.resolver import Egress, ResolveError, SystemResolver
+from nephila.kernel.resolver import Egress, ResolveError
 from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
 
 log = logging.getLogger(__name__)
 
-ROBOTS_BYTES = 500 << 10
 ROBOTS_REDIRECTS = 5
 Contact = Callable[[m.FetchRequest, str, Callable[[bool], None]], None]
 """Request, address, and what is called with the answer: whether it may begin there now."""
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
+# How soon one who may not dial asks again.
+_ASK_AGAIN_S = 0.1
 
 
 class Downloader:
@@ -65,8 +69,9 @@ class Downloader:
         so the guard here knows all."""
         self.on_sent: Callable[[str, float], None] | None = None
         """Called with a paced address and the monotonic instant at which a request was sent there."""
-        self._draining = False
-        self._emptied: asyncio.Event | None = None
+        self.may_dial: Callable[[], bool] = lambda: True
+        """Asked before each dial: False when the requests here may be another member's by now; they wait."""
+        self.shards = Shards(clock, config.move_s, self._flights, self._give_back, self._drop)
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Received from servers."""
@@ -83,18 +88,7 @@ class Downloader:
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing more; what is not dialled goes back at once, the rest after `grace_s` seconds to end."""
-        self._draining = True
-        # The last first: nobody in line is left when a holder gives its slot.
-        for flight in reversed(list(self._flights)):
-            if not flight.dialled:
-                self._give_back(flight)
-        if self._flights and grace_s > 0:
-            emptied = self._emptied = asyncio.Event()
-            timer = self._clock.call_at(self._clock.monotonic() + grace_s, emptied.set)
-            await emptied.wait()
-            timer.cancel()
-        for flight in list(self._flights):
-            self._give_back(flight)
+        await self.shards.drain(grace_s)
 
     async def close(self) -> None:
         """Give back whatever is left and close every connection."""
@@ -113,7 +107,16 @@ class Downloader:
 
     def _take(self, delivery: Delivery) -> None:
         request: m.FetchRequest = delivery.message
-        if self._draining:
+        if self.shards.is_stale(delivery.partition, request):
+            delivery.ack()
+            return
+        if delivery.attempts > 1:
+            # Who had it may have asked the server just before the end: it goes back, and the host rests.
+            outcome = given_back(request)
+            outcome.started_at = outcome.ended_at = self._clock.now()
+            delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, outcome),))
+            return
+        if self.shards.is_leaving(delivery.partition):
             self._clock.call_at(self._clock.monotonic() + _GIVE_BACK_S, lambda: self._refuse(delivery))
             return
         flight = Flight(delivery, request)
@@ -138,7 +141,7 @@ class Downloader:
 
     def _is_over(self, flight: Flight) -> bool:
         """True when a flight that was not dialled yet must not go on; it has been ended."""
-        if self._draining:
+        if self.shards.is_leaving(flight.delivery.partition):
             self._give_back(flight)
             return True
         start_by = flight.request.start_by
@@ -254,22 +257,13 @@ class Downloader:
         flight.timer = None
         if not flight.dialled and self._is_over(flight):
             return
-        request, target = flight.request, flight.target
-        assert target is not None
-        is_robots = request.kind == m.FetchKind.ROBOTS
-        is_list = not is_robots and names_list(target.path)
-        addresses, port = flight.place
-        order = Order(
-            target,
-            addresses,
-            port,
-            etag=request.etag,
-            last_modified=request.last_modified,
-            any_type=is_robots or is_list or request.seed,
-            keep=ROBOTS_BYTES if is_robots else 0,
-            max_bytes=self._config.max_list_bytes if is_list else 0,
-            on_sent=(lambda: self._on_sent(flight)) if flight.address else None,
-        )
+        if not self.may_dial():
+            at = self._clock.monotonic() + _ASK_AGAIN_S
+            flight.timer = self._clock.call_at(at, lambda: self._dial(flight))
+            return
+        assert flight.target is not None
+        on_sent = (lambda: self._on_sent(flight)) if flight.address else None
+        order = order_of(flight.request, flight.target, flight.place, self._config.max_list_bytes, on_sent)
         if not flight.dialled:
             flight.started = self._clock.now()
             flight.dialled = True
@@ -305,7 +299,7 @@ class Downloader:
     def _follow(self, flight: Flight, answer: Answer) -> bool:
         """A robots.txt may move up to five times (RFC 9309 2.3.1.2); each hop passes the egress guard anew."""
         assert flight.target is not None
-        if flight.hops >= ROBOTS_REDIRECTS or self._draining:
+        if flight.hops >= ROBOTS_REDIRECTS or self.shards.is_leaving(flight.delivery.partition):
             return False
         try:
             target = location_of(flight.target, answer)
@@ -325,7 +319,7 @@ class Downloader:
             outcome.address = flight.home
         self._clock.call_soon(lambda: self._end(flight, outcome, None))
 
-    def _give_back(self, flight: Flight) -> None:
+    def _stop(self, flight: Flight) -> None:
         timer, flight.timer = flight.timer, None
         if timer is not None:
             timer.cancel()
@@ -334,6 +328,13 @@ class Downloader:
             handle.cancel()
         elif handle is not None:
             handle.abort()
+
+    def _drop(self, flight: Flight) -> None:
+        self._stop(flight)
+        self._end(flight, None, None)
+
+    def _give_back(self, flight: Flight) -> None:
+        self._stop(flight)
         outcome = given_back(flight.request)
         if flight.dialled:  # the server has seen it: the host rests as after any fetch
             outcome.started_at = flight.started
@@ -341,26 +342,33 @@ class Downloader:
             outcome.address = flight.home or flight.place[0][0]
         self._end(flight, outcome, None)
 
-    def _end(self, flight: Flight, outcome: m.FetchOutcome, page: m.Page | None) -> None:
-        """Free the slots first: the outcome may bring the host's next request at once."""
+    def _end(self, flight: Flight, outcome: m.FetchOutcome | None, page: m.Page | None) -> None:
+        """Free the slots first: the outcome may bring the host's next request at once. Without an outcome nothing is
+        said."""
         if self._flights.pop(flight, self) is self:
             return
-        self.ended[outcome.result] += 1
-        self.wire_bytes += outcome.wire_bytes
         delivery = flight.delivery
-        receipts = []
         try:
             # The address first: who gets the place may need just this slot.
             self._leave_address(flight)
             self._leave_everybody(flight)
             self._leave_host(flight)
         finally:
-            if page is not None:
-                receipts.append(self._bus.publish(PAGES, delivery.partition, page))
-            receipts.append(self._bus.publish(OUTCOMES, delivery.partition, outcome))
-            delivery.ack_after(receipts)
-            if self._emptied is not None and not self._flights:
-                self._emptied.set()
+            delivery.ack_after(self._told(delivery.partition, outcome, page) if outcome is not None else ())
+            self.shards.ended()
+
+    def _told(self, partition: int, outcome: m.FetchOutcome, page: m.Page | None) -> list[Receipt]:
+        """Publish the page, then the outcome."""
+        receipts = []
+        if page is not None:
+            try:
+                receipts.append(self._bus.publish(PAGES, partition, page))
+            except PermanentError as error:
+                outcome.result, outcome.reason, outcome.detail = m.FetchResult.FAILED, "too_large", str(error)
+        self.ended[outcome.result] += 1
+        self.wire_bytes += outcome.wire_bytes
+        receipts.append(self._bus.publish(OUTCOMES, partition, outcome))
+        return receipts
 
     def _leave_address(self, flight: Flight) -> None:
         address, flight.address = flight.address, ""
@@ -388,13 +396,4 @@ class Downloader:
 
 def build(config: DownloaderConfig, bus: Bus, clock: Clock) -> Downloader:
     """The downloader with everything it stands on; raises `UsageError` for settings that make no sense."""
-    egress = Egress(
-        EgressGuard(config.allow_private),
-        SystemResolver(config.dns_timeout_s),
-        clock,
-        HostMap(config.host_map),
-        ttl_s=config.dns_ttl_s,
-        negative_ttl_s=config.dns_negative_ttl_s,
-        cache_size=config.dns_cache_size,
-    )
-    return Downloader(config, bus, clock, egress, make_fetcher(config, clock))
+    return Downloader(config, bus, clock, make_egress(config, clock), make_fetcher(config, clock))

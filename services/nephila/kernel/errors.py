@@ -19,5 +19,9 @@ class UserError(Exception):
     """Something a person can put right; the text is one line that names the place and the remedy."""
 
 
+class Unready(UserError):
+    """What keeps a service from its work, and may come right without it: it waits and says so (readiness)."""
+
+
 class UsageError(UserError):
     """A wrong argument or a command in the wrong place (exit code 2)."""

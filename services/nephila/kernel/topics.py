@@ -6,8 +6,9 @@
                           └──────────────────────receipts────────────────────────────────────┘
 
 All topics but compacted ones have the same number of partitions; a message's partition is the top bits of its URL's
-fingerprint and is set explicitly when it is published. A compacted topic holds the whole desired state of things by
-their keys on one partition: every member reads all of it before it works.
+fingerprint, of `rule-stats` those of the MD5 of the rule's name, and is set explicitly when it is published. `frontier`
+is read by no group: it is the log of a partition's owner, which its successor replays. A compacted topic holds the
+whole desired state of things by their keys on one partition: every member reads all of it before it works.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Topic:
     retention_s: float = 7 * 86_400.0
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
-    """What is lost on the way comes back by its lease: a position may be committed on reading, and skipped."""
+    """What is lost on the way comes back by its lease, or is not missed: a position may be committed on reading, and
+    skipped."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""
@@ -46,9 +48,16 @@ PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
-JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli",), key="uid")
+FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
+RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True)
+RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
+JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
+PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
-TOPICS = (JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, JOB_STATUS, DEAD)
+TOPICS = (
+    *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
+    *(DEAD, RULE_STATS, RULE_VERDICTS),
+)
 
 DEFAULT_PARTITIONS = 64

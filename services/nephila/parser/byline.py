@@ -1,30 +1,45 @@
-"""Title, author and date of a document from what it says about itself: <meta> elements, then JSON-LD.
+"""Title, author and date of a document from what it says about itself: an article in JSON-LD, <meta> elements.
 
 Invariant: only stated facts, as stated; nothing is guessed from the text. The tables are in order of trust.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from nephila.parser.headline import nearer
+
 MAX_JSON_BYTES: Final = 512 * 1024
 """A larger JSON-LD block is a catalogue, not a byline."""
 MAX_NODES: Final = 2_000
 """Objects looked at in all blocks together."""
 
-_TITLES: Final = ("og:title", "twitter:title", "citation_title", "dc.title", "parsely-title")
+_TITLES: Final = (
+    "dc:title",
+    "dcterm:title",
+    "dcterms:title",
+    "og:title",
+    "weibo:article:title",
+    "weibo:webpage:title",
+    "title",
+    "twitter:title",
+    "parsely-title",
+    "citation_title",
+)
 _AUTHORS: Final = (
+    "dc:creator",
+    "dcterm:creator",
+    "dcterms:creator",
     "author",
-    "article:author",
     "parsely-author",
-    "sailthru.author",
+    "article:author",
+    "sailthru:author",
     "citation_author",
-    "dc.creator",
-    "dcterms.creator",
     "book:author",
 )
 _DATES: Final = (
@@ -32,18 +47,27 @@ _DATES: Final = (
     "og:article:published_time",
     "og:published_time",
     "parsely-pub-date",
-    "sailthru.date",
+    "sailthru:date",
     "citation_publication_date",
     "citation_date",
-    "dcterms.created",
-    "dcterms.issued",
-    "dc.date.issued",
-    "dcterms.date",
-    "dc.date",
+    "dcterms:created",
+    "dcterms:issued",
+    "dc:date:issued",
+    "dcterms:date",
+    "dc:date",
     "pubdate",
     "publishdate",
     "date",
 )
+_ARTICLE: Final = re.compile(
+    r"(?:Advertiser|Analysis|AskPublic|Background|Opinion|Reportage|Review|Satirical|News|Medical|Scholarly|Tech|Blog"
+    r"|Live|Discussion|Social|Media|Forum|Content)*(?:Article|Posting)|Report|APIReference"
+)
+"""Types of schema.org that are an article, https://schema.org/Article and what is below it."""
+
+
+_WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
+"""What an XHTML page writes around a script."""
 
 
 class Byline(NamedTuple):
@@ -54,24 +78,41 @@ class Byline(NamedTuple):
     published: str
 
 
-def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str]) -> Byline:
-    """`pairs` are the <meta> names (lower case) and contents, `json_ld` the texts of the JSON-LD scripts."""
+def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str = "") -> Byline:
+    """`pairs` are the <meta> names (lower case) and contents, `json_ld` the texts of the JSON-LD scripts, `title` the
+    document's. An article described in JSON-LD goes first, then <meta>, then any JSON-LD with a headline."""
     first: dict[str, str] = {}
-    for name, value in pairs:
+    for names, value in pairs:
         if value.strip():
-            first.setdefault(name, value.strip())
-    title, author, published = (_of(first, names) for names in (_TITLES, _AUTHORS, _DATES))
-    if _is_url(author):
-        # article:author is a profile page more often than a name.
-        author = ""
-    if title and author and published:
-        return Byline(title, author, published)
-    for node in _nodes(json_ld):
-        title = title or _text(node.get("headline"))
+            for name in names.split():
+                first.setdefault(name.replace(".", ":"), value.strip())
+    nodes = list(_nodes(json_ld))
+    article = next((node for node in nodes if _is_article(node.get("@type"))), {})
+    said = [_named(article, title), _of(first, _TITLES)]
+    # article:author is a profile page more often than a name.
+    authors = [_person(article.get("author")), *(first[name] for name in _AUTHORS if name in first)]
+    dates = [_text(article.get("datePublished")), _of(first, _DATES)]
+    for node in nodes:
+        said.append(_text(node.get("headline")))
         if "datePublished" in node or "headline" in node:
-            author = author or _person(node.get("author"))
-        published = published or _text(node.get("datePublished"))
-    return Byline(title, author, published)
+            authors.append(_person(node.get("author")))
+        dates.append(_text(node.get("datePublished")))
+    return Byline(_some(said), _some(author for author in authors if not _is_url(author)), _some(dates))
+
+
+def _is_article(kind: Any) -> bool:
+    kinds = kind[:20] if isinstance(kind, list) else [kind]
+    return any(isinstance(one, str) and _ARTICLE.fullmatch(one.rpartition("/")[2]) is not None for one in kinds)
+
+
+def _named(article: dict[str, Any], title: str) -> str:
+    """Its name, or its headline where only that is like the document's title (sites put their own name there)."""
+    name, said = _text(article.get("name")), _text(article.get("headline"))
+    return nearer(name, said, title) if name and said and name != said else name or said
+
+
+def _some(texts: Iterable[str]) -> str:
+    return next(filter(None, texts), "")
 
 
 def _of(first: dict[str, str], names: Iterable[str]) -> str:
@@ -89,7 +130,7 @@ def _nodes(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
         if len(text) > MAX_JSON_BYTES:
             continue
         try:
-            queue: deque[Any] = deque((msgspec.json.decode(text.strip()),))
+            queue: deque[Any] = deque((msgspec.json.decode(_WRAPPED.sub("", text).strip()),))
         except (msgspec.DecodeError, RecursionError, UnicodeError):
             continue
         while queue and left:

@@ -36,6 +36,10 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_text_bytes: Positive = 4_000_000
     """UTF-8 bytes of visible text kept of one page; the largest real articles have a tenth of it."""
 
+    full_text: bool = False
+    """Keep all visible text of a page instead of its main text. What a recrawl compares
+    is the main text all the same."""
+
     max_title_chars: Positive = 1_000
     """Characters of a title; browsers show about sixty."""
 

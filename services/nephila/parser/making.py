@@ -92,8 +92,10 @@ class Maker:
         robots = found.robots
         record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
         record.lang = found.lang[:MAX_LANG_CHARS]
-        record.text = found.text
-        record.text_hash = text_hash(found.text)
+        main = found.main_text
+        # A page whose subject nobody can tell - a front page of links, a form - keeps what there is.
+        record.text = found.text if config.full_text or not main else main
+        record.text_hash = text_hash(main or record.text)
         record.meta = to_json(
             {
                 "encoding": encoding,
@@ -211,6 +213,7 @@ def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
         parent_key=page.url_key,
         parent_url=page.url,
         depth=page.depth + 1,
+        parent_priority=page.priority,
         fingerprints=found.fingerprints,
         urls=found.link_urls,
         url_ends=found.link_ends,

@@ -1,60 +1,147 @@
-"""Images and videos of a page: what OpenGraph names, then <img>, <video>, <source> and embedded players of the tree.
+"""Images and videos of a page with what is said about them: what OpenGraph names, then <img>, <picture>, <video>,
+<source>, embedded players of the tree.
 
-Invariant: absolute http(s) URLs, each once, in that order, at most `MAX_MEDIA` of each. It reads a tree, which the hot
-path never builds.
+Source: P1 finds images and videos by anchor text and caption. Invariant: absolute http(s) URLs, each once, in that
+order, at most `MAX_MEDIA` of each kind. It reads a tree, which the hot path never builds.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 MAX_MEDIA: Final = 500
 """Of each kind; galleries have a few hundred."""
+MAX_ABOVE: Final = 6
+"""Elements above one that are asked for a figure or a link around it."""
+MAX_SRCSET: Final = 65_536
+"""Characters of a srcset that are looked at."""
+MAX_SAID: Final = 500
+"""Characters of an alt text or caption."""
 
 _OG_IMAGES: Final = frozenset(("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src"))
-_OG_VIDEOS: Final = frozenset(("og:video", "og:video:url", "og:video:secure_url", "twitter:player:stream"))
-_LAZY: Final = ("src", "data-src", "data-original", "data-lazy-src")
-_PLAYERS: Final = ("youtube.com/embed/", "youtube-nocookie.com/embed/", "player.vimeo.com/", "dailymotion.com/embed/")
+_OG_VIDEOS: Final = frozenset(
+    ("og:video", "og:video:url", "og:video:secure_url", "twitter:player:stream", "twitter:player")
+)
+_LAZY: Final = (
+    "src", "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "data-image", "data-hi-res-src",
+)  # fmt: skip
+_LAZY_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
+_PLAYERS: Final = re.compile(
+    r"(?:youtube(?:-nocookie)?\.com/embed/|player\.vimeo\.com/|dailymotion\.com/embed/|player\.twitch\.tv/"
+    r"|fast\.wistia\.(?:net|com)/embed/|players\.brightcove\.net/|player\.bilibili\.com/|v\.qq\.com/txp/iframe"
+    r"|player\.youku\.com/embed/|rutube\.ru/play/embed/|facebook\.com/plugins/video|streamable\.com/e/"
+    r"|cdn\.jwplayer\.com/players/|ok\.ru/videoembed/|vk\.com/video_ext)"
+)
+_SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
-def media(pairs: Iterable[tuple[str, str]], tree: Any, resolve: Callable[[str], str]) -> tuple[list[str], list[str]]:
-    """Images and videos. `tree` has selectolax' `css`, or is None; `resolve` makes a URL absolute, "" if it cannot."""
-    images: dict[str, None] = {}
-    videos: dict[str, None] = {}
+_Add = Callable[[str | None, Any], bool]
 
-    def add(into: dict[str, None], raw: str | None) -> bool:
+
+class Medium(NamedTuple):
+    """One image or video; "" where nothing is said."""
+
+    url: str
+    alt: str
+    caption: str
+    """Text of the figure's caption."""
+    anchor: str
+    """Where a link around it leads."""
+
+
+def media(
+    pairs: Iterable[tuple[str, str]], nodes: Iterable[Any], resolve: Callable[[str], str]
+) -> tuple[list[Medium], list[Medium]]:
+    """Images and videos. `nodes` are the elements img, source, video, iframe and embed (selectolax) in document order;
+    `resolve` makes a URL absolute, "" if it cannot."""
+    images: dict[str, Medium] = {}
+    videos: dict[str, Medium] = {}
+
+    def add(into: dict[str, Medium], raw: str | None, node: Any) -> bool:
         url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
-        if url and len(into) < MAX_MEDIA:
-            into[url] = None
+        if url and (url in into or len(into) < MAX_MEDIA):
+            known = into.get(url)
+            if known is None or (node is not None and not any(known[1:])):
+                into[url] = Medium(url, *(("", "", "") if node is None else _said(node, resolve)))
         return bool(url)
 
     for name, value in pairs:
         if name in _OG_IMAGES:
-            add(images, value)
+            add(images, value, None)
         elif name in _OG_VIDEOS:
-            add(videos, value)
-    if tree is None:
-        return list(images), list(videos)
-    for node in tree.css("img, picture > source, video, video > source, iframe"):
-        attributes = node.attributes
-        if node.tag == "img":
-            # A lazy image carries a data: placeholder in src and its address beside it.
-            if not any(add(images, attributes.get(name)) for name in _LAZY):
-                add(images, first_of_srcset(attributes.get("srcset")))
-        elif node.tag == "video":
-            add(videos, attributes.get("src"))
-            add(images, attributes.get("poster"))
-        elif node.tag == "source":
-            is_video = node.parent is not None and node.parent.tag == "video"
-            raw = attributes.get("src") or first_of_srcset(attributes.get("srcset"))
-            add(videos if is_video else images, raw)
-        elif any(player in (attributes.get("src") or "") for player in _PLAYERS):
-            add(videos, attributes.get("src"))
-    return list(images), list(videos)
+            add(videos, value, None)
+    for node in nodes:
+        _node(node, partial(add, images), partial(add, videos))
+    return list(images.values()), list(videos.values())
 
 
-def first_of_srcset(srcset: str | None) -> str:
-    """The first candidate's URL of a srcset attribute; "" without one."""
-    words = (srcset or "").split(None, 1)
-    return words[0].rstrip(",") if words else ""
+def _node(node: Any, image: _Add, video: _Add) -> None:
+    attributes = node.attributes
+    if node.tag == "img":
+        # A lazy image carries a data: placeholder in src and its address beside it.
+        if not any(image(attributes.get(name), node) for name in _LAZY):
+            image(_best_of(attributes), node)
+    elif node.tag == "video":
+        video(attributes.get("src") or attributes.get("data-src"), node)
+        image(attributes.get("poster"), node)
+    elif node.tag == "source":
+        around = "" if node.parent is None else node.parent.tag
+        if around not in ("picture", "video"):
+            return
+        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), node)
+    else:
+        raw = attributes.get("src") or attributes.get("data-src") or ""
+        if _PLAYERS.search(raw):
+            video(raw, node)
+
+
+def _best_of(attributes: dict[str, str | None]) -> str:
+    return next((best for name in _LAZY_SETS if (best := best_of_srcset(attributes.get(name)))), "")
+
+
+def best_of_srcset(srcset: str | None) -> str:
+    """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
+    best, best_size = "", 0.0
+    url, size, rest = "", 1.0, ""
+    for word in [*(srcset or "")[:MAX_SRCSET].split(), ","]:
+        if not url:
+            rest = ""
+            url = word.lstrip(",")
+            closed = url.endswith(",")
+            url = url.rstrip(",")
+        else:
+            word, comma, rest = word.partition(",")
+            found = _SIZE.fullmatch(word)
+            size = float(found[1]) if found else size
+            closed = bool(comma)
+        if closed:
+            if url and size > best_size:
+                best, best_size = url, size
+            url, size = rest, 1.0
+    return best
+
+
+def _said(node: Any, resolve: Callable[[str], str]) -> tuple[str, str, str]:
+    """Its own words, its figure's caption, and where a link around it leads."""
+    attributes = node.attributes
+    alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
+    caption = anchor = ""
+    above = node.parent
+    for _ in range(MAX_ABOVE):
+        if above is None or above.tag in ("body", "html"):
+            break
+        if above.tag == "a" and not anchor:
+            anchor = resolve(above.attributes.get("href") or "")
+        if above.tag == "figure":
+            found = above.css_first("figcaption")
+            caption = "" if found is None else _short(found.text())
+            break
+        above = above.parent
+    return _short(alt), caption, anchor
+
+
+def _short(text: str) -> str:
+    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID]

@@ -22,4 +22,31 @@ FIGURES: tuple[Figure[Parser], ...] = (
         lambda p: p.children_replaced,
         rises=True,
     ),
+    Figure(
+        "rule_degraded",
+        "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
+        lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},
+        label="rule",
+    ),
+    Figure(
+        "rule_fill_rate",
+        "Share of a rule's last pages that had items, of the rules that this parser judges.",
+        lambda p: {} if p.owner is None else {name: rule.fill_rate for name, rule in p.owner.rules.items()},
+        label="rule",
+    ),
+    Figure("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, rises=True),
+    Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, rises=True),
+    Figure("items_total", "Items that rules made of pages.", lambda p: p.rules.items, rises=True),
+    Figure(
+        "rule_pages_sent_total",
+        "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
+        lambda p: p.rules.sent_off,
+        rises=True,
+    ),
+    Figure(
+        "rule_pages_broken_total",
+        "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
+        lambda p: p.rules.broken,
+        rises=True,
+    ),
 )

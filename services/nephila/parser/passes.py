@@ -60,6 +60,14 @@ class PagePass(Protocol):
         """Packed <IIIHH per line of text: start, length, link bytes, tag, flags."""
 
     @property
+    def main_lines(self) -> bytes:
+        """uint32 index of each line that belongs to the page's subject, rising."""
+
+    @property
+    def main_text(self) -> bytes:
+        """Those lines, one below the other; empty where a page has no subject."""
+
+    @property
     def link_count(self) -> int:
         """Number of links, each fingerprint once."""
 

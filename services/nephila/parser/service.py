@@ -1,4 +1,4 @@
-"""IN: pages, jobs, rules. OUT: outlinks, then records; dead letters.
+"""IN: pages, jobs, rules, verdicts. OUT: outlinks, then records; counts of rules; dead letters.
 
 One page at a time, in the bus' own call: kind, charset, page pass, SHA-256, two messages. Sitemaps and feeds: their
 reading in place of the page pass, and as many messages of links as they need; long ones in slices over turns of the
@@ -18,10 +18,9 @@ from typing import Final
 from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.bus.delivering import letter_of
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
-from nephila.kernel.topics import DEAD, JOBS, OUTLINKS, PAGES, RECORDS, RULES
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding
 from nephila.parser.charset import Sniff
 from nephila.parser.config import ParserConfig
@@ -34,6 +33,8 @@ from nephila.parser.making import Links, Maker, record_of
 from nephila.parser.meta import to_json
 from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall
+from nephila.parser.rot.owner import Owner
+from nephila.parser.rot.reporter import Reporter
 from nephila.parser.rules.apply import RuleReader, Seen
 from nephila.parser.rules.outcome import facts_of
 from nephila.parser.sandbox import Broken, Sandbox
@@ -47,16 +48,25 @@ GROUP: Final = "parser"
 _DEFAULT_JOB: Final = m.CrawlJob()
 
 
-def build(config: ParserConfig, bus: Bus, clock: Clock) -> Parser:
-    """The service with the native core that is installed."""
-    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox())
+def build(config: ParserConfig, bus: Bus, clock: Clock, *, judges: bool = True) -> Parser:
+    """The service with the native core that is installed. `judges`: it says of the rules of its partitions whether they
+    are degraded; else another part of the program does."""
+    owner = Owner(bus, clock) if judges else None
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), owner)
 
 
 class Parser:
     """Turns pages into records and outlinks."""
 
     def __init__(
-        self, config: ParserConfig, bus: Bus, clock: Clock, page_pass: PageCall, sniff: Sniff, sandbox: Sandbox
+        self,
+        config: ParserConfig,
+        bus: Bus,
+        clock: Clock,
+        page_pass: PageCall,
+        sniff: Sniff,
+        sandbox: Sandbox,
+        owner: Owner | None = None,
     ) -> None:
         self.config = config
         self.pages = 0
@@ -66,7 +76,9 @@ class Parser:
         self._jobs: dict[str, m.CrawlJob] = {}
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
-        self.rules = RuleReader(clock, self._elsewhere, scripts=config.rule_scripts)
+        self.rot = Reporter(bus, clock, config.partitions)
+        self.owner = owner
+        self.rules = RuleReader(clock, self._elsewhere, rot=self.rot, scripts=config.rule_scripts)
 
     @property
     def with_children(self) -> int:
@@ -79,7 +91,10 @@ class Parser:
         return self._elsewhere.sandbox.replaced
 
     async def start(self) -> None:
-        """Subscribe; rules and jobs first, so that a page never meets its job's defaults."""
+        """Subscribe; rules, verdicts and jobs first, so that a page never meets its job's defaults."""
+        if self.owner is not None:
+            self.owner.start()
+        self.rot.start()
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
@@ -90,10 +105,14 @@ class Parser:
         if grace_s > 0:
             self._slicing.finish()
         await self._elsewhere.drain(grace_s)
+        self.rot.tell()
+        if self.owner is not None:
+            self.owner.save()
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
+        self.rot.close()
         await self._elsewhere.close()
 
     def _on_rule(self, delivery: Delivery) -> None:
@@ -168,9 +187,8 @@ class Parser:
     def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
         attempts = error.tries if isinstance(error, Broken) else 1
-        letter = letter_of(PAGES, GROUP, page, error, attempts)
-        log.error("parser: %s: %s", page.url_key.hex(), letter.error)
-        return [self._bus.publish(DEAD, partition, letter), *self._on_dead(page, error)]
+        log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
+        return [self._bus.bury(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
     # ---- pages that take their time
 

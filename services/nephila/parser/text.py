@@ -43,7 +43,6 @@ def cut_utf8(text: bytes, max_bytes: int) -> bytes:
 def text_hash(text: bytes) -> bytes:
     """`Record.text_hash`: what a recrawl compares. Empty without a text; 8 µs for 15 KB.
 
-    The visible text is given to it now; give it the main text where there is one, and only then is a new date in a
-    page's footer no change.
+    Of a page it is given the main text where there is one: a new date in the footer is no change then.
     """
     return hashlib.sha256(text).digest()[:HASH_BYTES] if text else b""

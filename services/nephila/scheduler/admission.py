@@ -5,8 +5,9 @@ One seen test and one push per page's links, not per link: the common link was s
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl
+from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, Seed
 from nephila.kernel.robots import Robots
+from nephila.native import UrlParts
 from nephila.scheduler import again
 from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
 from nephila.scheduler.frontier import Frontier
@@ -22,6 +23,10 @@ LISTED_SITEMAP = 6
 """Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
+REJECTED_LIMIT = 500_000
+"""Out-of-scope fingerprints remembered, some 50 MB, so that the links of a site's template are judged once, not on
+every page. Each of n jobs has an n-th of them; one that has more, since there are further jobs, until it refuses again.
+"""
 
 
 def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
@@ -52,9 +57,38 @@ def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None
     """Count the place of a seed as inside the job's scope."""
     place = job.scope.add_seed(host_key, path_query)
     if place:
-        frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
-        job.rejected.clear()
-        frontier.on_wider(job.uid)
+        note_anchor(frontier, job, place)
+        frontier.on_anchor(job.uid, place)
+
+
+def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
+    """The scope has a further anchor: what was refused before may be wanted."""
+    job.scope.anchors.add(place)
+    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
+    job.rejected.clear()
+    frontier.on_wider(job.uid)
+
+
+def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts) -> None:
+    """Admit a URL that another partition has found and judged as far as it could."""
+    if seed.anchor:
+        anchor(frontier, job, parts.host_key, parts.path_query)
+    if parts.fingerprint in job.seen:
+        return
+    if not seed.seed and not job.scope.decide(parts.href, parts.host_key, seed.depth).admitted:
+        return
+    admit(
+        frontier,
+        job,
+        parts.fingerprint,
+        parts.href,
+        parts.host_key,
+        seed.depth,
+        hops=seed.hops,
+        flags=SEED if seed.seed else 0,
+        head=seed.head,
+        priority=seed.priority,
+    )
 
 
 def admit(
@@ -70,7 +104,14 @@ def admit(
     head: bool = False,
     priority: int = 0,
 ) -> None:
-    """Insert one URL into seen, queue and log: one atomic change of the URL's partition."""
+    """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
+    here is left to it."""
+    if frontier.is_foreign(url_key):
+        seed = Seed(
+            job.uid, url, "", True, depth, hops, head, bool(flags & SEED), priority, bool(flags & SEED and hops)
+        )
+        frontier.send_on(seed, url_key)
+        return
     job.seen.add(url_key)
     number = frontier.store.host(host_key)
     strategy = job.strategy
@@ -123,6 +164,7 @@ class _Page:
         elif job.strategy.relevance:
             priorities = self._relevance(new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
+        limit = REJECTED_LIMIT // len(frontier.jobs)
         keys = []
         admitted: list[str] = []
         for i in new:
@@ -132,16 +174,21 @@ class _Page:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
+            if frontier.own is not None and frontier.is_foreign(url_key):
+                priority = priorities[i] if priorities else 0
+                frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
+                job.reject(url_key, limit)
+                continue
             if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
                 unwanted = bool(scope.excluded(url))
             else:
                 unwanted = not scope.decide(url, host_key, depth).admitted
             if unwanted:
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if not job.traps.off and self._is_twin(url, host_key):
-                job.reject(url_key)
+                job.reject(url_key, limit)
                 continue
             if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0):
                 continue
@@ -153,7 +200,16 @@ class _Page:
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
             for number, order in self.firsts.items():
                 frontier.newly_queued(number, job, order)
+        if job.importance is not None and len(keys) < len(new):
+            self._turn_away(job.importance, new, set(keys))
         return len(keys)
+
+    def _turn_away(self, importance: Importance, new: list[int], admitted: set[bytes]) -> None:
+        """What was refused does not wait: come back as a seed, it must not rise as the link that it was."""
+        fingerprints = self.links.fingerprints
+        for url_key in (fingerprints[16 * i : 16 * i + 16] for i in new):
+            if url_key not in admitted:
+                importance.take(url_key)
 
     def _is_twin(self, url: str, host_key: str) -> bool:
         """Whether it is one more copy of a page under a new session id."""
@@ -164,7 +220,8 @@ class _Page:
         return bool(yield_of(host, self.job).twin(url))
 
     def _tell_parent(self, admitted: list[str]) -> None:
-        """A part of a site that leads to itself alone is watched for what it yields."""
+        """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
+        hosts of other partitions are not among these: leading there alone does not save a part."""
         links, job = self.links, self.job
         if job.traps.off or links.source or not links.parent_url:
             return
@@ -176,7 +233,7 @@ class _Page:
     def _importance(self, importance: Importance, new: list[int]) -> bytes:
         """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
         links = self.links
-        found, risen = importance.give(links.parent_key, links.fingerprints, new)
+        found, risen = importance.give(links.parent_key, links.fingerprints, new, links.page_links)
         for i, priority in risen:
             self._move_up(importance, i, priority)
         priorities = bytearray(len(links.fingerprints) // 16)
@@ -202,12 +259,11 @@ class _Page:
 
     def _relevance(self, new: list[int]) -> bytes:
         """Priorities of all links by relevance: their own, or what is left of their parent's."""
-        links, job = self.links, self.job
+        links = self.links
         priorities = bytearray(links.priorities or len(links.fingerprints) // 16)
-        parent = self.frontier.partition(links.parent_key).outstanding.get((job.uid, links.parent_key))
-        if parent is not None:
+        if links.parent_priority:
             for i in new:
-                priorities[i] = inherited(priorities[i], parent.entry.priority)
+                priorities[i] = inherited(priorities[i], links.parent_priority)
         return bytes(priorities)
 
     def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:

@@ -81,6 +81,7 @@ def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> Non
     keys = queued + [w.entry.url_key for w in mine]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
     assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
-    assert job.owed <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
+    assert job.owed | job.kept <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
+    assert not job.owed & job.kept, f"{uid}: two places are kept for a URL"
     ended = sum(job.ended.values())
     assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"

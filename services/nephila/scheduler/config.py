@@ -54,6 +54,13 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Redirects followed from one URL."""
     segment_bytes: int = 64 * 1024 * 1024
     """Log growth that triggers a snapshot, after which older segments are deleted."""
+    blobs: str = ""
+    """Over a broker: where snapshots of partitions lie, a directory that all schedulers see or s3://bucket/path. Empty:
+    they stay in `directory`, and whoever takes a partition over reads its whole log."""
+    snapshot_bytes: int = 8 * 1024 * 1024
+    """Over a broker: growth of a partition's log that triggers a snapshot; whoever takes it over reads so much."""
+    snapshot_age_s: float = 21_600.0
+    """Over a broker: commits are in a snapshot after so long; well below the time that the broker keeps the log."""
     status_interval_s: float = 0.0
     """How often the jobs that have changed are told on `job-status`; 0 = never: in one program nobody reads it."""
     fsync_interval_s: float = 1.0

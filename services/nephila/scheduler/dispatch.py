@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 
-from nephila.kernel.messages import FetchRequest, LeasedUrl, Outcome
+from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.endings import Endings
@@ -62,7 +62,7 @@ class Dispatcher:
     def room(self) -> bool:
         """Whether another URL may be handed out."""
         frontier = self.frontier
-        return frontier.in_fetch < frontier.config.concurrency and frontier.outstanding < frontier.config.window
+        return frontier.in_fetch < frontier.concurrency and frontier.outstanding < frontier.window
 
     def next_event(self) -> float | None:
         """When time alone will give something to do; None when nothing waits for time. Without room only a lease
@@ -234,7 +234,7 @@ class Dispatcher:
             self.shares.refund(charged)
             return
         for _ in range(ENDED_PER_TURN):
-            if frontier.outstanding >= frontier.config.window or self._effort > EFFORT_PER_TURN:
+            if frontier.outstanding >= frontier.window or self._effort > EFFORT_PER_TURN:
                 break
             packed = store.peek(host.number, job.number)
             if packed is None:
@@ -256,7 +256,7 @@ class Dispatcher:
             store.pop(host.number, job.number)
             if job.importance is not None:
                 job.importance.take(entry.url_key)
-            job.owed.discard(entry.url_key)
+            job.take_place(entry.url_key)
             if unwanted:
                 self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
             elif not self._denied(host, job, entry, out):
@@ -276,7 +276,7 @@ class Dispatcher:
             packed = store.pop(host.number, job.number)
             assert packed is not None
             heads.append(packed)
-        first = next((packed for packed in heads if packed[:16] in job.owed), None)
+        first = next((packed for packed in heads if job.may_take(packed[:16])), None)
         # Stable: all the others keep their order.
         for packed in sorted(heads, key=lambda one: one is not first):
             store.push(host.number, job.number, HEAD, packed)
@@ -306,8 +306,6 @@ class Dispatcher:
         key = ("", request.url_key)
         if key not in partition.outstanding:
             entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
-            leased = LeasedUrl(request.url_key, "", host.key, request.attempt)
-            self.frontier.pending(partition).leased.append(leased)
             address = host.address if job.policies.paced_by_address else ""
             self._hand_out(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
         return True
@@ -334,6 +332,12 @@ class Dispatcher:
 
     def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> None:
         job.leased += 1
+        job.handed += 1
+        request = self._request(host, job, entry)
+        address = host.address if job.policies.paced_by_address else ""
+        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+
+    def _request(self, host: Host, job: Job, entry: Entry) -> FetchRequest:
         request = FetchRequest(
             job.uid,
             entry.url_key,
@@ -343,16 +347,12 @@ class Dispatcher:
             attempt=entry.attempts + 1,
             depth=entry.depth,
             hops=entry.hops,
+            priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
         )
         if entry.fetch_no > 1:
             self._make_conditional(request, job)
-        frontier = self.frontier
-        partition = frontier.partitions[host.partition]
-        leased = LeasedUrl(entry.url_key, job.uid, host.key, request.attempt)
-        frontier.pending(partition).leased.append(leased)
-        address = host.address if job.policies.paced_by_address else ""
-        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+        return request
 
     @staticmethod
     def _make_conditional(request: FetchRequest, job: Job) -> None:
@@ -363,20 +363,38 @@ class Dispatcher:
 
     def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: Dispatch) -> None:
         frontier = self.frontier
-        config = frontier.config
         partition = frontier.partitions[host.partition]
-        start_by = now + config.start_by_s
-        until = start_by + config.lease_s
-        request.epoch = partition.epoch
-        request.start_by = start_by + frontier.utc_offset
-        request.lease_until = until + frontier.utc_offset
-        request.address = waiting.address
+        until = now + frontier.config.start_by_s + frontier.config.lease_s
         key = (request.job, request.url_key)
         partition.outstanding[key] = waiting
         frontier.leases[key] = until
         frontier.outstanding += 1
+        self._goes_out(request, waiting, until, now)
+        frontier.pending(partition).leased.append(frontier.lease_of(waiting))
+        out.requests.append((partition.number, request))
+
+    def _goes_out(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
+        """The host is being fetched from, and the lease says until when."""
+        frontier = self.frontier
         frontier.in_fetch += 1
-        host.in_flight += 1
+        waiting.host.in_flight += 1
+        request.epoch = frontier.partitions[waiting.host.partition].epoch
+        request.start_by = until - frontier.config.lease_s + frontier.utc_offset
+        request.lease_until = until + frontier.utc_offset
+        request.address = waiting.address
         if waiting.address:
             frontier.addresses.start(waiting.address, now)
-        out.requests.append((partition.number, request))
+
+    def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
+        """A lease that another owner gave goes on here; returns its request, should nobody have seen it."""
+        host, entry = waiting.host, waiting.entry
+        job = self.frontier.jobs.get(waiting.job)
+        if job is not None:
+            request = self._request(host, job, entry)
+        elif not waiting.job:
+            request = robots_request(entry.url.removesuffix("/robots.txt"), host)
+        else:
+            request = FetchRequest()  # of a deleted job: nobody will ask for it again
+        request.attempt = waiting.attempt
+        self._goes_out(request, waiting, until, now)
+        return request

@@ -82,7 +82,7 @@ class Endings:
             self._account(host, job, outcome)
             self._page(waiting, job, outcome, now, out)
         else:
-            frontier.settle(waiting)
+            self._off_its_way(waiting)
         self._log_host(partition, host, before, now, always=job is not None and job.accounts)
         frontier.reschedule(host)
 
@@ -127,6 +127,8 @@ class Endings:
             waiting.state = State.FETCHED
             if waiting.receipted is not None:
                 self._ended(waiting, waiting.receipted)
+            else:
+                self.frontier.note_on_way(waiting)
         elif result in UNDONE:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
@@ -158,7 +160,7 @@ class Endings:
     def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         frontier = self.frontier
         host = waiting.host
-        partition = frontier.settle(waiting)
+        partition = self._off_its_way(waiting)
         if outcome.result in UNDONE:
             return
         tried = host.robots_tries + 1
@@ -178,6 +180,12 @@ class Endings:
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
+
+    def _off_its_way(self, waiting: Outstanding) -> Partition:
+        """It is waited for no more: a robots.txt, or what a deleted job has left in the air."""
+        waiting.state = State.FETCHED
+        self.frontier.note_on_way(waiting)
+        return self.frontier.settle(waiting)
 
     def lease_expired(self, key: Key, now: float, out: Dispatch) -> None:
         """No outcome came in time: a try that failed like any other, and what comes later is late."""
@@ -253,6 +261,8 @@ class Endings:
             if job.scope.excluded(target.href):
                 return
             anchor(self.frontier, job, target.host_key, target.path_query)
+        elif self.frontier.is_foreign(target.fingerprint):
+            pass  # whoever has it knows whether its host is wanted
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
             return
         if target.fingerprint not in job.seen:
@@ -277,6 +287,7 @@ class Endings:
         self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
         self.frontier.outstanding += 1
         job.leased += 1
+        job.handed += 1
         self._end(waiting, job, out, outcome, reason, None)
 
     def _end(
@@ -308,6 +319,9 @@ class Endings:
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
         )
         out.records.append((waiting.host.partition, record))
+        if self.frontier.own is not None:
+            waiting.record = record
+            self.frontier.note_on_way(waiting)
         self.frontier.wake(job)
 
     def receipts(self, message: Receipts) -> None:
@@ -318,6 +332,7 @@ class Endings:
                 continue
             if waiting.state is State.LEASED:
                 waiting.receipted = receipt
+                self.frontier.note_on_way(waiting)
             else:
                 self._ended(waiting, receipt)
 

@@ -12,8 +12,9 @@ import math
 import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
-from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Quarantine
+from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Seed
 from nephila.kernel.networks import Networks
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.addresses import Addresses
@@ -32,6 +33,13 @@ MAX_JOBS = 65_535
 """Numbers a frontier can give to jobs in its life."""
 
 
+class Slice(NamedTuple):
+    """Which partition a frontier has, where it has one of many."""
+
+    number: int
+    of: int
+
+
 class Partition:
     """Outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
 
@@ -47,7 +55,7 @@ class Partition:
 
 
 class Frontier:
-    """All partitions of one scheduler. Instants are monotonic seconds; `utc_offset` turns them into UTC."""
+    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` makes them UTC."""
 
     def __init__(
         self,
@@ -55,7 +63,10 @@ class Frontier:
         store: HostStore,
         new_seen: Callable[[int], Seen],
         rng: random.Random | None = None,
+        own: Slice | None = None,
     ) -> None:
+        """`own`: it is the frontier of one partition (`config.partitions` is 1 then). What belongs to others goes to
+        `foreign`, and the log says enough of what is on its way for a successor to wait for it."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -69,7 +80,12 @@ class Frontier:
         self.utc_now = 0.0
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
-        self.partitions = [Partition(n) for n in range(config.partitions)]
+        self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
+        self.own = own
+        self.foreign: list[tuple[int, Seed]] = []
+        """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
+        self.concurrency, self.window = config.concurrency, config.window
+        """Limits of `in_fetch` and `outstanding`."""
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
@@ -91,6 +107,8 @@ class Frontier:
         """Numbers of hosts that must stay objects."""
         self.on_wider: Callable[[str], None] = lambda uid: None
         """Called with the uid of a job whose scope has a further anchor: what was refused before may be wanted."""
+        self.on_anchor: Callable[[str, str], None] = lambda uid, place: None
+        """Called with the uid of a job and a place that its scope is anchored at from now on."""
         self._dirty: list[Partition] = []
 
     def at(self, now: float, utc_now: float) -> None:
@@ -133,6 +151,36 @@ class Frontier:
         self._dirty.clear()
         return commits
 
+    def is_foreign(self, url_key: bytes) -> bool:
+        """Whether a URL belongs to a partition that is not here."""
+        return self.own is not None and partition_of(url_key, self.own.of) != self.own.number
+
+    def send_on(self, seed: Seed, url_key: bytes) -> None:
+        """Leave a URL to the partition that it belongs to."""
+        assert self.own is not None
+        self.foreign.append((partition_of(url_key, self.own.of), seed))
+
+    def lease_of(self, waiting: Outstanding) -> LeasedUrl:
+        """What the log says of a URL on its way; more of it where a successor is to wait for it."""
+        entry = waiting.entry
+        leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
+        if self.own is not None:
+            until = self.leases.get((waiting.job, entry.url_key))
+            leased.lease_until = until + self.utc_offset if until is not None else 0.0
+            leased.address = waiting.address
+            if waiting.job not in self.jobs:
+                leased.url = entry.url
+            leased.fetch_no = entry.fetch_no
+            leased.landed = waiting.state is not State.LEASED
+            leased.record = waiting.record
+            leased.receipt = waiting.receipted
+        return leased
+
+    def note_on_way(self, waiting: Outstanding) -> None:
+        """The log has to say how a URL on its way stands now, where a successor is to wait for it."""
+        if self.own is not None:
+            self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
+
     def settle(self, waiting: Outstanding) -> Partition:
         """Take a URL off those that are on their way; returns its partition."""
         partition = self.partitions[waiting.host.partition]
@@ -159,10 +207,11 @@ class Frontier:
             return None
         if known is None:
             return self._new_job(spec, number)
-        strategy = known.strategy
+        strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
         known.review(self.utc_now)
-        if known.strategy is not strategy:
+        limited = unlimited and self._keep_places(known)
+        if limited or known.strategy is not strategy:
             self._reorder(known)
         for host in list(known.stalled):
             self.stall_or_not(self.hosts.get(host), known)
@@ -178,6 +227,8 @@ class Frontier:
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
         job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
+        if self.own is not None:
+            job.places = 0
         self.jobs[spec.uid] = self.numbered[number] = job
         return job
 
@@ -210,14 +261,25 @@ class Frontier:
             host.uses.pop(job.uid, None)
             host.yields.pop(job.uid, None)
 
+    def _keep_places(self, job: Job) -> bool:
+        """A job that had no page budget may have one now: its stored pages that are due have their places in it.
+        Returns whether there are any. O(watched URLs)."""
+        for state in job.agenda.states() if job.max_pages else ():
+            due = state.outcome is Outcome.STORED and job.agenda.is_out(state.url_key)
+            if due and (job.uid, state.url_key) not in self.partition(state.url_key).outstanding:
+                job.keep_place(state.url_key)
+        return bool(job.kept)
+
     def _reorder(self, job: Job) -> None:
-        """Put what is queued into the order of another strategy. O(queued URLs)."""
+        """Put what is queued into the order of another strategy, pages with a place before all. O(queued URLs)."""
         store, strategy = self.store, job.strategy
         for host in store.hosts_of(job.number):
             items = store.items(host, job.number)
             store.drop_queue(host, job.number)
             for order, packed in items:
-                if order:
+                if packed[:16] in job.kept:
+                    order = 0
+                elif order:
                     entry = unpack(packed)
                     order = strategy.order(entry.depth, entry.priority)
                 store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from nephila.kernel.messages import HostUse, Receipt, RobotsTxt
+from nephila.kernel.messages import HostUse, Receipt, Record, RobotsTxt
 from nephila.kernel.robots import Robots
 from nephila.scheduler.entry import Entry
 from nephila.scheduler.politeness import Pace
@@ -88,6 +88,8 @@ class Place:
 
     number: int
     line: int = 0
+    owner: Any = None
+    """Whose host it is, where several frontiers share the lines."""
 
 
 @dataclass(slots=True)
@@ -103,6 +105,8 @@ class Outstanding:
     state: State = State.LEASED
     receipted: Receipt | None = None
     """That its row is durable, which came before its outcome."""
+    record: Record | None = None
+    """Its terminal row while it is on the way to storage, where the log has to say so."""
 
 
 @dataclass(slots=True)

@@ -67,8 +67,12 @@ class Importance:
         octaves = math.log2(cash * self._count / max(self._sum, cash))
         return min(max(round(AVERAGE + STEPS * octaves), 0), 255)
 
-    def give(self, parent: bytes, links: bytes, new: Iterable[int]) -> tuple[list[int], list[tuple[int, int]]]:
-        """A page was fetched that leads to `links` (16 bytes each); those at `new` are admitted now.
+    def give(
+        self, parent: bytes, links: bytes, new: Iterable[int], of: int = 0
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        """A page was fetched that leads to `links` (16 bytes each); those at `new` are admitted now. `of`: how many
+        links the page has in all where these are those of one partition; what the page itself was worth is known
+        in its own partition alone, so that links to others get no part of that.
 
         Returns the priorities of the new ones, in the order of `new`, and (index, priority) of those that have risen:
         if one of them is in a queue, push it once more under the number that `copied` gives.
@@ -80,7 +84,7 @@ class Importance:
         fresh = list(new)
         for i in fresh:
             self._admit(keys[i])
-        risen = self._add(keys, DAMPING * (1.0 - DAMPING + had) / len(keys))
+        risen = self._add(keys, DAMPING * (1.0 - DAMPING + had) / (of or len(keys)))
         admitted = set(fresh)
         rises = [i for i in risen if i not in admitted and self.copy_of(keys[i]) < MAX_COPY]
         if len(self._copies) >= self._limit:

@@ -25,9 +25,6 @@ from nephila.scheduler.scope import CompiledScope
 from nephila.scheduler.seen import Seen
 from nephila.scheduler.strategies import Row, row_of
 
-REJECTED_LIMIT = 500_000
-"""Out-of-scope fingerprints remembered, so that the links of a site's template are judged once, not on every page."""
-
 
 def _host_key(url: str) -> str:
     try:
@@ -58,9 +55,17 @@ class Job:
         """URLs kept outside the queues until an instant."""
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
+        self.handed = 0
+        """URLs taken out of their queues since this program began with the job."""
+        self.places: int | None = None
+        """Of the page budget, for one of many partitions; None: all are here."""
+        self.spent_elsewhere = False
+        """All partitions together have stored what the page budget allows."""
+        self.kept: set[bytes] = set()
+        """Stored pages that are queued to be fetched again: each has its place in the page budget."""
         self.owed: set[bytes] = set()
-        """Queued URLs for each of which the page budget keeps a place until it is taken: handed out by a run that was
-        killed, so that their rows may be in the table already; or fetched again."""
+        """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
+        each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
         self.ended: Counter[Outcome] = Counter()
         self.odd: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
@@ -129,7 +134,13 @@ class Job:
 
     @property
     def _budget_left(self) -> int:
-        return self.max_pages - self.ended[Outcome.STORED] - self.leased
+        places = self.max_pages if self.places is None else self.places
+        return places - self.ended[Outcome.STORED] - self.leased
+
+    @property
+    def used(self) -> int:
+        """Places of the page budget that are taken: pages stored or on the way, and those kept for queued URLs."""
+        return self.ended[Outcome.STORED] + self.leased + len(self.kept) + len(self.owed)
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored there; without anchors whether the job names a seed there. O(1) amortised."""
@@ -140,24 +151,35 @@ class Job:
         return host_key in self._seed_hosts
 
     def keep_place(self, url_key: bytes) -> None:
-        """A URL that has its place in the page budget waits again."""
+        """A stored page waits to be fetched again."""
         if self.max_pages:
-            self.owed.add(url_key)
+            self.kept.add(url_key)
+            self.owed.discard(url_key)
+
+    def take_place(self, url_key: bytes) -> None:
+        """A URL is taken, or has ended: its place in the page budget is its own."""
+        self.kept.discard(url_key)
+        self.owed.discard(url_key)
 
     def copy_of(self, url_key: bytes) -> int:
         """Which copy of a URL an entry that is queued now belongs to."""
         return self.importance.copy_of(url_key) if self.importance is not None else 0
 
     def may_take(self, url_key: bytes) -> bool:
-        """Whether this URL may be taken: the last places of the budget are for those that are owed."""
-        if not self.max_pages or not self.owed or url_key in self.owed:
+        """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""
+        if not self.max_pages or url_key in self.kept:
             return self.open
-        return not self.spec.paused and self._budget_left > len(self.owed)
+        before = len(self.kept) + (len(self.owed) if url_key not in self.owed else 0)
+        return not self.spec.paused and self._budget_left > before
 
     @property
     def budget_spent(self) -> bool:
         """Whether max_pages pages are stored."""
-        return bool(self.max_pages) and self.ended[Outcome.STORED] >= self.max_pages
+        if not self.max_pages:
+            return False
+        if self.places is not None:
+            return self.spent_elsewhere and not self.kept and not self.owed
+        return self.ended[Outcome.STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
         """Which budget of a host is spent, in words; the empty string when none is."""
@@ -172,9 +194,9 @@ class Job:
             return f"the budget of {budget.time_s:g} s per host is spent"
         return ""
 
-    def reject(self, url_key: bytes) -> None:
+    def reject(self, url_key: bytes, limit: int) -> None:
         """Remember that a URL is out of scope; forgotten wholesale at the limit, since judging again is only slower."""
-        if len(self.rejected) >= REJECTED_LIMIT:
+        if len(self.rejected) >= limit:
             self.rejected.clear()
         self.rejected.add(url_key)
 

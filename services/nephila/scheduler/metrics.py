@@ -1,35 +1,45 @@
-"""Figures of the scheduler."""
+"""Figures of the scheduler over a broker."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
-
 from nephila.kernel.metrics import Figure
-from nephila.scheduler.service import Scheduler
+from nephila.scheduler.shards import Shards
 
-
-def _ended(scheduler: Scheduler) -> Mapping[str, float]:
-    found: Counter[str] = Counter()
-    for job in scheduler.frontier.jobs.values():
-        for outcome, count in job.ended.items():
-            found[outcome.name.lower()] += count
-    return found
-
-
-FIGURES: tuple[Figure[Scheduler], ...] = (
+FIGURES: tuple[Figure[Shards], ...] = (
     Figure(
-        "requests_total", "Requests handed out; flat while queued is not: hosts wait.", lambda s: s.requests, rises=True
+        "requests_total",
+        "Requests handed out; flat while queued is not: hosts wait.",
+        lambda s: s.counts.requests,
+        rises=True,
     ),
-    Figure("failures_total", "Fetches that failed, by reason.", lambda s: s.errors, "reason", rises=True),
+    Figure("failures_total", "Fetches that failed, by reason.", lambda s: s.counts.errors, "reason", rises=True),
     Figure("urls_queued", "URLs that wait; a rise: more is found than fetched.", lambda s: s.queued),
-    Figure("urls_ended", "URLs that have ended, by outcome; falls when pages are fetched again.", _ended, "outcome"),
-    Figure("fetches_in_flight", "Requests without outcome.", lambda s: s.frontier.in_fetch),
     Figure(
-        "urls_outstanding", "URLs without receipt; at `window`: storage is the brake.", lambda s: s.frontier.outstanding
+        "urls_ended",
+        "URLs that have ended, by outcome; falls when pages are fetched again.",
+        lambda s: s.ended(),
+        "outcome",
     ),
-    Figure("hosts", "Hosts known.", lambda s: len(s.frontier.store)),
-    Figure("hosts_hot", "Hosts kept as objects.", lambda s: len(s.frontier.hosts.hot)),
-    Figure("jobs", "Jobs known.", lambda s: len(s.frontier.jobs)),
-    Figure("frontier_log_bytes", "Log since the last snapshot; a restart replays it.", lambda s: s.log.size),
+    Figure("fetches_in_flight", "Requests without outcome.", lambda s: s.total(lambda one: one.frontier.in_fetch)),
+    Figure(
+        "urls_outstanding",
+        "URLs without receipt; at `window`: storage is the brake.",
+        lambda s: s.total(lambda one: one.frontier.outstanding),
+    ),
+    Figure("hosts", "Hosts known.", lambda s: s.total(lambda one: len(one.frontier.store))),
+    Figure("hosts_hot", "Hosts kept as objects.", lambda s: s.total(lambda one: len(one.frontier.hosts.hot))),
+    Figure("jobs", "Jobs known.", lambda s: sum(not job.deleted for job in s.jobs.values())),
+    Figure("partitions", "Partitions that are this member's.", lambda s: len(s.shards)),
+    Figure("commits_total", "Commits written; flat: nothing happens.", lambda s: s.counts.commits, rises=True),
+    Figure(
+        "emissions_held_total",
+        "Times that nothing went out because the partition may have been lost; a rise: the broker is slow to hear us.",
+        lambda s: s.counts.blocked,
+        rises=True,
+    ),
+    Figure(
+        "frontier_log_bytes",
+        "Log since the last snapshots, about; who takes the partitions over replays it.",
+        lambda s: s.total(lambda one: one.log_bytes),
+    ),
 )

@@ -64,6 +64,10 @@ class Ready:
         """Jobs with a host that is ready."""
         return [job for job in list(self._heaps) if self._first(job) is not None]
 
+    def count(self, job: int) -> int:
+        """Hosts that are ready for a job. O(hosts that were ready for it)."""
+        return sum(map(self._counts, self._heaps.get(job, ())))
+
     def _first(self, job: int) -> int | None:
         """The first host of a job; what is stale is dropped on the way."""
         heap = self._heaps[job]

@@ -29,10 +29,12 @@ from nephila.scheduler.agenda import OUT
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.entry import COPY_SHIFT, pack_queued, repack, unpack
-from nephila.scheduler.frontier import Frontier, Partition
+from nephila.scheduler.frontier import DELETED, Frontier, Partition
+from nephila.scheduler.host import Dispatch
 from nephila.scheduler.hosts import take_state, yield_of
 from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
+from nephila.scheduler.kept import keep_leases
 from nephila.scheduler.seen import new_seen
 
 Key = tuple[str, bytes]
@@ -53,6 +55,10 @@ class Restored:
     """Attempt under way, of those that were handed out."""
     asked: dict[str, None] = field(default_factory=dict)
     """Hosts whose robots.txt was being fetched."""
+    kept: dict[Key, LeasedUrl] = field(default_factory=dict)
+    """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
+    again: Dispatch = field(default_factory=Dispatch)
+    """What the owner before may not have published: terminal rows, and requests of leases that go on."""
 
     def numbers(self) -> set[int]:
         """Hosts of URLs that are in no queue."""
@@ -74,32 +80,45 @@ def restore(
     dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
 ) -> Restored:
     """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
-    frontier = dispatcher.frontier
-    frontier.at(now, utc_now)
-    replay = _Replay(frontier)
+    dispatcher.frontier.at(now, utc_now)
+    replay = Replay(dispatcher)
     for entry in entries:
-        replay.found.commits += 1
-        if isinstance(entry, FrontierSnapshot):
-            replay.snapshot(entry)
-        else:
-            replay.commit(entry)
-    found = replay.found
-    if found.commits:
-        frontier.addresses = Addresses(frontier.networks, now)
-    for job in frontier.jobs.values():
-        job.review(utc_now)
-    found.leased = len(found.on_way)
-    _put_back(dispatcher, found, now, utc_now)
-    found.urls = sum(job.queued for job in frontier.jobs.values())
-    return found
+        replay.take(entry)
+    if replay.found.commits:
+        dispatcher.frontier.addresses = Addresses(dispatcher.frontier.networks, now)
+    return replay.finish(now, utc_now)
 
 
-class _Replay:
-    """Applies snapshot and commits, oldest first."""
+class Replay:
+    """Applies snapshot and commits, oldest first; then `finish`."""
 
-    def __init__(self, frontier: Frontier) -> None:
-        self.frontier = frontier
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.frontier = dispatcher.frontier
         self.found = Restored()
+        self._by_number = {partition.number: partition for partition in self.frontier.partitions}
+
+    def take(self, entry: FrontierSnapshot | FrontierCommit) -> None:
+        """What was written next. Raises `UserError` for what cannot be read."""
+        self.found.commits += 1
+        if isinstance(entry, FrontierSnapshot):
+            self.snapshot(entry)
+        else:
+            self.commit(entry)
+
+    def finish(self, now: float, utc_now: float) -> Restored:
+        """All that was written has been taken. O(hosts + URLs on their way)."""
+        found = self.found
+        jobs = self.frontier.jobs.values()
+        for job in jobs:
+            job.review(utc_now)
+        found.leased = len(found.on_way)
+        if self.frontier.own is not None:
+            found.again = keep_leases(self.dispatcher, found.kept, found.on_way, now)
+            found.on_way.clear()
+        _put_back(self.dispatcher, found, now, utc_now)
+        found.urls = sum(job.queued for job in jobs)
+        return found
 
     def snapshot(self, state: FrontierSnapshot) -> None:
         frontier = self.frontier
@@ -113,7 +132,7 @@ class _Replay:
             frontier.next_job = state.next_job
             frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:
-            partition = frontier.partitions[position.partition]
+            partition = self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
             for count in position.ended:
                 partition.ended[count.job, count.outcome] += count.count
@@ -130,7 +149,9 @@ class _Replay:
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
-            if leased.job:
+            if frontier.own is not None:
+                self.found.kept[leased.job, leased.url_key] = leased
+            elif leased.job:
                 self.found.attempts[leased.job, leased.url_key] = leased.attempt
             else:
                 self.found.asked[leased.host] = None
@@ -158,7 +179,7 @@ class _Replay:
 
     def commit(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
-        partition = frontier.partitions[commit.partition]
+        partition = self._by_number[commit.partition]
         if commit.sequence <= partition.sequence:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch
@@ -194,6 +215,11 @@ class _Replay:
         for table in (found.on_way, found.aside, found.attempts):
             for key in [key for key in table if key[0] == uid]:
                 del table[key]
+        for key in [key for key in found.kept if key[0] == uid]:
+            leased = found.kept.pop(key)
+            if not leased.landed:  # its host is being fetched from all the same
+                leased.job = DELETED + uid
+                found.kept[leased.job, leased.url_key] = leased
 
     def _hosts(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
@@ -213,10 +239,11 @@ class _Replay:
         found = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
-            job.owed.discard(key[1])
+            job.take_place(key[1])
         known = found.on_way.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
+            found.kept.pop(key, None)
             return known
         kept = found.aside.pop(key, None)
         if kept is not None:
@@ -255,6 +282,7 @@ class _Replay:
             self.found.on_way.pop(key, None)
             self.found.aside.pop(key, None)
             self.found.attempts.pop(key, None)
+            self.found.kept.pop(key, None)
             state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
             if state is not None and job.agenda.take(queued.url_key):
                 again.reopen(self.frontier, job, state)
@@ -280,6 +308,9 @@ class _Replay:
             self.found.aside[key] = (number, packed, queued.not_before)
 
     def _leased(self, leased: LeasedUrl) -> None:
+        if self.frontier.own is not None:
+            self._on_way(leased)
+            return
         if not leased.job:
             self.found.asked[leased.host] = None
             return
@@ -288,6 +319,24 @@ class _Replay:
         if taken is not None:
             self.found.on_way[key] = taken
             self.found.attempts[key] = leased.attempt
+
+    def _on_way(self, leased: LeasedUrl) -> None:
+        """How a URL on its way stands, for who waits for it from here on."""
+        kept = self.found.kept
+        key = (leased.job, leased.url_key)
+        if leased.job not in self.frontier.jobs:
+            if leased.landed:
+                kept.pop(key, None)
+            else:
+                kept[key] = leased
+            return
+        later = (leased.landed and leased.record is None) or leased.receipt is not None
+        if later and key not in self.found.on_way:
+            return  # it has ended since
+        taken = self._take(key, leased.host)
+        if taken is not None:
+            self.found.on_way[key] = taken
+            kept[key] = leased
 
 
 def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
@@ -334,7 +383,11 @@ def _return(
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
             packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
-            job.owed.add(url_key)
+            known = job.agenda.get(url_key)
+            if known is not None and known.outcome is Outcome.STORED:
+                job.keep_place(url_key)
+            else:
+                job.owed.add(url_key)
             host.pace.after_fetch(now, frontier.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)

@@ -6,6 +6,7 @@ grow when a seed redirects to another host. `include` and `exclude` are RE2, sea
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +15,7 @@ import re2
 
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Scope, ScopeMode
+from nephila.native import partition_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,17 @@ def _extractor() -> Callable[[str], str]:
 def registrable_domain(host_key: str) -> str:
     """Registrable domain of a host (public suffix list, private suffixes included); the host itself for an address."""
     return _extractor()(host_key)
+
+
+def anchored_in(mode: ScopeMode, place: str, partitions: int) -> set[int]:
+    """Partitions that may have URLs inside this anchor: all of them for a domain, else those of host and www twin."""
+    if mode == ScopeMode.DOMAIN:
+        return set(range(partitions))
+    bare = place.partition("/")[0]
+    return {
+        partition_of(hashlib.md5(host.encode(), usedforsecurity=False).digest(), partitions)
+        for host in (bare, f"www.{bare}")
+    }
 
 
 def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:

@@ -30,7 +30,6 @@ from nephila.scheduler.contact import first_contact
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
-from nephila.scheduler.jobstatus import Reporter
 from nephila.scheduler.restore import Restored, open_frontier, restore
 from nephila.scheduler.snapshots import cleanup, snapshots
 from nephila.scheduler.store import CommitLog, disk_error
@@ -75,7 +74,6 @@ class Scheduler:
         self._sync: asyncio.Task[None] | None = None
         self._unsynced = False
         self._sync_due = False
-        self.reporter: Reporter | None = None
         self._emitting = True
         self._held = False
         self._dead = False
@@ -95,9 +93,6 @@ class Scheduler:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        if self.config.status_interval_s > 0:
-            self.reporter = Reporter(self.frontier, self.bus, self.clock, self.config.status_interval_s)
-            self.reporter.start()
         self._later()
 
     async def drain(self, grace_s: float) -> None:
@@ -113,8 +108,6 @@ class Scheduler:
     async def close(self) -> None:
         """Write what is pending and let go of the log."""
         self._emitting = False
-        if self.reporter is not None:
-            await self.reporter.close()
         if self._timer is not None:
             self._timer[1].cancel()
         if self._sync is not None:

@@ -13,7 +13,6 @@ from nephila.kernel.messages import (
     EndedCount,
     FrontierSnapshot,
     JobState,
-    LeasedUrl,
     PartitionPosition,
     QueuedUrl,
 )
@@ -35,7 +34,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         (uid, waiting)
         for partition in frontier.partitions
         for (uid, _), waiting in partition.outstanding.items()
-        if not uid or uid in frontier.jobs
+        if not uid or uid in frontier.jobs or frontier.own is not None
     ]
     yield FrontierSnapshot(
         [
@@ -46,10 +45,10 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         frontier.next_job,
         frontier.store.checkpoint(),
         [
-            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid),
+            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid in frontier.jobs),
             *_kept_aside(dispatcher),
         ],
-        [LeasedUrl(w.entry.url_key, uid, w.host.key, w.attempt) for uid, w in on_way],
+        [frontier.lease_of(w) for _, w in on_way],
         taken_at=frontier.utc_now,
         deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
     )

@@ -18,6 +18,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
@@ -71,6 +72,28 @@ def disk_error(error: OSError, path: Path) -> UserError:
     return UserError(f"cannot write {path}: {error.strerror}; run again with --resume once it is writable")
 
 
+def read_snapshot(path: Path) -> Iterator[FrontierSnapshot]:
+    """The states of a snapshot. Raises `UserError` for damage."""
+    data = memoryview(path.read_bytes())
+    _check_header(path, bytes(data[: len(_HEADER)]))
+    offset = len(_HEADER)
+    while (payload := _frame_at(data, offset)) is not None:
+        if not payload:
+            return
+        yield _decode_snapshot(payload)
+        offset += _FRAME.size + len(payload)
+    raise UserError(f"{path} is damaged at byte {offset}; restore it from a backup")
+
+
+def write_snapshot(file: BinaryIO, states: Iterable[FrontierSnapshot]) -> None:
+    """What `read_snapshot` reads."""
+    file.write(_HEADER)
+    for state in states:
+        file.write(frame(_encode(state)))
+        reach("snapshot")
+    file.write(frame(b""))
+
+
 class CommitLog:
     """One writer per directory (the caller holds the directory's lock)."""
 
@@ -101,7 +124,7 @@ class CommitLog:
         snapshots, segments = self.snapshots(), self.segments()
         first = snapshots[-1] if snapshots else 1
         if snapshots:
-            yield from self._read_snapshot(self.directory / f"{first:08d}.snapshot")
+            yield from read_snapshot(self.directory / f"{first:08d}.snapshot")
         live = [n for n in segments if n >= first]
         for expected, number in enumerate(live, first):
             path = self.directory / f"{number:08d}.log"
@@ -109,17 +132,6 @@ class CommitLog:
                 raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; restore it from a backup")
             reach("restore")
             yield from self._read_segment(path, last=number == live[-1])
-
-    def _read_snapshot(self, path: Path) -> Iterator[FrontierSnapshot]:
-        data = memoryview(path.read_bytes())
-        _check_header(path, bytes(data[: len(_HEADER)]))
-        offset = len(_HEADER)
-        while (payload := _frame_at(data, offset)) is not None:
-            if not payload:
-                return
-            yield _decode_snapshot(payload)
-            offset += _FRAME.size + len(payload)
-        raise UserError(f"{path} is damaged at byte {offset}; restore it from a backup")
 
     def _read_segment(self, path: Path, last: bool) -> Iterator[FrontierCommit]:
         data = memoryview(path.read_bytes())
@@ -205,11 +217,7 @@ class CommitLog:
         temporary = target.with_suffix(".tmp")
         try:
             with temporary.open("wb") as file:
-                file.write(_HEADER)
-                for state in states:
-                    file.write(frame(_encode(state)))
-                    reach("snapshot")
-                file.write(frame(b""))
+                write_snapshot(file, states)
                 file.flush()
                 os.fsync(file.fileno())
             self._open_segment(number)

@@ -28,6 +28,12 @@ class Standing(NamedTuple):
     """Of the copy; empty in a row of schema version 1."""
     first_at: str
     changed_at: str
+    buried: bool = False
+    """It ended as a dead letter: what comes of the same fetch after all, when that is replayed, takes the row over."""
+
+
+BURIED = "dead_letter"
+"""Reason of a row whose message nobody could digest."""
 
 
 def mark_of(record: m.Record) -> bytes:
@@ -38,6 +44,13 @@ def mark_of(record: m.Record) -> bytes:
 def mark_of_row(text: bytes, sha256: bytes) -> bytes:
     """The same, of a row that was stored without it."""
     return hashlib.sha256(text).digest()[:MARK_BYTES] if text else sha256[:MARK_BYTES]
+
+
+def settled(record: m.Record, standing: Standing) -> bool:
+    """Whether a record says nothing that the table does not have already."""
+    if standing.fetch_no == record.fetch_no and standing.buried:
+        return record.reason == BURIED
+    return standing.fetch_no >= record.fetch_no
 
 
 def change_of(record: m.Record, standing: Standing | None) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from nephila.kernel.topics import DEFAULT_PARTITIONS
+
 
 class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is written where, and how often."""
@@ -22,8 +24,15 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     writer: str = ""
     """Name of this writer, under which a database that others write to as well keeps the lengths of its files."""
 
+    partitions: int = DEFAULT_PARTITIONS
+    """Partitions of the keyed topics, the same everywhere; the receipt of a dead record is sent by it."""
+
     patience_s: float = 300.0
     """Seconds a database that was there and is gone is waited for before the run fails; 0 = for ever."""
+
+    wait_at_start: bool = False
+    """A database that is away when the service starts is waited for as well, not ready meanwhile. Over Kafka; in one
+    program a person is there to hear of it."""
 
     batch_rows: int = 256
     """Rows that start a flush: one fsync and a few statements are shared by as many pages."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from nephila.kernel.errors import UsageError, UserError
-from nephila.storage import markdown
+from nephila.storage import items, markdown
 from nephila.storage.backends.jsonl import append_line
 from nephila.storage.faults import write_fault
 from nephila.storage.parquet_file import ParquetFile
@@ -66,6 +66,29 @@ def export(
             return _write(format, target, rows, raw_csv=raw_csv)
     except OSError as error:
         raise _plain(error, target) from error
+
+
+def export_items(
+    source: Source, format: str, out: Path | None, *, job: str | None = None, raw_csv: bool = False
+) -> int:
+    """Write what rules made of the pages; returns how many items. `out` None is standard output. Raises `UserError`."""
+
+    def write(stream: IO[bytes]) -> int:
+        return items.export_items(source, format, stream, job, raw_csv=raw_csv)
+
+    if format not in items.FORMATS:
+        raise UsageError(f"items are written as {' or '.join(items.FORMATS)}, not {format}")
+    try:
+        if out is None:
+            return _to_stdout(lambda stream, _: write(stream), iter(()))
+        return _whole(out, lambda part: _stream_to(part, write))
+    except OSError as error:
+        raise _plain(error, out) from error
+
+
+def _stream_to(part: Path, write: Callable[[IO[bytes]], int]) -> int:
+    with part.open("wb") as stream:
+        return write(stream)
 
 
 def _write(format: str, target: Path | None, rows: Iterator[Row], *, raw_csv: bool) -> int:
@@ -208,4 +231,4 @@ def _plain(error: OSError, target: Path | None) -> BaseException:
     return UserError(str(fault).replace(" and run again with --resume", " and export again"))
 
 
-__all__ = ["FORMATS", "STDOUT", "export"]
+__all__ = ["FORMATS", "STDOUT", "export", "export_items"]

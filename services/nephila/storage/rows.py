@@ -63,6 +63,8 @@ class Items(NamedTuple):
     version: int
     data: tuple[str, ...]
     """A JSON object each."""
+    fetch_id: str
+    """Of the copy that they were made of."""
 
 
 URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
@@ -139,9 +141,10 @@ def row_of(record: m.Record, standing: Standing | None = None, change: str = "")
     )
 
 
-def items_of(record: m.Record) -> Items:
+def items_of(record: m.Record, fetch_id: str) -> Items:
     """The items of a record; what is escaped in JSON cannot break a row."""
-    return Items(clean(record.rule), record.rule_version, tuple(str(clean_utf8(one), "utf-8") for one in record.items))
+    data = tuple(str(clean_utf8(one), "utf-8") for one in record.items)
+    return Items(clean(record.rule), record.rule_version, data, fetch_id)
 
 
 def item_rows(items: dict[tuple[str, str], Items]) -> list[tuple[str, str, str, int, int, str]]:

@@ -9,19 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import PermanentError, UserError
-from nephila.kernel.topics import DEAD, PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.native import partition_of
 from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
-from nephila.storage.writer import Committed, Writer
+from nephila.storage.writer import Committed, Writer, tombstone
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +64,7 @@ class Storage:
         self._goal = 0
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
         self.trouble = ""
         """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
@@ -66,7 +72,7 @@ class Storage:
         self._raw = RawPages(self._more) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
-        bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits)
+        bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
 
     @property
     def buffered(self) -> int:
@@ -74,13 +80,32 @@ class Storage:
         return self._taken - self._settled
 
     async def start(self) -> None:
-        """Open the directory and recover it. Raises `UserError` in one line."""
+        """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. Raises
+        `UserError` in one line."""
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nephila-storage")
         try:
             await asyncio.get_running_loop().run_in_executor(thread, self._writer.open)
+        except StoreLost as error:
+            if not self._config.wait_at_start:
+                thread.shutdown(wait=False)
+                raise
+            self.trouble = str(error)
+            log.warning("storage: %s; trying again", error)
+            self._opening = asyncio.get_running_loop().create_task(self._open_later(thread))
+            return
         except BaseException:
             thread.shutdown(wait=False)
             raise
+        self._thread = thread
+        self._more()
+
+    async def _open_later(self, thread: ThreadPoolExecutor) -> None:
+        try:
+            await self._patiently(thread, self._writer.open)
+        except Exception as error:
+            thread.shutdown(wait=False)
+            self._fail(error)
+            return
         self._thread = thread
         self._more()
 
@@ -111,8 +136,9 @@ class Storage:
             self._timer.cancel()
             self._timer = None
         self._closing.set()
-        if self._task is not None:
-            await asyncio.wait([self._task])
+        for task in (self._opening, self._task):
+            if task is not None:
+                await asyncio.wait([task])
         thread, self._thread = self._thread, None
         if thread is not None:
             try:
@@ -129,6 +155,16 @@ class Storage:
         self._bytes += len(record.text) + sum(map(len, record.items))
         if self._task is None:
             self._more()
+
+    def _on_dead(self, record: m.Record, error: BaseException) -> Iterable[Receipt]:
+        """The URL of a record that must not be written ends as failed(dead_letter), with the least that names it."""
+        if not record.job or len(record.url_key) != 16:
+            return ()
+        written = Receipt()
+        # The bus does not say on which partition the record came; the fingerprint does.
+        partition = partition_of(record.url_key, self._config.partitions)
+        self._on_record(Delivery(tombstone(record), partition, written.resolve_one))
+        return (written,)
 
     @property
     def _due(self) -> bool:
@@ -164,7 +200,7 @@ class Storage:
         raw = self._raw.take(records) if self._raw is not None else None
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         try:
-            result = await self._commit(thread, records, pages, late)
+            result = await self._patiently(thread, partial(self._writer.commit, records, pages, late))
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
@@ -176,14 +212,13 @@ class Storage:
             self._task = None
         self._more()
 
-    async def _commit(
-        self, thread: ThreadPoolExecutor, records: list[m.Record], pages: list[m.Page | None], late: list[m.Page]
-    ) -> Committed:
-        """Commit a batch, again and again while the database is away. Raises `UserError` when patience ends."""
+    async def _patiently(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        """Do it in the writer's thread, again and again while the database is away. Raises `UserError` when patience
+        ends, `StoreLost` when the service is closed meanwhile."""
         loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
         while True:
             try:
-                result = await loop.run_in_executor(thread, self._writer.commit, records, pages, late)
+                result = await loop.run_in_executor(thread, work)
             except StoreLost as error:
                 now = self._clock.monotonic()
                 since = since or now
@@ -198,7 +233,8 @@ class Storage:
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
             else:
                 if self.trouble:
-                    log.warning("storage: the database is back after %.1f s", self._clock.monotonic() - since)
+                    waited = f" after {self._clock.monotonic() - since:.1f} s" if since else ""
+                    log.warning("storage: the database is back%s", waited)
                     self.trouble = ""
                 return result
 
@@ -222,10 +258,8 @@ class Storage:
             receipt = _receipt(record) if same else m.Receipt(record.url_key, record.fetch_no, outcome)
             batches.setdefault((record.job, delivery.partition), []).append(receipt)
         for record, error in result.dead:
-            letter = m.DeadLetter(
-                topic=RECORDS.name, service=GROUP, error=error[:500], attempts=1, job=record.job, url_key=record.url_key
-            )
-            self._bus.publish(DEAD, 0, letter)
+            partition = next(one.partition for one, of in zip(deliveries, records, strict=True) if of is record)
+            self._bus.bury(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
         self._settled += len(deliveries)
@@ -236,7 +270,8 @@ class Storage:
     def _fail(self, error: BaseException) -> None:
         self._failed = error
         if isinstance(error, StoreLost) and self._closing.is_set():
-            log.warning("storage: %d records were not written: %s", self.buffered, error)
+            if self.buffered:
+                log.warning("storage: %d records were not written: %s", self.buffered, error)
             return
         if self.on_fatal is not None:
             self.on_fatal(error)

@@ -19,7 +19,7 @@ from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
 from nephila.storage.backends import choose, ledger_of
 from nephila.storage.backends.base import Backend
-from nephila.storage.changes import CHANGED, Standing, change_of, mark_of
+from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_of, settled
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost, unsure, write_fault
 from nephila.storage.ledger import Key, Ledger
@@ -131,7 +131,7 @@ class Writer:
         for record, page in zip(records, pages, strict=True):
             key = (record.job, record.url_key.hex())
             standing = durable.get(key)
-            if standing is not None and standing.fetch_no >= record.fetch_no:
+            if standing is not None and settled(record, standing):
                 result.outcomes.append(standing.outcome)
                 continue
             try:
@@ -139,7 +139,7 @@ class Writer:
             except Exception as error:  # one impossible record must not cost its 255 neighbours
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, _tombstone(record), standing)
+                known = self._add(batch, tombstone(record), standing)
             durable[key] = known
             if page is not None:
                 batch.pages.append(page)
@@ -170,8 +170,9 @@ class Writer:
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (standing is not None and standing.copy):
-                batch.items[row[JOB], row[URL_KEY]] = items_of(record)
-        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT])
+                batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
+        buried = record.reason == BURIED
+        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT], buried)
 
     def _durable(self, records: Sequence[m.Record]) -> dict[Key, Standing]:
         # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
@@ -234,7 +235,7 @@ class Writer:
                 log.debug("closing after a failed open: %s", error)
 
 
-def _tombstone(record: m.Record) -> m.Record:
+def tombstone(record: m.Record) -> m.Record:
     """The least that ends a URL: what identifies it, and nothing that could be broken."""
     url = record.url if isinstance(record.url, str) else ""
     return m.Record(
@@ -244,5 +245,5 @@ def _tombstone(record: m.Record) -> m.Record:
         fetch_no=record.fetch_no,
         attempt=record.attempt,
         outcome=m.Outcome.FAILED,
-        reason="dead_letter",
+        reason=BURIED,
     )

@@ -95,6 +95,18 @@ def test_a_position_beyond_the_log_is_refused_too():
     assert "the log ends at 2" in str(rig.intake.outside(tp, 9, 0, 2))
 
 
+def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
+    """The topic was made anew under our feet; what is published meanwhile is no gap to be skipped."""
+    rig = Rig(credits=99)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0, 1, 2)
+    positions = rig.intake.reading()
+    assert rig.intake.cut(positions, {tp: 3, other: 0}) == []
+    (refused,) = rig.intake.cut(positions, {tp: 1, other: 0})
+    assert "seeds/0: reading had come to 3, but the log ends at 1" in str(refused)
+    assert not rig.intake.open(tp)
+
+
 def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
     """The limits of the others are not used up by what is gone, before or after its last message has ended."""
     rig = Rig()
@@ -116,6 +128,35 @@ def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
         delivery.ack()
     assert (rig.reader.held_bytes, rig.bus.unacked) == (0, 0)
     assert rig.intake.offsets() == {stays: 1}
+
+
+def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back():
+    """Half of a record was fetched here: the rest must not come again elsewhere and bring that half along."""
+    rig = Rig(REQUESTS, credits=1)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0)
+    rig.take(other, 0)
+    assert rig.intake.offsets() == {}
+    rig.intake.leave(frozenset({0}), heard=True)
+    rig.intake.press(frozenset({0}))
+    assert rig.urls == ["0-0a", "0-0b"]
+    assert rig.intake.offsets() == {tp: 1}
+    for delivery in rig.got.copy():
+        delivery.ack()
+    assert rig.urls == ["1-0a"]
+
+
+def test_requests_that_a_member_may_have_begun_with_are_told_from_others():
+    """Those that were there when its partition was opened after its end, credit or not; of what came later, nobody
+    knew."""
+    rig = Rig(REQUESTS, credits=1)
+    tp = rig.open(0)
+    rig.intake.places[tp].doubt = 1
+    rig.take(tp, 0, 1)
+    for _ in range(4):
+        rig.got[-1].ack()
+    assert [delivery.attempts for delivery in rig.got] == [2, 2, 1, 1]
+    assert rig.bus.unacked == 0
 
 
 async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():

@@ -12,7 +12,7 @@ after its delay. Any other exception, or more than `max_attempts` deliveries, ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from typing import Any, Protocol
 
 from nephila.kernel.topics import Topic
@@ -56,8 +56,18 @@ class Receipt:
             yield from future
 
 
+def gathered(receipts: Iterable[Receipt]) -> Receipt:
+    """One that resolves with the last of these."""
+    pending = [receipt for receipt in receipts if receipt._waiting > 0]
+    gate = Receipt(len(pending))
+    for receipt in pending:
+        receipt.add_done_callback(gate.resolve_one)
+    return gate
+
+
 class Delivery:
-    """One message handed to one group; acked exactly once (a second ack is ignored)."""
+    """One message handed to one group; acked exactly once (a second ack is ignored). `attempts` above 1: it has been
+    delivered before, or may have been, to a member that ended without a word."""
 
     __slots__ = ("_on_ack", "attempts", "message", "partition")
 
@@ -82,17 +92,7 @@ class Delivery:
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        pending = [receipt for receipt in receipts if receipt._waiting > 0]
-        if not pending:
-            self.ack()
-            return
-        if len(pending) == 1:
-            pending[0].add_done_callback(self.ack)
-            return
-        gate = Receipt(len(pending))
-        gate.add_done_callback(self.ack)
-        for receipt in pending:
-            receipt.add_done_callback(gate.resolve_one)
+        gathered(receipts).add_done_callback(self.ack)
 
 
 Handler = Callable[[Delivery], None]
@@ -111,10 +111,52 @@ class Bus(Protocol):
     ) -> None:
         """Read a topic as a group. `on_dead` ends what a dead letter leaves open; its receipts are waited for."""
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """Messages (over a broker: records) of these topics that were there when this was asked and that the group has
-        not acked."""
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """Publish the dead letter of a message, with the message itself where it can be published again from there."""
 
     @property
     def unacked(self) -> int:
         """Deliveries not acked yet, queued ones included; 0 means the bus is quiet."""
+
+
+Batch = tuple[int, list[tuple[int, Any]]]
+"""A partition, and (offset, message) of what was read of it, in order."""
+
+
+Ends = Any
+"""How far logs went when it was asked: the bus' own, for it alone to read."""
+
+
+class History(Protocol):
+    """What a bus with logs has beyond the contract of all buses."""
+
+    @property
+    def member(self) -> str:
+        """The stable name of this program among the members of its service."""
+
+    def may_emit(self, group: str) -> bool:
+        """False when the broker may have given this member's partitions to others in the meantime."""
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """Of the record that the broker took last of this partition from here; -1: of none. A receipt's message lies
+        at or below it once the receipt has resolved."""
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Partition → (offset of the oldest record that is left, offset that the next one will have). Raises
+        `TemporaryError`."""
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """Everything with offsets from the first up to and without the second of each partition's pair. Raises
+        `TemporaryError`, and `UserError` for what cannot be read."""
+
+    async def ends(self, topics: Iterable[Topic]) -> Ends:
+        """Where all partitions of these topics end by now. Raises `TemporaryError`."""
+
+    async def passed(self, group: str, ends: Ends) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """Let the broker delete what lies below these offsets. Raises `TemporaryError`."""

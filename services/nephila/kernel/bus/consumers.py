@@ -7,18 +7,23 @@ when it stops, so its name is taken from it before; else its partitions would re
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.errors import IllegalStateError
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.errors import UserError
 
 log = logging.getLogger(__name__)
 
 STOP_S = 5.0
+IDLE_WAIT_MS = 500
+"""How long the broker holds a request while nothing comes."""
 MAX_POLL_S = 86_400
 """The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
 
@@ -52,6 +57,15 @@ def made(
     return consumer
 
 
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
+    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+    holds. The first message after a silence is told at once."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
+        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
+
+
 def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
     """Tell when each heartbeat was sent that the broker has answered; aiokafka keeps it to itself."""
     beat = consumer._coordinator._do_heartbeat
@@ -64,6 +78,41 @@ def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> 
         return answered
 
     consumer._coordinator._do_heartbeat = beating
+
+
+def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
+    """Pause what must not be read now, resume the rest."""
+    if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
+        return
+    paused, assigned = consumer.paused(), consumer.assignment()
+    stop = {tp for tp in assigned if not may_be_read(tp)}
+    if stop - paused:
+        consumer.pause(*(stop - paused))
+    if paused - stop:
+        consumer.resume(*(paused - stop))
+
+
+def unread(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+    """Go back: what was read from there on is read once more."""
+    for tp, position in positions.items():
+        with contextlib.suppress(IllegalStateError):  # it is not ours any more
+            consumer.seek(tp, position)
+
+
+async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
+    """Topics that the broker does not have; `before`: those it had not a while ago, which are asked for anew."""
+    cluster = consumer._client.cluster
+    if before:
+        await consumer._client.force_metadata_update()
+    found = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+    for topic in set(found) - set(before):
+        log.error("topic %s is gone from the broker, with all that was in it; waiting for it to be made again", topic)
+    return found
+
+
+def namesake(group: str, name: str) -> UserError:
+    """The line for two members with one name."""
+    return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
 
 
 async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:

@@ -14,25 +14,9 @@ from typing import Any, Protocol
 from nephila.kernel.bus.base import DeadHandler, Delivery, Handler, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import TemporaryError
-from nephila.kernel.messages import DeadLetter
-from nephila.kernel.topics import DEAD, Topic
+from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
-
-
-def letter_of(topic: Topic, group: str, message: Any, error: BaseException, attempts: int) -> DeadLetter:
-    """What is said of a message that a group could not digest."""
-    # What an error quotes may come from a hostile page: no control characters, no lone surrogates.
-    text = f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:500]
-    return DeadLetter(
-        topic=topic.name,
-        service=group,
-        error=text,
-        attempts=attempts,
-        job=getattr(message, "job", ""),
-        url_key=getattr(message, "url_key", b""),
-        url=getattr(message, "url", ""),
-    )
 
 
 class Deliverer(Protocol):
@@ -45,6 +29,11 @@ class Deliverer(Protocol):
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`."""
+
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`."""
 
 
 class Subscription:
@@ -62,27 +51,22 @@ class Subscription:
         self.credit = credit
         self.on_dead = on_dead
         self.draining = False
-        self.waiting: deque[tuple[int, Any, Receipt]] = deque()
+        self.waiting: deque[tuple[int, Any, Receipt, int]] = deque()
 
-    def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
+    def offer(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
         """Deliver now, or keep the order behind what already waits."""
         if self.credit <= 0 or self.waiting:
-            self.waiting.append((partition, message, receipt))
+            self.waiting.append((partition, message, receipt, attempts))
             return
         self.credit -= 1
-        self._deliver(partition, message, receipt, 1)
+        self._begin(partition, message, receipt, attempts)
+
+    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+        """Its first delivery here."""
+        self._deliver(partition, message, receipt, attempts)
 
     def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
-        def acked() -> None:
-            self.credit += 1
-            self.bus.unacked -= 1
-            receipt.resolve_one()
-            if self.waiting:
-                self._drain()
-            if not self.bus.unacked and self.bus.on_quiet is not None:
-                self.bus.on_quiet()
-
-        delivery = Delivery(message, partition, acked, attempts)
+        delivery = self._made(partition, message, receipt, attempts)
         try:
             self.handler(delivery)
         except TemporaryError as error:
@@ -93,14 +77,31 @@ class Subscription:
         except Exception as error:
             self._bury(message, error, attempts, delivery)
 
+    def _made(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> Delivery:
+        def acked() -> None:
+            self.credit += 1
+            self.bus.unacked -= 1
+            receipt.resolve_one()
+            if self.waiting:
+                self._drain()
+            if not self.bus.unacked and self.bus.on_quiet is not None:
+                self.bus.on_quiet()
+
+        return Delivery(message, partition, acked, attempts)
+
+    def condemn(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
+        """A message that must not be delivered again: it ends as a dead letter, like one that a handler gave up."""
+        self.credit -= 1
+        self._bury(message, error, attempts, self._made(partition, message, receipt, attempts))
+
     def _later(self, partition: int, message: Any, receipt: Receipt, attempts: int, delay_s: float) -> None:
         clock = self.bus.clock
         clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
 
     def _bury(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
-        letter = letter_of(self.topic, self.group, message, error, attempts)
-        log.error("%s: dead letter on %s: %s", self.group, self.topic.name, letter.error)
-        receipts = [self.bus.publish(DEAD, delivery.partition, letter)]
+        text = ascii(str(error))[1:-1][:500]
+        log.error("%s: dead letter on %s: %s: %s", self.group, self.topic.name, type(error).__name__, text)
+        receipts = [self.bus.bury(self.topic, self.group, delivery.partition, message, error, attempts)]
         if self.on_dead is not None:
             receipts.extend(self.on_dead(message, error))
         delivery.ack_after(receipts)
@@ -114,8 +115,7 @@ class Subscription:
         try:
             while self.credit > 0 and self.waiting:
                 self.credit -= 1
-                partition, message, receipt = self.waiting.popleft()
-                self._deliver(partition, message, receipt, 1)
+                self._begin(*self.waiting.popleft())
         finally:
             self.draining = False
 

@@ -15,41 +15,34 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, made, on_heartbeat
+from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, pause, unread
+from nephila.kernel.bus.court import Court
+from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
+from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
+from nephila.kernel.bus.opening import Opening, mark, openings, passed
 from nephila.kernel.bus.watchdog import Watchdog
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
 
-POLL_MS = 200
-POLL_RECORDS = 200
-BACKOFF_S = 0.5
+POLL_MS, POLL_RECORDS = 200, 200
+"""How long a poll waits, and how many records are taken in one go at most."""
+SLICE_S = 0.1
+"""What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
+BACKOFF_S, MARK_S = 0.5, 0.1
 LEASE_SHARE = 0.8
 """Part of the session after which a member that got no heartbeat through must not emit."""
-
-
-class Handover(Protocol):
-    """What a service hears of its partitions. Topics of the group follow the partition numbers."""
-
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """These are ours; nothing of them is delivered before this returns."""
-
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
-        `drain_s` is over; what is unacked then comes again there."""
-
-    def lost(self, partitions: frozenset[int]) -> None:
-        """These are another member's already: emit nothing more for them."""
 
 
 class Group(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -64,20 +57,26 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self.restarts = 0
         """Consumers that were found stuck and begun anew."""
         self.trouble = ""
+        self.missing: list[str] = []
+        """Topics that are not on the broker any more."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
         self._beat_at = 0.0
         self._joined = False
         self._joining = False
         self._closing = False
+        self._records = POLL_RECORDS
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
+        self._court = intake.court = Court(self._write, intake.all_quiet, intake.acquitted)
+        self._sitting: asyncio.Task[None] | None = None
 
     # ---- life
 
     async def start(self) -> None:
         """Connect and join. Raises `KafkaError`."""
+        self._closing = False
         await self._connect()
         for routine in (self._poll(), self._commit_routine(), self._watch()):
             self._spawn(routine)
@@ -91,10 +90,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        on_heartbeat(consumer, self._heard)
-
-    def _heard(self, instant: float) -> None:
-        self._beat_at = instant
+        on_heartbeat(consumer, partial(setattr, self, "_beat_at"))
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -133,15 +129,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
 
-    async def behind(self, names: set[str]) -> int:
-        """Records of these topics that are in the logs by now and not dealt with. Raises `KafkaError`."""
-        consumer = self._consumer
-        tps = [tp for tp in self.intake.places if tp.topic in names]
-        if consumer is None:
-            raise KafkaError("the consumer is begun anew")
-        ends = await consumer.end_offsets(tps)
-        places = self.intake.places
-        return sum(max(ends[tp] - places[tp].dealt_with, 0) for tp in tps if tp in places)
+    async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+        if self._consumer is None:
+            raise TemporaryError("the consumer is begun anew")
+        return await passed(self._consumer, ends)
 
     # ---- reading
 
@@ -152,47 +144,43 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 await asyncio.sleep(BACKOFF_S)
                 continue
             try:
-                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=POLL_RECORDS)
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
                 self._good()
-            except ConsumerStoppedError:
-                await asyncio.sleep(BACKOFF_S)
-                continue
-            except KafkaError as error:
+            except (ConsumerStoppedError, KafkaError) as error:
                 if "FencedInstance" in repr(error):
                     self._namesake()
-                self._bad(error)
+                if not isinstance(error, ConsumerStoppedError):
+                    self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
+            gather(consumer, self.config, busy=bool(batches))
+            ahead = self.intake.ahead(batches)
+            if ahead and not await self._tell(ahead):
+                batches = {tp: records for tp, records in batches.items() if tp not in ahead}
+                unread(consumer, self.intake.next_of(ahead))
+                await asyncio.sleep(MARK_S)
+            began = time.monotonic()
             self._take(consumer, batches)
+            slow = time.monotonic() > began + SLICE_S
+            self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
+            # A poll that finds something does not wait for anything.
+            await asyncio.sleep(0)
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
-            refused = self.intake.take(tp, records)
-            if refused is not None:
+            if (refused := self.intake.take(tp, records)) is not None:
+                self._court.spare(tp)
                 self._refuse(refused)
-            wanted = self.intake.wanted(tp)
-            if wanted is not None:
+            if (wanted := self.intake.wanted(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
-        self._pauses(consumer)
+        pause(consumer, self.intake.open)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Get the objects that a record names; the partition waits, so that the order is kept."""
         await self.intake.fetch(tp, names)
-        with contextlib.suppress(IllegalStateError):
-            if self._consumer is not None:
-                self._consumer.seek(tp, offset)
-                self._pauses(self._consumer)
-
-    def _pauses(self, consumer: AIOKafkaConsumer) -> None:
-        """Pause what must not be read now, resume the rest."""
-        if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
-            return
-        paused, assigned = consumer.paused(), consumer.assignment()
-        stop = {tp for tp in assigned if not self.intake.open(tp)}
-        if stop - paused:
-            consumer.pause(*(stop - paused))
-        if paused - stop:
-            consumer.resume(*(paused - stop))
+        if self._consumer is not None:
+            unread(self._consumer, {tp: offset})
+            pause(self._consumer, self.intake.open)
 
     # ---- committing
 
@@ -201,19 +189,35 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             await asyncio.sleep(self.config.commit_interval_s)
             await self.commit()
             if self._consumer is not None:
-                self._pauses(self._consumer)
+                pause(self._consumer, self.intake.open)
 
-    async def commit(self) -> None:
+    async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Tell the broker how far everything has been dealt with; what fails now is committed later."""
+        await self._tell({**self.intake.offsets(), **self.intake.last_words(letting_go)})
+
+    async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            offsets = {} if self._joining else self.intake.offsets()
-            if not offsets or self._consumer is None:
-                return
+            told = self.intake.notes(offsets)  # of what is still ours
+            if not told or self._consumer is None or self._joining:
+                return False
             try:
-                await self._consumer.commit(offsets)
+                await self._consumer.commit(told)
                 self.intake.committed(offsets)
+                return True
             except (KafkaError, IllegalStateError) as error:
                 log.debug("%s: not committed: %s", self.name, error)
+                return False
+
+    async def _write(self, tp: TopicPartition, note: Note) -> bool:
+        """See `Court`."""
+        while True:
+            place = self.intake.places.get(tp)
+            if place is None or place.position is None or place.leaving or place.stopped:
+                return False
+            place.note = note
+            if await self._tell({tp: place.position.committed_to}):
+                return True
+            await asyncio.sleep(MARK_S)
 
     # ---- the group changes
 
@@ -244,17 +248,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _namesake(self) -> None:
         if not self._closing:
-            self._fatal(
-                UserError(
-                    f"another member of group {self.name} has the name {self.config.name!r}: "
-                    "give each its own (NEPHILA_KAFKA__NAME)"
-                )
-            )
+            self._fatal(namesake(self.name, self.config.name))
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """After a join; kept partitions are sought before anything is awaited."""
-        consumer = self._consumer
-        if consumer is None:
+        if (consumer := self._consumer) is None:
             return
         self._joining, self._joined = False, True
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
@@ -267,11 +265,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 opening[tp] = self.intake.places[tp] = Place()
             elif place.position is not None:
                 consumer.seek(tp, place.position.next)
-        self._pauses(consumer)
+        pause(consumer, self.intake.open)
         if opening:
             self._spawn(self._open(opening))
-        leaving = self.membership.leaving & self.membership.held.keys()
-        if leaving and not self._closing:
+        if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
             self._spawn(self._hand_over(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
@@ -284,36 +281,46 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             try:
                 if consumer is not None:
-                    starts = await self._starts(consumer, list(mine))
+                    found = await openings(consumer, self.intake, list(mine))
                     break
             except (KafkaError, IllegalStateError) as error:
                 self._bad(error)
             await asyncio.sleep(BACKOFF_S)
+        for tp, place in mine.items():
+            place.position, place.note = Position(found[tp].start), found[tp].note
+            if (refused := found[tp].refused) is not None:
+                self._refuse(refused)
         if self.handover is not None:
             await self.handover.gained(frozenset(tp.partition for tp in mine))
+        await self._mark(mine, found)
         for tp, place in mine.items():
-            place.position = Position(starts[tp])
+            start, end, note, _ = found[tp]
             place.ready = True
-            if not place.gone and self._consumer is not None:
-                with contextlib.suppress(IllegalStateError):
-                    self._consumer.seek(tp, starts[tp])
+            if self.intake.topics[tp.topic].topic.leased:
+                place.note, place.doubt = AT_WORK, end if note.crashes else 0
+            elif note.suspicious and start < end and not place.gone:
+                self._court.accuse(tp, note, start, end)
+            else:
+                place.note = AT_WORK
+            if self._consumer is not None and not place.gone:
+                unread(self._consumer, {tp: start})
+        if self._court.sitting and (self._sitting is None or self._sitting.done()):
+            log.warning("%s: members ended at one place again and again; what lies there is tried alone", self.name)
+            self._sitting = self._spawn(self._court.sit())
         if self._consumer is not None:
-            self._pauses(self._consumer)
+            pause(self._consumer, self.intake.open)
 
-    async def _starts(self, consumer: AIOKafkaConsumer, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-        committed = await consumer._coordinator.fetch_committed_offsets(tps)
-        first = await consumer.beginning_offsets(tps)
-        last = await consumer.end_offsets(tps)
-        starts = {}
-        for tp in tps:
-            start = committed[tp].offset if tp in committed else first[tp]
-            if not first[tp] <= start <= last[tp]:
-                refused = self.intake.outside(tp, start, first[tp], last[tp])
-                if refused is not None:
-                    self._refuse(refused)
-                start = first[tp]
-            starts[tp] = start
-        return starts
+    async def _mark(self, mine: dict[TopicPartition, Place], found: dict[TopicPartition, Opening]) -> None:
+        """Say that these are held; as long as it takes, for a crash before it would go uncounted."""
+        while True:
+            tps = [tp for tp, place in mine.items() if not (place.gone or place.leaving)]
+            async with self._committing:
+                try:
+                    if self._consumer is not None and not self._joining:
+                        return await mark(self._consumer, self.intake, tps, found)
+                except (KafkaError, IllegalStateError) as error:
+                    log.debug("%s: not marked: %s", self.name, error)
+            await asyncio.sleep(MARK_S)
 
     def _refuse(self, error: UserError) -> None:
         self.trouble = str(error)
@@ -321,7 +328,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     async def _hand_over(self, leaving: frozenset[int]) -> None:
         """Finish, commit, let go, and ask for the plan by which the next member has them."""
-        fresh = self.intake.leave(leaving)
+        fresh = self.intake.leave(leaving, self.handover is not None)
         if not fresh:
             return
         await self._finish(fresh)
@@ -331,19 +338,17 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._consumer._coordinator.request_rejoin()
 
     async def _finish(self, partitions: frozenset[int]) -> None:
-        self.intake.leave(partitions)
+        self.intake.leave(partitions, self.handover is not None)
         if self._consumer is not None:
-            self._pauses(self._consumer)
+            pause(self._consumer, self.intake.open)
         try:
             async with asyncio.timeout(self.config.drain_s):
                 if self.handover is not None and partitions:
-                    await self.handover.leaving(partitions)
+                    await part(self.handover, partitions, self.intake.press)
                 await self.intake.quiet(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
-        await self.commit()
-
-    # ---- trouble
+        await self.commit(partitions)
 
     async def _watch(self) -> None:
         """End a consumer that is stuck and begin with another; what is held and in hand stays."""
@@ -355,9 +360,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             positions = self.intake.reading()
             with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
                 async with asyncio.timeout(self.config.silent_s):
+                    self.missing = await missing(consumer, self.intake.topics, self.missing)
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
-                stuck = self._watchdog.stuck(time.monotonic(), positions, ends)
-                if stuck:
+                for refused in self.intake.cut(positions, ends):
+                    self._refuse(refused)
+                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
     async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:

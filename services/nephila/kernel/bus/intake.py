@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka import ConsumerRecord, TopicPartition
 
 from nephila.kernel.bus.base import Receipt
 from nephila.kernel.bus.claims import Claims
+from nephila.kernel.bus.court import Case, Court
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.letters import letter_of
+from nephila.kernel.bus.notes import AT_WORK, written
 from nephila.kernel.bus.offsets import Position
 from nephila.kernel.bus.wire import TooNew, message_of, unseal
-from nephila.kernel.errors import PermanentError, TemporaryError, UserError
-from nephila.kernel.messages import DeadLetter, Frame
+from nephila.kernel.errors import PermanentError, TemporaryError, Unready, UserError
+from nephila.kernel.messages import Frame
 from nephila.kernel.topics import DEAD
 
 log = logging.getLogger(__name__)
@@ -34,7 +37,7 @@ CLAIM_RETRY_S = 1.0
 class Place:
     """One partition of one topic while it is ours."""
 
-    __slots__ = ("gone", "held_bytes", "leaving", "objects", "position", "ready", "stopped", "wanted")
+    __slots__ = ("doubt", "gone", "held_bytes", "leaving", "note", "objects", "position", "ready", "stopped", "wanted")
 
     def __init__(self) -> None:
         self.position: Position | None = None
@@ -43,6 +46,11 @@ class Place:
         self.leaving = False
         self.gone = False
         """Not ours any more: what still ends counts for nothing."""
+        self.note = AT_WORK
+        """What is written beside the position when it is committed."""
+        self.doubt = 0
+        """Offset below which a member that ended without a word may have begun with what is delivered: of a leased
+        topic, where a position is committed on reading, half a second late."""
         self.held_bytes = 0
         self.stopped = False
         """Refused: what comes next must not be read by this program."""
@@ -50,11 +58,6 @@ class Place:
         """Record that waits for objects of the blob store, and their names."""
         self.objects: dict[str, bytes | None] = {}
         """Objects fetched for it; None is one that is gone."""
-
-    @property
-    def dealt_with(self) -> int:
-        """Offset below which all is; 0 as long as nobody knows."""
-        return self.position.committed_to if self.position is not None else 0
 
 
 class KafkaSubscription(Subscription):
@@ -70,14 +73,21 @@ class KafkaSubscription(Subscription):
         self.on_ended = on_ended
         return self
 
-    def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
-        if attempts == 1:
-            self.in_hand[partition] += 1
-            outer, receipt = receipt, Receipt()
-            receipt.add_done_callback(lambda: self._ended(partition, outer))
-            if self.topic.leased:
-                outer.resolve_one()
-        super()._deliver(partition, message, receipt, attempts)
+    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+        self.in_hand[partition] += 1
+        ended = Receipt()
+        ended.add_done_callback(lambda: self._ended(partition, receipt))
+        if self.topic.leased:
+            receipt.resolve_one()
+        super()._begin(partition, message, ended, attempts)
+
+    def press(self, partitions: frozenset[int]) -> None:
+        """Deliver what waits of these partitions without regard to credit."""
+        pressed = [item for item in self.waiting if item[0] in partitions]
+        self.waiting = deque(item for item in self.waiting if item[0] not in partitions)
+        for item in pressed:
+            self.credit -= 1
+            self._begin(*item)
 
     def _ended(self, partition: int, outer: Receipt) -> None:
         self.in_hand[partition] -= 1
@@ -94,6 +104,8 @@ class Intake:
         self.claims = claims
         self.topics = topics
         self.places: dict[TopicPartition, Place] = {}
+        self.court: Court | None = None
+        """Where what may be deadly is tried."""
         self.refused = False
         """Something stays unread until a person has looked at it."""
         self._changed = asyncio.Event()
@@ -103,6 +115,25 @@ class Intake:
         self._changed.set()
 
     # ---- taking
+
+    def ahead(self, batches: Mapping[TopicPartition, Sequence[ConsumerRecord]]) -> dict[TopicPartition, int]:
+        """Positions behind what was read of leased topics. They are committed before any of it is delivered: what a
+        member that dies then has in hand comes back by its lease, when nobody can be at it any more. Read again at
+        once by its successor it would be done twice, and the second time at no distance from what followed it."""
+        return {
+            tp: records[-1].offset + 1
+            for tp, records in batches.items()
+            if self.topics[tp.topic].topic.leased and (place := self.places.get(tp)) is not None
+            if place.ready and not place.leaving and records
+        }
+
+    def next_of(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Offsets of what is to be taken next of these, as far as they are ours."""
+        return {
+            tp: place.position.next
+            for tp in tps
+            if (place := self.places.get(tp)) is not None and place.position is not None
+        }
 
     def take(self, tp: TopicPartition, records: Sequence[ConsumerRecord]) -> UserError | None:
         """Offer records to their reader; returns why the rest of them is refused."""
@@ -142,7 +173,7 @@ class Intake:
             return None
         except TooNew as error:
             place.stopped = self.refused = True
-            return UserError(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
+            return Unready(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
         place.objects.clear()
         self._offer(reader, place, position, record, messages)
         return None
@@ -172,19 +203,22 @@ class Intake:
         receipt = Receipt(len(messages))
         receipt.add_done_callback(done)
         reader.bus.unacked += len(messages)
+        tp = TopicPartition(record.topic, record.partition)
+        if self.court is not None and tp in self.court:
+            self.court.take(Case(tp, reader, record.offset, messages, receipt))
+            return
+        attempts = 2 if record.offset < place.doubt else 1
         for message in messages:
-            reader.offer(record.partition, message, receipt)
+            reader.offer(record.partition, message, receipt, attempts)
 
     def _bury(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
         """The bytes themselves go to the dead letters, as far as they fit."""
-        letter = DeadLetter(
-            topic=reader.topic.name,
-            service=reader.group,
-            error=error[:500],
-            attempts=1,
-            partition=record.partition,
-            message=(record.value or b"")[: self.config.inline_bytes],
-        )
+        letter = letter_of(reader.topic, reader.group, record.partition, None, error, 1)
+        data = record.value or b""
+        if len(data) <= self.config.inline_bytes or self.claims is not None:
+            letter.message = data
+        else:
+            letter.error += f" ({len(data)} bytes, not kept)"
         finish = position.take(record.offset)
         reader.bus.publish(DEAD, record.partition, letter).add_done_callback(finish)
 
@@ -203,7 +237,16 @@ class Intake:
         else:
             what = f"the log ends at {last}: the topic was deleted or its broker lost data"
         remedy = "to go on without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return UserError(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+        return Unready(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+
+    def cut(self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[UserError]:
+        """Why partitions are refused whose log ends before what was read of it; positions are older than ends."""
+        found = (
+            self.outside(tp, position, ends[tp], ends[tp])
+            for tp, position in positions.items()
+            if tp in self.places and ends.get(tp, position) < position
+        )
+        return [refused for refused in found if refused is not None]
 
     # ---- the blob store
 
@@ -239,6 +282,8 @@ class Intake:
         place = self.places.get(tp)
         if place is None or not place.ready or place.leaving or place.stopped or place.wanted is not None:
             return False
+        if self.court is not None and self.court.sitting and tp not in self.court:
+            return False
         return not self._full(self.topics[tp.topic])
 
     def _full(self, reader: KafkaSubscription) -> bool:
@@ -264,6 +309,22 @@ class Intake:
             if place.position is not None and place.position.committed_to > place.position.sent
         }
 
+    def notes(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, str]]:
+        """These positions with what is written beside them."""
+        return {
+            tp: (offset, written(place.note.left() if place.leaving else place.note))
+            for tp, offset in offsets.items()
+            if (place := self.places.get(tp)) is not None
+        }
+
+    def last_words(self, partitions: frozenset[int]) -> dict[TopicPartition, int]:
+        """Positions of partitions that are let go, to be committed though they have not moved: nobody crashed here."""
+        return {
+            tp: place.position.committed_to
+            for tp, place in self.places.items()
+            if tp.partition in partitions and place.position is not None and not place.stopped
+        }
+
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """These have been."""
         for tp, offset in offsets.items():
@@ -271,19 +332,32 @@ class Intake:
             if place is not None and place.position is not None:
                 place.position.sent = max(place.position.sent, offset)
 
-    def leave(self, partitions: frozenset[int]) -> frozenset[int]:
-        """Deliver nothing more of these; returns those that were not leaving before."""
+    def leave(self, partitions: frozenset[int], heard: bool = False) -> frozenset[int]:
+        """Deliver nothing more of these; returns those that were not leaving before. `heard`: there is a service that
+        gives back what waits of leased topics (`press`)."""
         fresh = set()
         for tp, place in self.places.items():
             if tp.partition in partitions and not place.leaving:
                 place.leaving = True
                 fresh.add(tp.partition)
+        if self.court is not None:
+            self.court.drop(frozenset(fresh))
         for reader in self.topics.values():
-            reader.drop(frozenset(fresh))
+            if not (heard and reader.topic.leased):
+                reader.drop(frozenset(fresh))
         return frozenset(fresh)
+
+    def press(self, partitions: frozenset[int]) -> None:
+        """Deliver what waits of leased topics, credit or not: of a record half of which was fetched here the rest must
+        not come again elsewhere, and bring the first half along."""
+        for reader in self.topics.values():
+            if reader.topic.leased:
+                reader.press(partitions)
 
     def drop(self, partitions: frozenset[int]) -> None:
         """These are not ours any more; what handlers still hold ends without effect on positions."""
+        if self.court is not None:
+            self.court.drop(partitions)
         for tp in [tp for tp in self.places if tp.partition in partitions]:
             place = self.places.pop(tp)
             place.gone = True
@@ -294,5 +368,16 @@ class Intake:
     async def quiet(self, partitions: frozenset[int]) -> None:
         """Return once nothing of these is in a handler's hand."""
         while any(reader.in_hand[p] for reader in self.topics.values() for p in partitions):
+            self._changed.clear()
+            await self._changed.wait()
+
+    def acquitted(self, tp: TopicPartition) -> None:
+        """Nothing of a partition is suspicious any more."""
+        if tp in self.places:
+            self.places[tp].note = AT_WORK
+
+    async def all_quiet(self) -> None:
+        """Return once nothing at all is, and nothing waits for credit."""
+        while any(reader.waiting or any(reader.in_hand.values()) for reader in self.topics.values()):
             self._changed.clear()
             await self._changed.wait()

@@ -11,24 +11,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
-from nephila.kernel.bus.claims import Claims
+from nephila.kernel.bus.base import Batch, DeadHandler, Handler, Receipt
+from nephila.kernel.bus.claims import Claims, sweep
+from nephila.kernel.bus.connections import mend
 from nephila.kernel.bus.delivering import Subscription
-from nephila.kernel.bus.group import Group, Handover
+from nephila.kernel.bus.group import Group
+from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.history import KafkaHistory
 from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.bus.outbox import Outbox
 from nephila.kernel.bus.tables import Table
+from nephila.kernel.bus.wire import frame_of, seal
 from nephila.kernel.clock import Clock
-from nephila.kernel.errors import UserError
-from nephila.kernel.topics import TOPICS, Topic
+from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +60,18 @@ class KafkaBus:
         self.groups: dict[str, Group] = {}
         self.tables: dict[Topic, Table] = {}
         self._started = False
+        self._history = KafkaHistory(self.config, claims)
+        self._sweeping: asyncio.Task[None] | None = None
 
     # ---- the contract
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
         return self.outbox.put(topic, 0 if topic.key else partition, message)
+
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
@@ -92,9 +104,17 @@ class KafkaBus:
             raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
         table.readers.append(reader)
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`. Of partitions that this member holds."""
-        return await self.groups[group].behind({f"{self.config.prefix}{topic.name}" for topic in topics})
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`; the letter holds the message as a record of its topic."""
+        letter = letter_of(topic, service, partition, message, error, attempts)
+        try:
+            letter.message = seal([frame_of(topic.message, message)])
+            return self.publish(DEAD, partition, letter)
+        except PermanentError as second:  # too large without a blob store, or no message at all
+            letter.message, letter.error = b"", f"{letter.error} (and the message was not kept: {second})"
+            return self.publish(DEAD, partition, letter)
 
     # ---- what only this bus has
 
@@ -111,12 +131,50 @@ class KafkaBus:
         return self.groups[group].may_emit
 
     @property
+    def member(self) -> str:
+        """See `History.member`."""
+        return self.config.name
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """See `History.last_offset`."""
+        return self.outbox.last_offset(topic, partition)
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+        return await self._history.bounds(topic, partitions)
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """See `History.read`."""
+        return self._history.read(topic, ranges)
+
+    async def ends(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+        """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
+        found = {}
+        for topic in topics:
+            bounds = await self._history.bounds(topic, range(self.config.partitions))
+            name = f"{self.config.prefix}{topic.name}"
+            found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
+        return found
+
+    async def passed(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
+        return await self.groups[group].passed(ends)
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """See `History.delete_before`."""
+        await self._history.delete_before(topic, offsets)
+
+    @property
     def troubles(self) -> list[str]:
         """Why this member is not ready, one line each; empty when all is well."""
         found = [str(self.fatal)] if self.fatal is not None else []
         if self.outbox.trouble:
             found.append(self.outbox.trouble)
+        if self.outbox.skew.trouble:
+            found.append(self.outbox.skew.trouble)
         for group in self.groups.values():
+            found += [f"no topic {name} on the broker: see nephila topics apply" for name in group.missing]
             if group.trouble:
                 found.append(f"group {group.name}: {group.trouble}")
             elif group.held and not group.may_emit:
@@ -128,6 +186,7 @@ class KafkaBus:
     async def start(self) -> None:
         """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
         self._started = True
+        mend()
         await kafka_topics.check(self.config, TOPICS)
         try:
             await self.outbox.start()
@@ -135,6 +194,8 @@ class KafkaBus:
                 await table.start()
             for group in self.groups.values():
                 await group.start()
+            if self.claims is not None:
+                self._sweeping = asyncio.get_running_loop().create_task(sweep(self.claims))
         except (KafkaError, OSError) as error:
             await self.close()
             raise kafka_topics.absent(self.config, error) from None
@@ -144,6 +205,9 @@ class KafkaBus:
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
         await asyncio.gather(*(group.close() for group in self.groups.values()))
         await asyncio.gather(*(table.close() for table in self.tables.values()))
         await self.outbox.close(CLOSE_S)

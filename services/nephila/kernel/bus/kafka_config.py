@@ -44,8 +44,13 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # How long a message waits for others of its partition.
     batch_bytes: int = 256 << 10
     # Most that is gathered in one record, unless one message is larger.
+    gather_s: float = 0.03
+    # How long the broker may hold back what is to be read, while there is work, until it is as much as:
+    gather_bytes: int = 256 << 10
     inline_bytes: int = 512 << 10
     # A message above it, compressed, goes to the blob store, and its name into the record.
+    blobs: str = ""
+    # Where those lie: a directory that all members see, or s3://bucket/path. Empty: they are refused.
     buffer_messages: int = 2000
     # Messages of one topic that may wait here for credit; beyond it the partitions are paused.
     buffer_bytes: int = 64 << 20

@@ -18,11 +18,23 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
 """Of a record: what is inline, gathered, and room to spare."""
+COMPACT_AFTER_MS = 600_000
+"""Of a table: until then no message goes because there is a later one of its key. Who coordinates a job decides by the
+order of all messages, and says everything anew before this is over."""
+SEGMENT_MS = 86_400_000
+TABLE = {
+    "cleanup.policy": "compact",
+    "min.compaction.lag.ms": str(COMPACT_AFTER_MS),
+    "segment.ms": str(COMPACT_AFTER_MS),
+    "segment.bytes": str(16 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+"""Whoever starts reads the whole of a table first: old messages go soon, and the broker keeps its last segment."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -43,80 +55,94 @@ def hush() -> None:
 
 def absent(config: KafkaConfig, error: BaseException) -> UserError:
     """The line for a broker that does not answer."""
-    return UserError(
+    return Unready(
         f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
         "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
     )
 
 
 @contextlib.asynccontextmanager
-async def _admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap, request_timeout_ms=30_000)
+async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
+    """A connection for such questions. Raises `UserError`."""
+    client = AIOKafkaAdminClient(bootstrap_servers=config.bootstrap, request_timeout_ms=30_000)
     try:
-        await admin.start()
+        await client.start()
     except (KafkaError, OSError, ValueError) as error:
-        await admin.close()
+        await client.close()
         raise absent(config, error) from None
     try:
-        yield admin
+        yield client
     except KafkaError as error:
         raise UserError(f"the broker at {config.bootstrap} refuses: {type(error).__name__}: {error}") from None
     finally:
-        await admin.close()
+        await client.close()
 
 
 def settings(topic: Topic) -> dict[str, str]:
     """A topic's settings on the broker."""
-    found = {"max.message.bytes": str(MAX_MESSAGE_BYTES), "compression.type": "producer"}
+    found = {
+        "max.message.bytes": str(MAX_MESSAGE_BYTES),
+        "compression.type": "producer",
+        # Retention goes by the broker's clock, and members hear what it says.
+        "message.timestamp.type": "LogAppendTime",
+    }
     if topic.key:
-        return {**found, "cleanup.policy": "compact"}
-    return {**found, "cleanup.policy": "delete", "retention.ms": str(int(topic.retention_s * 1000))}
+        return {**found, **TABLE}
+    retention_ms = int(topic.retention_s * 1000)
+    # A segment is deleted as a whole: by what it is long, its first record is kept longer.
+    segment_ms = min(retention_ms // 4, SEGMENT_MS)
+    return {
+        **found,
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "segment.ms": str(segment_ms),
+    }
 
 
 async def existing(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> dict[str, int]:
     """Partitions of those topics that are there, by the names of the route. Raises `UserError`."""
-    async with _admin(config) as admin:
-        return await _existing(admin, config, topics)
+    async with admin(config) as client:
+        return await _existing(client, config, topics)
 
 
-async def _existing(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> dict[str, int]:
-    there: dict[str, Any] = {entry["topic"]: entry for entry in await admin.describe_topics()}
+async def _existing(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> dict[str, int]:
+    there: dict[str, Any] = {entry["topic"]: entry for entry in await client.describe_topics()}
     names = {topic.name: f"{config.prefix}{topic.name}" for topic in topics}
     return {name: len(there[full]["partitions"]) for name, full in names.items() if full in there}
 
 
 async def apply(config: KafkaConfig, replication: int = -1, topics: Sequence[Topic] = TOPICS) -> list[Applied]:
     """Create what is missing and set what may be set. `replication`: -1 is the broker's default. Raises `UserError`."""
-    async with _admin(config) as admin:
-        there = await _existing(admin, config, topics)
+    async with admin(config) as client:
+        there = await _existing(client, config, topics)
         _compare(config, there, topics)
         missing = [topic for topic in topics if topic.name not in there]
         if missing:
-            await _create(admin, config, missing, replication)
-            await _visible(admin, config, topics)
-        await admin.alter_configs(
+            await _create(client, config, missing, replication)
+            await _visible(client, config, topics)
+        await client.alter_configs(
             [ConfigResource(ConfigResourceType.TOPIC, f"{config.prefix}{t.name}", settings(t)) for t in topics]
         )
     return [Applied(t.name, t.partitions(config.partitions), t.name not in there) for t in topics]
 
 
-async def _visible(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
+async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
     """A broker hears of new topics a moment after they were made."""
     for _ in range(int(VISIBLE_S / POLL_S)):
-        if len(await _existing(admin, config, topics)) == len(topics):
+        if len(await _existing(client, config, topics)) == len(topics):
             return
         await asyncio.sleep(POLL_S)
     raise UserError(f"the broker at {config.bootstrap} made the topics and does not show them; apply once more")
 
 
-async def _create(admin: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic], replication: int) -> None:
+async def _create(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic], replication: int) -> None:
     new = []
     for topic in topics:
         full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
         one = NewTopic(full, count, 1, topic_configs=settings(topic))
         one.replication_factor = replication  # its constructor does not know the broker's default, -1
         new.append(one)
-    answer = await admin.create_topics(new)
+    answer = await client.create_topics(new)
     for name, code, *rest in answer.topic_errors:
         error = for_code(code)
         if code and error is not TopicAlreadyExistsError:
@@ -139,7 +165,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
     _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
-        raise UserError(
+        raise Unready(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
         )
@@ -147,6 +173,6 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
 
 async def delete(config: KafkaConfig, topics: Sequence[Topic] = TOPICS) -> None:
     """Remove a system's topics with all that is in them. Raises `UserError`."""
-    async with _admin(config) as admin:
+    async with admin(config) as client:
         with contextlib.suppress(UnknownTopicOrPartitionError):
-            await admin.delete_topics([f"{config.prefix}{topic.name}" for topic in topics])
+            await client.delete_topics([f"{config.prefix}{topic.name}" for topic in topics])

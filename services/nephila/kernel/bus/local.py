@@ -6,13 +6,14 @@ cache. Nothing here is durable: after a crash the frontier log says what has to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
 from nephila.kernel.bus.delivering import Subscription
+from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.clock import Clock
-from nephila.kernel.topics import Topic
+from nephila.kernel.topics import DEAD, Topic
 
 
 class LocalBus:
@@ -52,7 +53,8 @@ class LocalBus:
             subscription.offer(partition, message, receipt)
         return receipt
 
-    async def behind(self, group: str, topics: Iterable[Topic]) -> int:
-        """See `Bus.behind`: what waits for the group's credit."""
-        readers = (reader for topic in topics for reader in self._groups.get(topic, ()) if reader.group == group)
-        return sum(len(reader.waiting) for reader in readers)
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`; the letter names the message only."""
+        return self.publish(DEAD, partition, letter_of(topic, service, partition, message, error, attempts))

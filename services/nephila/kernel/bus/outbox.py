@@ -11,15 +11,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, ProducerClosed
 
-from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.base import Receipt, gathered
 from nephila.kernel.bus.claims import Claims
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.skew import Skew
 from nephila.kernel.bus.wire import HEADERS, frame_of, seal
 from nephila.kernel.errors import PermanentError, TemporaryError
 from nephila.kernel.messages import Frame
@@ -29,6 +32,8 @@ log = logging.getLogger(__name__)
 
 BACKOFF_S = (0.1, 5.0)
 """First and longest wait before a record is sent again."""
+LOG_APPEND_TIME = 1
+"""The broker's own stamp, as its topics are set (kafka_topics.py)."""
 SLOW_S = 3.0
 """After so long without an answer something is wrong, though it may still come."""
 
@@ -36,12 +41,13 @@ SLOW_S = 3.0
 class _Lane:
     """One partition of one topic."""
 
-    __slots__ = ("busy", "partition", "topic", "waiting")
+    __slots__ = ("busy", "offset", "partition", "topic", "waiting")
 
     def __init__(self, topic: Topic, partition: int) -> None:
         self.topic = topic
         self.partition = partition
         self.busy = False
+        self.offset = -1
         self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
 
 
@@ -55,6 +61,7 @@ class Outbox:
         """Messages without receipt."""
         self.trouble = ""
         """Why nothing is taken at present; empty when all is well."""
+        self.skew = Skew()
         self._lanes: dict[tuple[str, int], _Lane] = {}
         self._ready: list[_Lane] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -86,26 +93,37 @@ class Outbox:
             raise
         return producer
 
-    def put(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Take a message. Raises `PermanentError` for one that cannot travel."""
+    def put(self, topic: Topic, partition: int, message: Any, after: Iterable[Receipt] = ()) -> Receipt:
+        """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
+        that cannot travel."""
         frame = frame_of(topic.message, message)
         if len(frame.message) > self.config.inline_bytes and self.claims is None:
             raise PermanentError(
                 f"a message of {len(frame.message)} bytes for topic {topic.name} needs a blob store, and none is set"
             )
+        if len(frame.message) > self.config.inline_bytes and topic.key:
+            raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
         key = getattr(message, topic.key).encode() if topic.key else None
         lane = self._lanes.get((topic.name, partition))
         if lane is None:
             lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
         receipt = Receipt()
-        lane.waiting.append((frame, key, receipt))
         self.unsent += 1
+        gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        return receipt
+
+    def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
+        lane.waiting.append(item)
         if not lane.busy:
             lane.busy = True
             self._ready.append(lane)
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
-        return receipt
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """Of the record that the broker took last of this partition from here; -1: of none."""
+        lane = self._lanes.get((topic.name, partition))
+        return lane.offset if lane is not None else -1
 
     def _flush(self) -> None:
         self._timer = None
@@ -118,8 +136,9 @@ class Outbox:
     async def _send(self, lane: _Lane) -> None:
         while lane.waiting:
             key, taken = lane.waiting[0][1], self._gather(lane)
-            frames = [await self._claimed(frame) for frame, _ in taken]
-            await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            frames = [await self._claimed(frame, lane.topic.retention_s) for frame, _ in taken]
+            offset = await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            lane.offset = max(lane.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
@@ -138,21 +157,21 @@ class Outbox:
             size += len(frame.message)
         return taken
 
-    async def _claimed(self, frame: Frame) -> Frame:
+    async def _claimed(self, frame: Frame, keep_s: float) -> Frame:
         """The object before the record that names it."""
         if len(frame.message) <= self.config.inline_bytes or self.claims is None:
             return frame
         wait_s = BACKOFF_S[0]
         while True:
             try:
-                name = await asyncio.to_thread(self.claims.put, frame.message)
+                name = await asyncio.to_thread(self.claims.put, frame.message, keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
                 self._say(f"the blob store takes nothing: {error}")
                 await asyncio.sleep(wait_s)
                 wait_s = min(wait_s * 2, BACKOFF_S[1])
 
-    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> None:
+    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
         wait_s = BACKOFF_S[0]
         while True:
             producer = self._producer
@@ -163,11 +182,13 @@ class Outbox:
             try:
                 if producer is None:
                     raise ProducerClosed
-                await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                sent = time.time()
+                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                self._stamped(sent, taken)
                 if self.trouble:
                     log.warning("the broker takes messages again")
                     self.trouble = ""
-                return
+                return int(taken.offset)
             except (KafkaError, AssertionError) as error:  # an unknown partition is an assertion in aiokafka
                 self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
                 await asyncio.sleep(wait_s)
@@ -175,6 +196,13 @@ class Outbox:
                 await self._renew(producer)
             finally:
                 late.cancel()
+
+    def _stamped(self, sent: float, taken: Any) -> None:
+        before = self.skew.trouble
+        if taken.timestamp_type == LOG_APPEND_TIME:
+            self.skew.seen(sent, taken.timestamp / 1000, time.time())
+        if self.skew.trouble and not before:
+            log.warning("%s", self.skew.trouble)
 
     async def _renew(self, broken: AIOKafkaProducer | None) -> None:
         """A producer that met a gap in its numbers, or was fenced, sends nothing any more: begin with another."""

@@ -99,6 +99,16 @@ def _message_reader(codec: Codec, repeated: bool) -> Read:
     return lambda proto, name: codec.build(getattr(proto, name)) if proto.HasField(name) else None
 
 
+def varint(number: int) -> bytes:
+    """A number as protobuf writes lengths (base 128, the least first)."""
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
 def _writer(field: FieldDescriptor, codec: Codec | None) -> Write | None:
     repeated = field.is_repeated
     if codec is not None:
@@ -172,11 +182,22 @@ def message_of(struct: type, frame: Frame) -> Any:
 
 
 _ENVELOPE = CODECS[Envelope]
+_FRAME, _MESSAGE, _ENCODING, _CLAIM = b"\x0a", b"\x0a", b"\x10", b"\x1a"
+"""Tags of Envelope.frames and of a Frame's fields, number and type, as bus.proto has them."""
 
 
 def seal(frames: Sequence[Frame]) -> bytes:
-    """One record of several frames."""
-    return _ENVELOPE.encode(Envelope(list(frames)))
+    """One record of several frames, written by hand: copying them into protobuf's objects takes three times as long."""
+    parts: list[bytes] = []
+    for frame in frames:
+        fields = [_MESSAGE, varint(len(frame.message)), frame.message] if frame.message else []
+        if frame.encoding:
+            fields += (_ENCODING, varint(frame.encoding))
+        if frame.claim:
+            claim = frame.claim.encode()
+            fields += (_CLAIM, varint(len(claim)), claim)
+        parts += (_FRAME, varint(sum(map(len, fields))), *fields)
+    return b"".join(parts)
 
 
 def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:

@@ -1,11 +1,11 @@
 """The bus between the main process and its workers: requests go out, what becomes of them comes back.
 
 In the main process this is a group like any other on the LocalBus: it takes `requests` and hands each to a worker over
-a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. `jobs` and `rules` are
-kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked when its
-worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome LOST, or
-failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not known
-here.
+a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. Jobs, rules and verdicts
+on them are kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked
+when its worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome
+LOST, or failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not
+known here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.placement import Placement
 from nephila.kernel.bus.suspects import Suspects
 from nephila.kernel.clock import Clock
-from nephila.kernel.messages import CrawlJob, DeadLetter, FetchRequest, FetchResult, ParseRule
+from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule, RuleVerdict
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, RULES, Topic
+from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDICTS, RULES, Topic
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,7 @@ class Workers:
         self._window = window
         self._jobs: dict[str, CrawlJob] = {}
         self._rules: dict[str, ParseRule] = {}
+        self._verdicts: dict[str, RuleVerdict] = {}
         self._members: dict[Member, None] = {}
         self._free: dict[Member, None] = {}
         """Those that take any request: all but the one where suspects are tried."""
@@ -84,6 +85,7 @@ class Workers:
     def start(self) -> None:
         """Begin to take jobs and requests."""
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=UNBOUNDED)
+        self._bus.subscribe(RULE_VERDICTS, GROUP, self._on_verdict, credits=UNBOUNDED)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
         self._bus.subscribe(REQUESTS, GROUP, self._on_request, credits=self._window)
 
@@ -109,6 +111,8 @@ class Workers:
         """A worker is ready: it hears of rules and jobs, then of requests."""
         for rule in self._rules.values():
             member.link.send(RULES, 0, rule)
+        for verdict in self._verdicts.values():
+            member.link.send(RULE_VERDICTS, 0, verdict)
         for job in self._jobs.values():
             member.link.send(JOBS, 0, job)
         self._members[member] = None
@@ -175,6 +179,14 @@ class Workers:
         else:
             self._rules[rule.name] = rule
         delivery.ack_after([member.link.send(RULES, delivery.partition, rule) for member in self._members])
+
+    def _on_verdict(self, delivery: Delivery) -> None:
+        verdict: RuleVerdict = delivery.message
+        if verdict.deleted:
+            self._verdicts.pop(verdict.rule, None)
+        else:
+            self._verdicts[verdict.rule] = verdict
+        delivery.ack_after([member.link.send(RULE_VERDICTS, 0, verdict) for member in self._members])
 
     def _on_request(self, delivery: Delivery) -> None:
         request: FetchRequest = delivery.message
@@ -262,16 +274,8 @@ class Workers:
             REQUESTS.name,
             ascii(request.url)[:500],
         )
-        letter = DeadLetter(
-            topic=REQUESTS.name,
-            service="worker",
-            error="the worker died each time",
-            attempts=request.attempt,
-            job=request.job,
-            url_key=request.url_key,
-            url=request.url,
-        )
-        self._bus.publish(DEAD, held.partition, letter)
+        error = "the worker died each time"
+        self._bus.bury(REQUESTS, "worker", held.partition, request, error, request.attempt)
         self._publish(held, FetchResult.FAILED, "dead_letter")
 
 

@@ -2,9 +2,10 @@
 
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierCommit, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
-from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobStatus, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
+from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 
@@ -20,9 +21,14 @@ __all__ = [
     "FetchOutcome",
     "FetchRequest",
     "FetchResult",
+    "FieldStats",
     "Frame",
     "FrameEncoding",
+    "FrontierClaim",
     "FrontierCommit",
+    "FrontierFile",
+    "FrontierManifest",
+    "FrontierRecord",
     "FrontierSnapshot",
     "HostBudget",
     "HostPolicy",
@@ -30,6 +36,7 @@ __all__ = [
     "HostState",
     "HostUse",
     "HostYield",
+    "JobProgress",
     "JobState",
     "JobStatus",
     "LeasedUrl",
@@ -39,6 +46,8 @@ __all__ = [
     "Page",
     "ParseRule",
     "PartitionPosition",
+    "PartitionStatus",
+    "PlacesGiven",
     "Politeness",
     "Quarantine",
     "QueuedUrl",
@@ -47,6 +56,9 @@ __all__ = [
     "Record",
     "Recrawl",
     "RobotsTxt",
+    "RuleFinding",
+    "RuleStats",
+    "RuleVerdict",
     "Scope",
     "ScopeMode",
     "Seed",

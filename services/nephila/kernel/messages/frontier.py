@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila.kernel.messages.jobs import CrawlJob
-from nephila.kernel.messages.parse import Outcome
+from nephila.kernel.messages.parse import Outcome, Receipt, Record
 
 
 class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
@@ -34,12 +34,27 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
 
 
 class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
-    """A request was handed out for this URL."""
+    """A request was handed out for this URL. What follows attempt is said over Kafka only, where a successor
+    keeps leases.
+    """
 
     url_key: bytes = b""
     job: str = ""
     host: str = ""
     attempt: int = 0
+    # Seconds since 1970 UTC at which it is taken back.
+    lease_until: float = 0.0
+    # Server address on which the fetch was counted.
+    address: str = ""
+    # The URL and the number of its fetch, of a robots.txt and of what a deleted job has left in the air.
+    url: str = ""
+    fetch_no: int = 0
+    # The fetch has ended: its page is on the way to storage, or it was a robots.txt.
+    landed: bool = False
+    # Its terminal row, on the way to storage.
+    record: Record | None = None
+    # That its row is durable, which came before its outcome.
+    receipt: Receipt | None = None
 
 
 class EndedUrl(msgspec.Struct, array_like=True, gc=False):
@@ -165,6 +180,47 @@ class FrontierCommit(msgspec.Struct, array_like=True, gc=False):
     # New state of URLs that are fetched again.
     urls: list[UrlState] = msgspec.field(default_factory=list)
     quarantines: list[Quarantine] = msgspec.field(default_factory=list)
+
+
+class FrontierClaim(msgspec.Struct, array_like=True, gc=False):
+    """Who works on a partition from here on: commits of others that come later count for nothing. Its offset is
+    the epoch.
+    """
+
+    member: str = ""
+    # When the member's program began and when it claimed, seconds since 1970 UTC.
+    started: float = 0.0
+    at: float = 0.0
+
+
+class FrontierRecord(msgspec.Struct, array_like=True, gc=False):
+    """Topic `frontier`: one of the two."""
+
+    claim: FrontierClaim | None = None
+    commit: FrontierCommit | None = None
+
+
+class FrontierManifest(msgspec.Struct, array_like=True, gc=False):
+    """A snapshot of one partition in the blob store. It is written last: what it names is there."""
+
+    partition: int = 0
+    # Of how many partitions.
+    partitions: int = 0
+    epoch: int = 0
+    # The last commit that it holds; later ones begin at or after offset in the log.
+    sequence: int = 0
+    offset: int = 0
+    files: list[FrontierFile] = msgspec.field(default_factory=list)
+    # Seconds since 1970 UTC.
+    taken_at: float = 0.0
+
+
+class FrontierFile(msgspec.Struct, array_like=True, gc=False):
+    """A file of a partition's directory and the object that has its content; empty when it was not sent yet."""
+
+    name: str = ""
+    object: str = ""
+    size_bytes: int = 0
 
 
 class FrontierSnapshot(msgspec.Struct, array_like=True, gc=False):

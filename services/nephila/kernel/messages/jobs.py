@@ -136,7 +136,7 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
-    """How a job stands. Topic `job-status` (compacted by uid), from whoever owns its frontier."""
+    """How a job stands. Topic `job-status` (compacted by uid), from the scheduler that coordinates it."""
 
     uid: str = ""
     # Of the desired state that this speaks of.
@@ -148,8 +148,8 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     denied: int = 0
     failed: int = 0
     dropped: int = 0
-    # Nothing is left to do but what is fetched again later, and all seeds and links that were sent before
-    # have been taken.
+    # Nothing is left to do but what is fetched again later, or, while it is paused, what waits; and all seeds
+    # and links that were sent before have been taken.
     done: bool = False
     # Its page budget is spent.
     spent: bool = False
@@ -157,3 +157,71 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     deleted: bool = False
     # Seconds since 1970 UTC.
     at: float = 0.0
+    # Anchors of the job's scope, counted where they are known; when there are more, links that were refused
+    # may be wanted.
+    anchors: int = 0
+    # Rises by one with each that is told of the job. One that is not above those before it comes from a
+    # coordinator that had not read them, and counts for nothing.
+    version: int = 0
+    # Generation of the desired state at which the job began; one of its name may have been deleted before.
+    born: int = 0
+    # Number of the question whether all partitions are at rest; 0 = none was asked yet.
+    look: int = 0
+    # Places of the page budget given to partitions so far.
+    given: list[PlacesGiven] = msgspec.field(default_factory=list)
+    # Somebody could fetch and no place is left: who has some without need gives them back.
+    scarce: bool = False
+
+
+class PlacesGiven(msgspec.Struct, array_like=True, gc=False):
+    """Places of a job's page budget that one partition was given since the job began. It takes a URL only while
+    the pages it has stored or has on the way are fewer than those given less those it gave back.
+    """
+
+    partition: int = 0
+    places: int = 0
+
+
+class JobProgress(msgspec.Struct, array_like=True, gc=False):
+    """How partitions of a job stand. Topic `progress` (compacted by id), from their owner."""
+
+    # uid@member.
+    id: str = ""
+    job: str = ""
+    parts: list[PartitionStatus] = msgspec.field(default_factory=list)
+
+
+class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
+    """How a job stands in one partition."""
+
+    partition: int = 0
+    # Of its owner: what an earlier one tells later counts for nothing.
+    epoch: int = 0
+    # Of the desired state that this speaks of.
+    generation: int = 0
+    queued: int = 0
+    # URLs handed out and without receipt.
+    on_way: int = 0
+    stored: int = 0
+    denied: int = 0
+    failed: int = 0
+    dropped: int = 0
+    # Nothing is on its way, and nothing waits that anybody would take as long as the job is as it is.
+    resting: bool = False
+    # Grows with everything that happens under one epoch.
+    activity: int = 0
+    # The last question of the coordinator that was read before this was said.
+    look: int = 0
+    # As in the status that this answers; places of another time count for nothing.
+    born: int = 0
+    # Places given back since the job began.
+    returned: int = 0
+    # Places that are taken: pages stored, on the way, or kept for what is fetched again.
+    used: int = 0
+    # Further places that it could use soon, and how many of them it lacks by now.
+    wanted: int = 0
+    lacking: int = 0
+    # Anchors of the job's scope that are known here.
+    anchors: int = 0
+    # The owner has read its own first word: returned holds what those before it have given back.
+    sure: bool = False

@@ -60,10 +60,14 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     not_modified: bool = False
     # X-Robots-Tag header in lower case; empty when there is none.
     robots_tag: str = ""
+    # Priority that the URL had in its queue, 0-255.
+    priority: int = 0
 
 
 class Outlinks(msgspec.Struct, array_like=True, gc=False):
-    """The links of one page, packed: n links in document order, each fingerprint once. Topic `outlinks`."""
+    """The links of one page, packed: n links in document order, each fingerprint once. Topic `outlinks`; over a
+    broker the links of a page travel apart, each on its own partition.
+    """
 
     job: str = ""
     parent_key: bytes = b""
@@ -91,6 +95,10 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     priorities: bytes = b""
     # What kind of document the links stand in.
     source: LinkSource = LinkSource.UNSPECIFIED
+    # Links of the page in all, where these are the ones of one partition; 0: these are all.
+    page_links: int = 0
+    # Priority that the parent had in its queue, 0-255.
+    parent_priority: int = 0
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):

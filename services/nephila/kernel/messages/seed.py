@@ -7,7 +7,9 @@ import msgspec
 
 
 class Seed(msgspec.Struct, array_like=True, gc=False):
-    """A URL a job starts from. Topic `seeds`, on the partition of the URL's fingerprint."""
+    """A URL a job starts from, or one that another partition has found. Topic `seeds`, on the partition of the
+    URL's fingerprint.
+    """
 
     # Uid of the job the seed belongs to.
     job: str = ""
@@ -15,3 +17,15 @@ class Seed(msgspec.Struct, array_like=True, gc=False):
     url: str = ""
     # Where it came from ("cli", "file", "sitemap"); empty means cli.
     source: str = ""
+    # Found in another partition (redirect target, sitemap, link) and sent on by its owner, with what follows.
+    sent_on: bool = False
+    depth: int = 0
+    hops: int = 0
+    # It goes before everything else of its host.
+    head: bool = False
+    seed: bool = False
+    priority: int = 0
+    # A seed has led here: the scope is anchored here as well.
+    anchor: bool = False
+    # No URL, but places that the job's scope is anchored at: seeds or their redirects in another partition.
+    anchors: list[str] = msgspec.field(default_factory=list)

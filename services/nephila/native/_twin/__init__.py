@@ -12,6 +12,7 @@ from nephila.native._twin import links as _links
 from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
+from nephila.native._twin.maintext import main_lines
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
 from nephila.native._twin.trie import Trie
@@ -27,11 +28,11 @@ class PagePass:
 
     __slots__ = (
         "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "depth", "description", "fingerprints",
-        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "meta", "refresh", "robots", "text",
-        "text_lines", "title",
+        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "main_lines", "main_text",
+        "meta", "refresh", "robots", "text", "text_lines", "title",
     )  # fmt: skip
 
-    def __init__(self, data: bytes, url: str, max_links: int, max_text: int) -> None:
+    def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool) -> None:
         document = parse_document(url)
         page = Page(data, max_links, max_text)
         page.run()
@@ -47,7 +48,11 @@ class PagePass:
         self.meta = page.meta
         refresh = None if page.refresh is None else page.refresh.encode()
         self.refresh = _links.resolve_one(base, refresh, True)
-        self.text_lines = b"".join(pack("<IIIHH", *line) for line in page.text.lines)
+        self.text_lines = b"".join(pack("<IIIHH", *line[:5]) for line in page.text.lines)
+        lines = page.text.lines
+        kept = main_lines(self.text, lines, page.boxes.items, page.title or b"") if main else []
+        self.main_lines = _u32s(kept)
+        self.main_text = b"\n".join(self.text[lines[at][0] : lines[at][0] + lines[at][1]] for at in kept)
         self.link_count = len(links.ends)
         self.link_urls = b"".join(links.urls)
         self.link_ends = _u32s(links.ends)
@@ -70,7 +75,13 @@ def _u32s(values: list[int]) -> bytes:
 
 
 def page_pass(
-    body: bytes, url: str, encoding: str, *, max_links: int = 10_000, max_text_bytes: int = 4_000_000
+    body: bytes,
+    url: str,
+    encoding: str,
+    *,
+    max_links: int = 10_000,
+    max_text_bytes: int = 4_000_000,
+    main_text: bool = True,
 ) -> PagePass:
     """Title, meta, text lines and links of an HTML page in one scan without a tree. O(bytes).
 
@@ -81,7 +92,7 @@ def page_pass(
     data = to_utf8(body, encoding)
     if len(data) > _MAX_BODY:
         raise ValueError("page too large")
-    return PagePass(data, url, max_links, max_text_bytes)
+    return PagePass(data, url, max_links, max_text_bytes, main_text)
 
 
 _STATES = {

@@ -7,7 +7,7 @@ from typing import Final
 
 from nephila.native._twin import entities
 from nephila.native._twin.page import MAX_VALUE, PageBase
-from nephila.native._twin.tags import F_COMMENT, F_TMPL, ids
+from nephila.native._twin.tags import F_TMPL, ids
 from nephila.native._twin.text import SPACES
 
 MAX_META: Final = 100
@@ -18,7 +18,6 @@ _PREFIXES: Final = (
     "og:", "article:", "twitter:", "book:", "profile:", "video:", "music:", "product:", "dc.", "dcterms.", "citation_",
     "parsely-", "sailthru.",
 )  # fmt: skip
-_COMMENT: Final = re.compile(rb"comment|disqus", re.IGNORECASE)
 _WORD: Final = re.compile(rb"[^ \t\n\r\f]+")
 _REFRESH_TIME: Final = re.compile(
     r"[ \t\n\r\f]*+(?:[0-9]+|(?=\.))[0-9.]*+(?=[ \t\n\r\f;,])[ \t\n\r\f]*+(?:[;,][ \t\n\r\f]*+)?"
@@ -68,10 +67,6 @@ class PageMeta(PageBase):
     def nofollow(self) -> bool:
         """rel=nofollow, ugc or sponsored."""
         return not _NOFOLLOW.isdisjoint(self._rel())
-
-    def comment_flag(self) -> int:
-        """The comment bit where class or id speaks of comments."""
-        return F_COMMENT if any(n in (b"class", b"id") and _COMMENT.search(v) for n, v in self.tok.attrs) else 0
 
     def head_tag(self, tag: int) -> None:
         """A base, link or meta tag."""

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from nephila.native._twin import entities, tokenizer
+from nephila.native._twin.boxes import Boxes
 from nephila.native._twin.stack import Stack
 from nephila.native._twin.tags import F_HIDDEN, F_PRE, F_TMPL, ids
 from nephila.native._twin.text import SPACES, Context, TextSink, collapse
@@ -45,6 +46,7 @@ class PageBase:
         self.tok = Tokenizer(data)
         self.stack = Stack()
         self.text = TextSink(max_text)
+        self.boxes = Boxes()
         self.title: bytes | None = None
         self.lang: str | None = None
         self.base: bytes | None = None
@@ -74,7 +76,8 @@ class PageBase:
 
     def _context(self) -> Context:
         flags = self.stack.flags()
-        return self.stack.block(), flags, flags & F_PRE != 0, self.anchor is not None
+        stack = self.stack
+        return stack.block(), flags, flags & F_PRE != 0, self.anchor is not None, stack.box(), stack.inner()
 
     def data(self) -> None:
         """Text of the data state."""
@@ -128,7 +131,7 @@ class PageBase:
             self.title = collapse(decoded, MAX_VALUE)
         elif follow == FOLLOW_VISIBLE and not flags & F_HIDDEN and self.frames == NO_FRAMES:
             tag = PLAINTEXT_TAG if kind == tokenizer.PLAINTEXT else XMP
-            context = (tag, flags | F_PRE, True, self.anchor is not None)
+            context = (tag, flags | F_PRE, True, self.anchor is not None, self.stack.box(), tag)
             for piece in self.tok.data[start:end].split(b"\0"):
                 self.text.add(piece, context)
             self.text.break_line()

@@ -28,6 +28,8 @@ from nephila.native._twin.tags import (
 
 DEPTH: Final = 512
 HARD_DEPTH: Final = 1024
+REOPENED: Final = 8
+"""Formatting elements open at once; real pages have up to five within each other."""
 HTML_NS, SVG_NS, MATH_NS = range(3)
 MATH_TEXT: Final = 1
 HTML_POINT: Final = 2
@@ -48,15 +50,16 @@ _HIDDEN_FOREIGN: Final = frozenset(ids("svg annotation annotation-xml"))
 class Element:
     """An open element; `flags` include those of its ancestors."""
 
-    __slots__ = ("cat", "flags", "name", "ns", "point", "tag")
+    __slots__ = ("box", "cat", "flags", "name", "ns", "point", "tag")
 
-    def __init__(self, tag: int, name: bytes, ns: int, point: int, cat: int, flags: int) -> None:
+    def __init__(self, tag: int, name: bytes, ns: int, point: int, cat: int, flags: int, box: int) -> None:
         self.tag = tag
         self.name = name
         self.ns = ns
         self.point = point
         self.cat = cat
         self.flags = flags
+        self.box = box
 
 
 class Stack:
@@ -81,12 +84,21 @@ class Stack:
         self.unclosed_most = 0
 
     def depth(self) -> int:
-        """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew."""
-        return 2**32 - 1 if self.refused else self.deepest + self.unclosed_most
+        """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew.
+        Where so many of these are open that a tree is many times its tags, there is no bound."""
+        return 2**32 - 1 if self.refused or self.unclosed_most > REOPENED else self.deepest + self.unclosed_most
 
     def flags(self) -> int:
         """Context flags of the innermost element."""
         return self.items[-1].flags if self.items else 0
+
+    def box(self) -> int:
+        """The box that the innermost element stands in."""
+        return self.items[-1].box if self.items else 0
+
+    def inner(self) -> int:
+        """Tag of the innermost element, 0 without one."""
+        return self.items[-1].tag if self.items else 0
 
     def block(self) -> int:
         """The innermost block element, 0 outside any. O(depth), usually a step or two."""
@@ -109,7 +121,7 @@ class Stack:
         self.counts[tag] += 1
         if cat & C_MARKER:
             self.markers += 1
-        self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra))
+        self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra, self.box()))
         self.deepest = max(self.deepest, len(self.items))
 
     def push_foreign(self, tag: int, name: bytes, ns: int, encoded_html: bool) -> None:
@@ -129,7 +141,7 @@ class Stack:
             cat = C_SPECIAL | C_SCOPE
         self.foreign += 1
         own = F_HIDDEN if tag in _HIDDEN_FOREIGN else 0
-        self.items.append(Element(tag, name, ns, point, cat, self.flags() | own))
+        self.items.append(Element(tag, name, ns, point, cat, self.flags() | own, self.box()))
         self.deepest = max(self.deepest, len(self.items))
 
     def pop(self) -> None:

@@ -12,12 +12,13 @@ SPACES: Final = b" \t\n\r\f"
 _RUN: Final = re.compile(rb"[ \t\n\r\f]+")
 _PIECE: Final = re.compile(rb"[\r\n]|[ \t\f]+|[^ \t\n\r\f]+")
 
-Context = tuple[int, int, bool, bool]
-"""Tag id of the innermost block, context flags, preformatted, inside a link."""
+Context = tuple[int, int, bool, bool, int, int]
+"""Tag id of the innermost block, context flags, preformatted, inside a link, box, tag id of the innermost element."""
 
 
 class TextSink:
-    """Collects lines up to a number of bytes; a line is [start, length, bytes inside links, tag id, flags]."""
+    """Collects lines up to a number of bytes; a line is [start, length, bytes inside links, tag id, flags, box,
+    tag id of the innermost element where it begins]."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -87,7 +88,7 @@ class TextSink:
             if newline:
                 self.parts.append(b"\n")
                 self.length += 1
-            self.lines.append([self.length, 0, 0, context[0], context[1] & 0xFF])
+            self.lines.append([self.length, 0, 0, context[0], context[1] & 0xFF, context[4], context[5]])
             self._open = True
             self._linked = False
         self.parts.append(gap)

@@ -6,6 +6,7 @@ from typing import Final
 
 from nephila.native._twin import entities
 from nephila.native._twin import tokenizer as t
+from nephila.native._twin.boxes import COMMENT
 from nephila.native._twin.meta import PageMeta
 from nephila.native._twin.page import (
     FOLLOW_NOTHING,
@@ -19,7 +20,6 @@ from nephila.native._twin.page import (
 )
 from nephila.native._twin.stack import HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS
 from nephila.native._twin.tags import (
-    C_ATTRS,
     C_BLOCK,
     C_BREAKOUT,
     C_CLOSEP,
@@ -31,6 +31,7 @@ from nephila.native._twin.tags import (
     C_TABLE,
     C_VOID,
     CATS,
+    F_COMMENT,
     F_HIDDEN,
     ids,
 )
@@ -50,7 +51,6 @@ _TABLE_ENDS: Final = _TABLE_PARTS | {TABLE}
 _RUBY: Final = frozenset(ids("rb rtc rp rt"))
 _RUBY_KEEP: Final = frozenset(ids("rp rt"))
 _RAWTEXT: Final = frozenset(ids("style noframes noembed"))
-_BLOCK_ATTRS: Final = C_BLOCK | C_ATTRS
 
 
 class Page(PageMeta):
@@ -171,8 +171,15 @@ class Page(PageMeta):
         cat = CATS[tag]
         if cat & C_BLOCK:
             self._break_line()
-        extra = self.comment_flag() if cat & _BLOCK_ATTRS == _BLOCK_ATTRS else 0
-        self.stack.push(tag, self.tok.name, extra)
+        stack = self.stack
+        if not cat & C_BLOCK or stack.flags() & F_HIDDEN:
+            stack.push(tag, self.tok.name, 0)
+            return
+        box = self.boxes.open(stack.box(), tag, self.tok.attrs)
+        stack.push(tag, self.tok.name, F_COMMENT if self.boxes.items[box].own & COMMENT else 0)
+        if stack.items:
+            # Where the stack is full this is the element that the text really stands in.
+            stack.items[-1].box = box
 
     def _html_start(self, tag: int) -> None:
         if tag == 0 or tag == SPAN:

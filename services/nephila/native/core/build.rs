@@ -10,13 +10,19 @@ const CATEGORIES: [&str; 15] = [
 /// Bit of each context flag: 0-6 are a line's flags (6, comment, comes from class and id), the others are internal.
 const FLAGS: [(&str, u32); 8] =
     [("heading", 0), ("item", 1), ("cell", 2), ("chrome", 3), ("pre", 4), ("main", 5), ("hidden", 8), ("tmpl", 9)];
+/// The flag that comes from class and id.
+const F_COMMENT: u32 = 6;
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");
-    println!("cargo:rerun-if-changed=src/entities.txt");
+    for file in ["../words.txt", "../maintext.txt", "src/entities.txt"] {
+        println!("cargo:rerun-if-changed={file}");
+    }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&out).join("tags.rs"), tags()).expect("OUT_DIR is writable");
-    fs::write(Path::new(&out).join("entities.rs"), entities()).expect("OUT_DIR is writable");
+    for (name, code) in [("entities.rs", entities()), ("words.rs", words()), ("forest.rs", forest())] {
+        fs::write(Path::new(&out).join(name), code).expect("OUT_DIR is writable");
+    }
 }
 
 fn tags() -> String {
@@ -35,6 +41,7 @@ fn tags() -> String {
     for (name, bit) in FLAGS {
         writeln!(code, "pub const F_{}: u16 = {};", name.to_uppercase(), 1u32 << bit).unwrap();
     }
+    writeln!(code, "pub const F_COMMENT: u16 = {};", 1u32 << F_COMMENT).unwrap();
     for (index, row) in rows.iter().enumerate() {
         let (name, cat_words, flag_words) = (row[0], row[1], row[2]);
         let ident = name.to_uppercase().replace('-', "_");
@@ -100,4 +107,118 @@ fn entities() -> String {
         writeln!(code, "({name:?}, {value:?}),").unwrap();
     }
     code + "];\n"
+}
+
+/// Rows of a table that is not empty or a comment.
+fn rows(path: &str) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()).map(str::to_owned).collect()
+}
+
+/// Groups of words with a table of them all: slot = key folded, times a multiplier, top 13 bits.
+fn words() -> String {
+    let mut code = String::new();
+    let mut keys: Vec<(u128, u64)> = vec![(0, 0)];
+    let (mut count, mut first_text) = (0, 64);
+    for (group, row) in rows("../words.txt").iter().enumerate() {
+        let mut words = row.split_whitespace();
+        let name = words.next().expect("a row has a name");
+        if name.starts_with("t_") {
+            first_text = first_text.min(group);
+        }
+        count = group + 1;
+        writeln!(code, "#[allow(dead_code)]\npub const GROUP_{}: u32 = {group};", name.to_uppercase()).unwrap();
+        for word in words {
+            assert!((2..=16).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase()), "{word}");
+            let key = word.bytes().enumerate().fold(0u128, |key, (i, b)| key | u128::from(b) << (8 * i));
+            match keys.iter_mut().find(|known| known.0 == key) {
+                Some(known) => known.1 |= 1 << group,
+                None => keys.push((key, 1 << group)),
+            }
+        }
+    }
+    assert!(first_text <= 32 && count < 64, "groups of attributes are bits of a u32");
+    let (multiplier, slots) = spread(&keys.iter().map(|key| key.0).collect::<Vec<_>>());
+    let (keys, groups): (Vec<u128>, Vec<u64>) = keys.into_iter().unzip();
+    writeln!(code, "pub const FIRST_TEXT_GROUP: usize = {first_text};").unwrap();
+    writeln!(code, "pub const TEXT_GROUPS: usize = {};", count - first_text).unwrap();
+    writeln!(code, "const WORD_MULTIPLIER: u64 = {multiplier};\nconst WORD_SHIFT: u32 = 51;").unwrap();
+    writeln!(code, "static WORD_SLOTS: [u16; {}] = {slots:?};", slots.len()).unwrap();
+    writeln!(code, "static WORD_KEYS: [u128; {}] = {keys:?};", keys.len()).unwrap();
+    writeln!(code, "static WORD_GROUPS: [u64; {}] = {groups:?};", groups.len()).unwrap();
+    code
+}
+
+/// A multiplier that sends all keys but the first to slots of their own; an empty slot names the first.
+fn spread(keys: &[u128]) -> (u64, Vec<u16>) {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    loop {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let multiplier = state | 1;
+        let mut slots = vec![0u16; 1 << 13];
+        let fits = keys.iter().enumerate().skip(1).all(|(index, key)| {
+            let slot = (((*key as u64) ^ (*key >> 64) as u64).wrapping_mul(multiplier) >> 51) as usize;
+            let free = slots[slot] == 0;
+            slots[slot] = index as u16;
+            free
+        });
+        if fits {
+            return (multiplier, slots);
+        }
+    }
+}
+
+/// The trees of the main-text model, two in one where their levels fit into a byte: half as many leaves to be looked up.
+/// Every row has the same number of levels.
+fn forest() -> String {
+    let mut code = String::new();
+    let mut names: Vec<String> = Vec::new();
+    let (mut depth, mut trees): (usize, Vec<Tree>) = (0, Vec::new());
+    for row in rows("../maintext.txt") {
+        let (head, tail) = row.split_once(':').expect("a row has a colon");
+        match head {
+            "bias" => writeln!(code, "const BIAS: i32 = {};", tail.trim()).unwrap(),
+            "features" => names = tail.split_whitespace().map(str::to_owned).collect(),
+            "chances" => {
+                let chances: Vec<u16> = tail.split_whitespace().map(|word| word.parse().unwrap()).collect();
+                writeln!(code, "pub static CHANCES: [u16; {}] = {chances:?};", chances.len()).unwrap();
+            }
+            _ => {
+                let levels: Vec<(&str, &str)> =
+                    head.split_whitespace().map(|level| level.split_once('>').expect("name>threshold")).collect();
+                depth = levels.len();
+                let column = |name: &str| names.iter().position(|known| known == name).expect("a known feature");
+                let columns: Vec<usize> = levels.iter().map(|level| column(level.0)).collect();
+                let thresholds: Vec<i16> = levels.iter().map(|level| level.1.parse().unwrap()).collect();
+                let leaves: Vec<i16> = tail.split_whitespace().map(|leaf| leaf.parse().unwrap()).collect();
+                assert_eq!(leaves.len(), 1 << depth);
+                trees.push((columns, thresholds, leaves));
+            }
+        }
+    }
+    if 2 * depth <= 8 {
+        trees = trees.chunks(2).map(|pair| united(&pair[0], pair.get(1))).collect();
+        depth *= 2;
+    }
+    let trees: Vec<String> = trees
+        .iter()
+        .map(|tree| format!("Tree {{ columns: {:?}, thresholds: {:?}, leaves: {:?} }}", tree.0, tree.1, tree.2))
+        .collect();
+    writeln!(code, "const DEPTH: usize = {depth};\nconst LEAVES: usize = {};", 1 << depth).unwrap();
+    writeln!(code, "struct Tree {{ columns: [u16; DEPTH], thresholds: [i16; DEPTH], leaves: [i16; LEAVES] }}").unwrap();
+    writeln!(code, "pub static NAMES: [&str; {}] = {names:?};", names.len()).unwrap();
+    writeln!(code, "static TREES: [Tree; {}] = [{}];", trees.len(), trees.join(",\n")).unwrap();
+    code
+}
+
+type Tree = (Vec<usize>, Vec<i16>, Vec<i16>);
+
+/// One tree with the sums of two; a missing one adds nothing.
+fn united(left: &Tree, right: Option<&Tree>) -> Tree {
+    let none = (left.0.clone(), left.1.clone(), vec![0; left.2.len()]);
+    let right = right.unwrap_or(&none);
+    let both = |a: &[usize], b: &[usize]| a.iter().chain(b).copied().collect();
+    let thresholds = left.1.iter().chain(&right.1).copied().collect();
+    let leaves = right.2.iter().flat_map(|b| left.2.iter().map(move |a| a + b)).collect();
+    (both(&left.0, &right.0), thresholds, leaves)
 }

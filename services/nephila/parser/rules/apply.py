@@ -1,7 +1,7 @@
 """Rules on the pages of the service: here at once when that is bounded, else in the rules' child process.
 
-Bounded is a rule whose selectors are (`Rule.bounded`), on a page of at most INLINE_BYTES that is not nested deeper than
-INLINE_DEPTH. A rule that took longer than SLOW_S all the same goes to the child from then on. Invariants: the loop
+`bounds.py` says what is bounded. A rule that took longer than SLOW_S all the same goes to the child from then on.
+Invariants: the loop
 never waits for a rule that is not bounded; every page is finished exactly once, with the rule's items or with the
 reason why there are none, and then its own title, text and links stand.
 """
@@ -16,7 +16,11 @@ from nephila.kernel import messages as m
 from nephila.kernel.clock import Clock
 from nephila.parser.document import Document
 from nephila.parser.elsewhere import Body, Elsewhere
+from nephila.parser.rot.marking import mark, spoiled
+from nephila.parser.rot.reporter import Reporter
+from nephila.parser.rot.tally import MATCH
 from nephila.parser.rules.book import Entry, RuleBook
+from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.rules.outcome import links_of, note, put_items
@@ -24,10 +28,6 @@ from nephila.parser.sandbox import Broken
 
 log = logging.getLogger(__name__)
 
-INLINE_BYTES: Final = 256 << 10
-"""A larger page is looked at in the child: trees and selectors cost what is in a page, times its depth."""
-INLINE_DEPTH: Final = 120
-"""Elements within each other; real pages have under 60."""
 SLOW_S: Final = 0.1
 """Of one page."""
 
@@ -49,7 +49,7 @@ class Seen(NamedTuple):
 class RuleReader:
     """See the module."""
 
-    def __init__(self, clock: Clock, pages: Elsewhere, *, scripts: bool = False) -> None:
+    def __init__(self, clock: Clock, pages: Elsewhere, *, rot: Reporter, scripts: bool = False) -> None:
         self.book = RuleBook()
         self.pages = pages
         """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
@@ -59,6 +59,7 @@ class RuleReader:
         self.broken = 0
         """Pages whose rule was given up."""
         self._clock = clock
+        self._rot = rot
         self._scripts = scripts
         self._slow: dict[tuple[str, int], None] = {}
 
@@ -88,9 +89,7 @@ class RuleReader:
             self.pages.begin(self._read_later(work, held, done))
 
     def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
-        if len(document.body) > INLINE_BYTES or depth > INLINE_DEPTH:
-            return False
-        return all(entry.rule.bounded and _key(entry) not in self._slow for entry in entries)
+        return all(fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries)
 
     def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks]:
         began = self._clock.monotonic()
@@ -100,6 +99,7 @@ class RuleReader:
                 if self._clock.monotonic() - began > SLOW_S:
                     self._slow[_key(entry)] = None
                 return self._finished(work, entry, found)
+            self._missed(work, entry)
         return work.links
 
     async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
@@ -108,7 +108,10 @@ class RuleReader:
         links = work.links
         try:
             answer = await self.pages.read(RULES, held, lambda payload: payload)
-            if 0 <= answer.number < len(work.entries):
+            passed = answer.number if 0 <= answer.number < len(work.entries) else len(work.entries)
+            for entry in work.entries[:passed]:
+                self._missed(work, entry)
+            if passed < len(work.entries):
                 links = self._finished(work, work.entries[answer.number], answer.found)
         except (Broken, OSError) as error:
             # The page is what it is without a rule; what went wrong stands in its row.
@@ -117,12 +120,35 @@ class RuleReader:
             log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error)
             work.record.rule, work.record.rule_version = rule.name, rule.version
             note(work.record, str(error))
+            self._judged(work, work.entries[0], Extraction())
         done(links)
 
     def _finished(self, work: _Work, entry: Entry, found: Extraction) -> Sequence[m.Outlinks]:
+        found = self._judged(work, entry, found)
         put_items(work.record, entry.rule, found)
         self.items += len(found.items)
         return links_of(work.page, work.links, found) if work.follow else work.links
+
+    def _judged(self, work: _Work, entry: Entry, found: Extraction) -> Extraction:
+        """What was found, counted, and what is kept of it when the rule is degraded."""
+        if work.page.status < 300:
+            self._rot.saw(entry.rule, found)
+        findings = self._rot.findings(entry.rule)
+        if not findings:
+            return found
+        kept = spoiled(found, findings)
+        self._rot.degraded_pages += 1
+        mark(work.record, findings, len(found.items) - len(kept.items))
+        return kept
+
+    def _missed(self, work: _Work, entry: Entry) -> None:
+        """A rule that is for the page by its URL is not by its content, which may have been other once."""
+        if work.page.status < 300:
+            self._rot.missed(entry.rule)
+        findings = self._rot.findings(entry.rule)
+        if any(one.field == MATCH for one in findings):
+            self._rot.degraded_pages += 1
+            mark(work.record, findings)
 
 
 class _Work(NamedTuple):

@@ -6,9 +6,11 @@ bounded in number and size; two runs on the same bytes give the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -26,6 +28,10 @@ MAX_ITEM_BYTES: Final = 1 << 20
 """JSON of one item; a larger one is left out."""
 MAX_BYTES: Final = 8 << 20
 """JSON of all items of a page."""
+MAX_COUNTED: Final = 100
+"""Fields of which it is said what became of them."""
+_LOOKED_AT: Final = 100
+_digit: Final = re.compile(r"\d").search
 _MAX_TRIED: Final = 50
 """Further values that are tried for the first one when a value is not of the field's type."""
 
@@ -37,6 +43,21 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
     depth: int
     priority: int
     anchor: str
+
+
+class Count(msgspec.Struct, array_like=True):
+    """What became of one field on a page: where it was looked for, and what its first value looks like."""
+
+    tried: int = 0
+    filled: int = 0
+    """By the page itself, not by a default."""
+    refused: int = 0
+    """Empty, and something was there that is not of the field's type."""
+    length: int = 0
+    """Characters of the first value."""
+    digits: bool = False
+    mark: int = 0
+    """CRC-32 of it."""
 
 
 class Extraction(msgspec.Struct, array_like=True):
@@ -52,6 +73,8 @@ class Extraction(msgspec.Struct, array_like=True):
     """What has no value and why, in words; the first few."""
     missing: list[str] = msgspec.field(default_factory=list)
     """Paths of fields that were empty at least once."""
+    counts: dict[str, Count] = msgspec.field(default_factory=dict)
+    """Path of a field → what became of it."""
 
 
 class _Missing(Exception):
@@ -79,6 +102,9 @@ class _Run:
         self._document = document
         self._script = script
         self._base_url: str | None = None
+        self._refused = False
+        """Something in the field at hand is not of its type."""
+        self._defaulted = False
 
     # ---- items
 
@@ -107,13 +133,33 @@ class _Run:
         item: dict[str, Any] = {}
         for field in fields:
             path = prefix + field.name
+            self._refused = self._defaulted = False
             item[field.name] = value = self._value(field, scope, path)
+            if field.fields:
+                self._refused = self._defaulted = False
+            if len(self.found.counts) < MAX_COUNTED or path in self.found.counts:
+                self._count(path, value)
             if value is None or value == []:
                 self._empty(path)
                 if field.required:
                     self._problem(path, "required and without a value; there is no item")
                     raise _Missing
         return item
+
+    def _count(self, path: str, value: Any) -> None:
+        count = self.found.counts.get(path)
+        if count is None:
+            count = self.found.counts[path] = Count()
+        count.tried += 1
+        if value is None or value is False or value == [] or self._defaulted:
+            count.refused += self._refused
+            return
+        if not count.filled:
+            text = value if type(value) is str else _as_text(value)
+            start = text[:_LOOKED_AT]
+            count.length, count.mark = len(text), crc32(start.encode("utf-8", "replace"))
+            count.digits = _digit(start) is not None
+        count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
         raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
@@ -144,6 +190,7 @@ class _Run:
             try:
                 value = value_of(field, one, self._base)
             except ValueError as error:
+                self._refused = True
                 self._problem(path, f"{_short(one)}: {error}")
                 if not field.many and number >= _MAX_TRIED:
                     break
@@ -157,6 +204,7 @@ class _Run:
     def _default(self, field: Field, path: str) -> Any:
         if field.default is None:
             return None
+        self._defaulted = True
         try:
             return value_of(field, field.default, self._base)
         except ValueError as error:

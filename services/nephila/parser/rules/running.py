@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from nephila.parser.document import Document
+from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.pages import Stored
@@ -33,10 +34,8 @@ class Runner:
 
     def run(self, rule: RuleDocument, page: Stored) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
-        from nephila.parser.rules.apply import INLINE_BYTES, INLINE_DEPTH
-
         document = page.document
-        if rule.rule.bounded and len(page.body) <= INLINE_BYTES and depth_of(document) <= INLINE_DEPTH:
+        if fits(rule.rule, page.body, depth_of(document)):
             return extract(rule.rule, document)
         from nephila.parser.rules.task import RULES, ask_of
 

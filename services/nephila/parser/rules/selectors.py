@@ -15,9 +15,6 @@ from typing import Any, Final
 
 import re2
 
-MAX_COMBINATORS: Final = 4
-"""Steps of a CSS selector that may go any number of ancestors up: a miss costs depth to this power."""
-
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -68,13 +65,30 @@ def _css(text: str) -> str:
 
 
 _STRINGS: Final = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]")
+_BOUND: Final = re.compile(r"\s*([>+,])\s*")
+_UNBOUNDED: Final = re.compile(r"~|:has|contains|:(?:is|where|not)\([^)]*[\s(>+]")
+_COUNTED: Final = re.compile(r"(:nth-[a-z-]*)\([^)]*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a CSS selector costs where it finds nothing."""
+
+    up: int
+    """Steps that may go any number of ancestors up: an element is asked for depth to this power, over its factorial."""
+    counts: bool
+    """Siblings are counted (:nth-child), for each element anew."""
+
+
+@lru_cache(maxsize=20_000)
+def css_shape(text: str) -> Shape:
+    """The shape of a selector, the worst of its alternatives."""
+    bare = _COUNTED.sub(r"\1", _BOUND.sub(r"\1", _STRINGS.sub("[]", text.strip())))
+    return Shape(max(len(part.split()) - 1 for part in bare.split(",")), ":nth" in bare)
 
 
 def _css_bounded(text: str) -> bool:
-    bare = _STRINGS.sub("[]", text)
-    if ":has" in bare or "contains" in bare or "~" in bare:
-        return False
-    return all(len(part.split()) <= MAX_COMBINATORS for part in bare.replace(">", " ").replace("+", " ").split(","))
+    return _UNBOUNDED.search(_STRINGS.sub("[]", text)) is None
 
 
 # ---- XPath

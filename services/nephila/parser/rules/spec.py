@@ -1,6 +1,6 @@
 """A rule as the program uses it: values of a document that was read, with every expression compiled on first use.
 
-Invariants: immutable; what it says of itself (`bounded`, `trees`) holds for any page. It knows no YAML and no page.
+Invariants: immutable; what it says of itself (`bounded`, `shape`) holds for any page. It knows no YAML and no page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nephila.parser.rules.selectors import compiled, is_bounded
+from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
 _NODES: Final = ("css", "xpath")
 _DATA: Final = ("jsonld", "jsonpath", "jmespath")
@@ -104,6 +104,8 @@ class Rule:
     counter: Counter | None
     bounded: bool
     """May be run beside everything else on a page of bounded size and depth."""
+    shape: Shape
+    """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool
 
     def matches(self, url: str) -> bool:
@@ -151,8 +153,25 @@ def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
         bounded=all(take.bounded for take in takes)
         and all(field.bounded for field in fields)
         and ("css" not in content or is_bounded("css", content["css"])),
+        shape=_shape(fields, each, takes, content),
         scripts=any(field.take.js for _, field in leaves(fields)),
     )
+
+
+def _shape(fields: tuple[Field, ...], each: Take | None, takes: list[Take], content: Mapping[str, str]) -> Shape:
+    shapes = [css_shape(take.expression) for take in takes if take.source == "css"]
+    shapes += [css_shape(content["css"])] if "css" in content else []
+    shapes += _shapes(fields, int(each is not None and each.source == "css"))
+    return Shape(max((one.up for one in shapes), default=0), any(one.counts for one in shapes))
+
+
+def _shapes(fields: tuple[Field, ...], within: int) -> Iterator[Shape]:
+    for field in fields:
+        is_css = field.take.source == "css"
+        if is_css:
+            own = css_shape(field.take.expression)
+            yield Shape(own.up + within, own.counts)
+        yield from _shapes(field.fields, within + is_css)
 
 
 def take_of(said: Mapping[str, Any]) -> Take:

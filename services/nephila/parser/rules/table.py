@@ -99,7 +99,7 @@ _FIELD_KEYS: Final[dict[str, Key]] = {
     "js": Key(
         Prose(MAX_SCRIPT_CHARS), "a JavaScript function (value, page) => value; only where scripts are switched on"
     ),
-    "py": Key(Refused("Python scripts are not run: nothing confines them (docs/adr/0019); write js"), "never"),
+    "py": Key(Refused("Python scripts are not run: nothing confines them (docs/adr/0024); write js"), "never"),
     "all": Key(Flag(), "a list of all values; false: the first"),
     "join": Key(Prose(100), "all values as one text with this between them"),
     "type": Key(Choice(TYPES), "what each value is; text"),

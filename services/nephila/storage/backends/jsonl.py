@@ -2,12 +2,14 @@
 
 Of several objects of one (job, url_key) the one with the highest fetch_no holds; one without sha256 brought no copy and
 leaves the one before it: a 304 (reason not_modified), or an end without a page. It moves outcome, reason, status,
-final_url, fetched_at, fetch_no, fetch_id and change on. `change` says what the fetch changed: see changes.py.
+final_url, fetched_at, fetch_no, fetch_id and change on. A copy that a rule made items of has them as `items`. What the
+fetch changed is said by `change`: see changes.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import msgspec
 from nephila.storage.backends.files import AppendFile, refuse_foreign
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Ledger
-from nephila.storage.rows import COLUMNS, META, TEXT, Batch, Row
+from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
 
 NAME = "pages.jsonl"
 
@@ -49,7 +51,10 @@ class Jsonl:
     def stage(self, batch: Batch) -> None:
         """See `Backend`."""
         buffer = self._buffer
-        for row in batch.fetches():
+        for row in batch.rows:
+            items = batch.items.get((row[JOB], row[URL_KEY]))
+            append_line(buffer, row, items.data if items is not None and items.fetch_id == row[FETCH_ID] else ())
+        for row in chain(batch.touched, batch.kept):
             append_line(buffer, row)
         try:
             if buffer:
@@ -80,12 +85,14 @@ class Jsonl:
 _encoder = msgspec.json.Encoder()
 
 
-def append_line(buffer: bytearray, row: Row) -> None:
-    """Append the row as one line of JSON."""
+def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
+    """Append the row as one line of JSON, with the items that a rule made of the page where there are any."""
     value: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
     text = row[TEXT]
     value["text"] = text if isinstance(text, str) else str(text, "utf-8")
     value["meta"] = json_object(row[META])
+    if items:
+        value["items"] = [msgspec.Raw(one.encode()) for one in items]
     _encoder.encode_into(value, buffer, -1)
     buffer += b"\n"
 

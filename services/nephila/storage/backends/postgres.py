@@ -17,7 +17,7 @@ from psycopg.pq import TransactionStatus
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.backends.postgres_arrays import columns, int_array, register, text_array
-from nephila.storage.changes import Standing, mark_of_row
+from nephila.storage.changes import BURIED, Standing, mark_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Key
 from nephila.storage.postgres_link import Connection, connect, speaking
@@ -77,7 +77,9 @@ _TOUCH = f"{_INSERT}{_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.r
 _KEEP = f"{_INSERT}{_FETCH}, reason = excluded.reason{_GUARD}"
 _HISTORY = (
     f"INSERT INTO fetches ({', '.join(_HISTORY_COLUMNS)}) SELECT * FROM {_arrays(_HISTORY_COLUMNS)}"
-    " ON CONFLICT DO NOTHING"
+    " ON CONFLICT (job, url_key, fetch_no) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _HISTORY_COLUMNS if name not in ("job", "url_key", "fetch_no"))
+    + f" WHERE fetches.reason = '{BURIED}'"
 )
 _UNLINK = (
     "DELETE FROM links USING unnest(%s::text[], %s::text[]) AS old (job, key)"
@@ -92,7 +94,7 @@ _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
 _STANDING = (
-    "SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at FROM pages"
+    f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{BURIED}' FROM pages"
     " WHERE job = %s AND url_key = ANY (%s::text[])"
 )
 _REGISTER = (
@@ -159,7 +161,9 @@ class Postgres:
     def stage(self, batch: Batch) -> None:
         """See `Ledger`."""
         told = batch.told
-        history = [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in batch.fetches()]
+        # By fetch: a dead letter and what came of it after all may be in one batch, and the later counts.
+        fetches = {(row[JOB], row[URL_KEY], row[FETCH_NO]): row for row in batch.fetches()}
+        history = [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in fetches.values()]
         with self._speaking() as connection:
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute(_BEGIN)

@@ -16,7 +16,7 @@ from operator import itemgetter
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.backends.statements import MultiInsert
-from nephila.storage.changes import Standing, mark_of_row
+from nephila.storage.changes import BURIED, Standing, mark_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledger import Key
@@ -84,7 +84,7 @@ _HISTORY = MultiInsert(
 _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
-_STANDING = "url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at"
+_STANDING = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{BURIED}'"
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 _KEYS = 512
 """Keys asked for in one query."""

@@ -4,10 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+mod boxes;
 mod encoding;
 mod entities;
 mod hosts;
 mod links;
+mod maintext;
 mod md5;
 mod meta;
 mod page;
@@ -23,6 +25,7 @@ mod trie;
 mod urls;
 mod urls_py;
 mod whatwg;
+mod words;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -47,6 +50,7 @@ fn to_utf8<'py>(py: Python<'py>, body: &[u8], encoding: &str) -> PyResult<Bound<
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TAGS", tags::NAMES.to_vec())?;
+    module.add("MODEL_FEATURES", maintext::FEATURES.to_vec())?;
     module.add("UrlError", module.py().get_type::<urls_py::UrlError>())?;
     module.add_class::<urls_py::UrlParts>()?;
     module.add_class::<pass::PagePass>()?;

@@ -26,10 +26,6 @@ const PREFIXES: [&str; 13] = [
     "sailthru.",
 ];
 
-/// A class or id that has one of these is a comment section.
-const COMMENT: &[u8] = b"comment";
-const DISQUS: &[u8] = b"disqus";
-
 /// Trimmed, at most `MAX_VALUE` bytes, valid UTF-8 because the input is.
 pub fn value(bytes: Cow<'_, [u8]>) -> String {
     let from = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
@@ -61,16 +57,6 @@ impl Page<'_> {
                 [&b"nofollow"[..], b"ugc", b"sponsored"].iter().any(|known| word.eq_ignore_ascii_case(known))
             })
         })
-    }
-
-    /// `F_COMMENT` (bit 6) where class or id speaks of comments.
-    pub fn comment_flag(&self) -> u16 {
-        let found = self.tok.attrs.iter().any(|attr| {
-            let name = self.tok.slice(attr.name);
-            (name.eq_ignore_ascii_case(b"class") || name.eq_ignore_ascii_case(b"id"))
-                && speaks_of_comments(self.tok.slice(attr.value))
-        });
-        u16::from(found) << 6
     }
 
     pub fn head_tag(&mut self, tag: u8) {
@@ -131,22 +117,6 @@ impl Page<'_> {
             }
         }
     }
-}
-
-/// "comment" or "disqus" in any case: looked for by "mm" and "q", which hardly any other class has.
-fn speaks_of_comments(value: &[u8]) -> bool {
-    value.iter().enumerate().any(|(at, b)| match b | 0x20 {
-        b'm' if value.get(at + 1).is_some_and(|next| next | 0x20 == b'm') => {
-            word_at(value, at.wrapping_sub(2), COMMENT)
-        }
-        b'q' => word_at(value, at.wrapping_sub(3), DISQUS),
-        _ => false,
-    })
-}
-
-fn word_at(value: &[u8], from: usize, word: &[u8]) -> bool {
-    let end = from.wrapping_add(word.len());
-    from < end && value.get(from..end).is_some_and(|found| found.eq_ignore_ascii_case(word))
 }
 
 /// The URL of a refresh, by the standard's "shared declarative refresh steps"; None without one.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use crate::boxes::Boxes;
 use crate::entities;
 use crate::stack::Stack;
 use crate::tags::*;
@@ -70,6 +71,7 @@ pub struct Page<'a> {
     pub tok: Tokenizer<'a>,
     pub stack: Stack,
     pub text: TextSink,
+    pub boxes: Boxes,
     pub head: Head<'a>,
     pub links: Vec<RawLink<'a>>,
     pub max_raw: usize,
@@ -88,6 +90,7 @@ impl<'a> Page<'a> {
             stack: Stack::new(),
             // A fifth of a page is text, as a rule.
             text: TextSink::new(max_text, input.len() / 5),
+            boxes: Boxes::new(),
             head: Head::default(),
             links: Vec::with_capacity(256),
             // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
@@ -132,7 +135,14 @@ impl<'a> Page<'a> {
 
     fn context(&self) -> Context {
         let flags = self.stack.flags();
-        Context { tag: self.stack.block(), flags, pre: flags & F_PRE != 0, in_link: self.anchor.is_some() }
+        Context {
+            tag: self.stack.block(),
+            flags,
+            pre: flags & F_PRE != 0,
+            in_link: self.anchor.is_some(),
+            place: self.stack.place(),
+            inner: self.stack.items.last().map_or(0, |e| e.tag),
+        }
     }
 
     #[inline]
@@ -210,6 +220,7 @@ impl<'a> Page<'a> {
                 if flags & F_HIDDEN == 0 && self.frames == Frames::No {
                     let mut context = self.context();
                     context.tag = if kind == Raw::Plaintext { PLAINTEXT } else { XMP };
+                    context.inner = context.tag;
                     context.flags |= F_PRE;
                     context.pre = true;
                     for piece in part.split(|b| *b == 0) {

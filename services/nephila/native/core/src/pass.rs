@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::links::{self, Links};
 use crate::page::Page;
-use crate::{encoding, entities, urls_py};
+use crate::{encoding, entities, maintext, urls_py};
 
 /// More elements than this beyond the stack's depth: a tree would walk through all of them for every tag.
 const CROWD: u32 = 10_000;
@@ -28,6 +28,8 @@ pub struct PagePass {
     refresh: String,
     text: Vec<u8>,
     lines: Vec<u8>,
+    main_lines: Vec<u32>,
+    main_text: Vec<u8>,
     links: Links,
     crowded: bool,
     depth: u32,
@@ -81,6 +83,14 @@ impl PagePass {
         PyBytes::new(py, &self.lines)
     }
     #[getter]
+    fn main_lines<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        u32s(py, &self.main_lines)
+    }
+    #[getter]
+    fn main_text<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.main_text)
+    }
+    #[getter]
     fn link_count(&self) -> usize {
         self.links.ends.len()
     }
@@ -131,7 +141,7 @@ fn owned(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PagePass {
+fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool) -> PagePass {
     let mut page = Page::new(input, max_links, max_text);
     page.run();
     let base = links::base_of(&page, document);
@@ -143,6 +153,13 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
             lines.extend_from_slice(&word.to_le_bytes());
         }
     }
+    let main_lines = if main {
+        let title = head.title.as_deref().unwrap_or_default();
+        maintext::main_lines(&page.text.text, &page.text.lines, &page.boxes.items, title)
+    } else {
+        Vec::new()
+    };
+    let main_text = maintext::joined(&page.text.text, &page.text.lines, &main_lines);
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
     PagePass {
@@ -156,6 +173,8 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
         refresh: refresh.unwrap_or_default(),
         text: std::mem::take(&mut page.text.text),
         lines,
+        main_lines,
+        main_text,
         links: found,
         crowded: page.tok.crowded || page.stack.refused > CROWD,
         depth: page.stack.depth(),
@@ -167,7 +186,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize) -> PageP
 /// `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
 /// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself.
 #[pyfunction]
-#[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000))]
+#[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000, main_text=true))]
 pub fn page_pass(
     py: Python<'_>,
     body: &[u8],
@@ -175,6 +194,7 @@ pub fn page_pass(
     encoding: &str,
     max_links: usize,
     max_text_bytes: usize,
+    main_text: bool,
 ) -> PyResult<PagePass> {
     let document = urls_py::parse_document(url)?;
     let work = || {
@@ -182,7 +202,7 @@ pub fn page_pass(
         if input.len() > i32::MAX as usize {
             return Err("page too large".to_owned());
         }
-        Ok(scan(&input, document, max_links, max_text_bytes))
+        Ok(scan(&input, document, max_links, max_text_bytes, main_text))
     };
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(found) => found.map_err(PyValueError::new_err),

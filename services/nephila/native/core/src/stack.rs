@@ -27,7 +27,12 @@ pub struct Element {
     pub cat: u16,
     /// Context flags, those of the ancestors included.
     pub flags: u16,
+    /// The box it stands in.
+    pub place: u32,
 }
+
+/// Formatting elements open at once; real pages have up to five within each other.
+const REOPENED: u32 = 8;
 
 /// The open elements, innermost last, with counts by tag so that most questions need no search.
 pub struct Stack {
@@ -75,6 +80,12 @@ impl Stack {
         self.counts[tag as usize] > 0
     }
 
+    /// The box that the innermost element stands in.
+    #[inline(always)]
+    pub fn place(&self) -> u32 {
+        self.items.last().map_or(0, |e| e.place)
+    }
+
     /// The innermost block element, 0 outside any. O(depth), usually a step or two.
     pub fn block(&self) -> u8 {
         self.items.iter().rev().find(|e| e.cat & C_BLOCK != 0).map_or(0, |e| e.tag)
@@ -95,13 +106,15 @@ impl Stack {
         let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
         self.counts[tag as usize] += 1;
         self.markers += u16::from(cat & C_MARKER != 0);
-        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags });
+        let place = self.place();
+        self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place });
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
     /// How deep a tree of this document is nested at most: what was open at once, and formatting elements anew in it.
+    /// Where so many of these are open that a tree is many times its tags, there is no bound.
     pub fn depth(&self) -> u32 {
-        if self.refused > 0 {
+        if self.refused > 0 || self.unclosed_most > REOPENED {
             return u32::MAX;
         }
         self.deepest.saturating_add(self.unclosed_most)
@@ -128,7 +141,8 @@ impl Stack {
         let own = if matches!(tag, SVG | ANNOTATION | ANNOTATION_XML) { F_HIDDEN } else { 0 };
         let flags = self.flags() | own;
         self.foreign += 1;
-        self.items.push(Element { tag, ns, point, hash, cat, flags });
+        let place = self.place();
+        self.items.push(Element { tag, ns, point, hash, cat, flags, place });
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 

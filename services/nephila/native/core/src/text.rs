@@ -4,7 +4,7 @@
 
 use crate::tokenizer::is_space;
 
-/// One line: 16 bytes when packed as `<IIIHH`.
+/// One line: 16 bytes when packed as `<IIIHH`, without what only the main-text model reads.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Line {
     pub start: u32,
@@ -13,6 +13,10 @@ pub struct Line {
     pub link: u32,
     pub tag: u16,
     pub flags: u16,
+    /// The box it stands in.
+    pub place: u32,
+    /// Innermost element where it begins.
+    pub inner: u8,
 }
 
 /// What surrounds the text being added.
@@ -23,6 +27,8 @@ pub struct Context {
     pub flags: u16,
     pub pre: bool,
     pub in_link: bool,
+    pub place: u32,
+    pub inner: u8,
 }
 
 /// Collects lines up to a number of bytes.
@@ -155,7 +161,8 @@ impl TextSink {
             }
             let start = self.text.len() as u32;
             let flags = context.flags & 0xFF;
-            self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags });
+            let (place, inner) = (context.place, context.inner);
+            self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags, place, inner });
             self.open = true;
             self.linked = false;
         }

@@ -1,5 +1,6 @@
 //! What each tag does: the standard's "in body", table, frameset and foreign content rules on the stack.
 
+use crate::boxes::COMMENT;
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
@@ -128,12 +129,17 @@ impl Page<'_> {
 
     #[inline]
     fn open(&mut self, tag: u8) {
-        if CATS[tag as usize] & C_BLOCK != 0 {
-            self.break_line();
+        if CATS[tag as usize] & C_BLOCK == 0 || self.stack.flags() & F_HIDDEN != 0 {
+            return self.stack.push(tag, self.tok.hash, 0);
         }
-        let wants = CATS[tag as usize] & (C_ATTRS | C_BLOCK) == C_ATTRS | C_BLOCK;
-        let extra = if wants { self.comment_flag() } else { 0 };
-        self.stack.push(tag, self.tok.hash, extra);
+        self.text.break_line();
+        let place = self.boxes.open(self.stack.place(), tag, &self.tok);
+        let comments = self.boxes.items[place as usize].own & COMMENT != 0;
+        self.stack.push(tag, self.tok.hash, if comments { F_COMMENT } else { 0 });
+        if let Some(top) = self.stack.items.last_mut() {
+            // Where the stack is full this is the element that the text really stands in.
+            top.place = place;
+        }
     }
 
     fn html_start(&mut self, tag: u8) {

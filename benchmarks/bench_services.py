@@ -1,0 +1,176 @@
+"""CPU per page of the four services as programs over Kafka and PostgreSQL: each of ours, and beside them broker,
+database and web server.
+
+usage: python -m benchmarks.bench_services --web DIR [--repeat 3] [--concurrency 100] [--against SERVICES] [--idle 5]
+       [--keep DIR] [--save]
+
+Work: as in bench_pages, but a system that stands already is told of it by `nephila crawl --bootstrap`: a durable
+frontier, a row with title, text and metadata per page in PostgreSQL. A process' CPU is read from /proc when all are
+ready and again when the crawl says that it is done, so a start is not in it and the wait for that word is. The services
+share the machine with the broker, the database and the web server. `--against` names the folder `services` of another
+checkout: both are run in turn, so that a ratio is of one minute of the machine.
+"""
+
+import argparse
+import json
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import psycopg
+
+from benchmarks import plainweb, report
+from benchmarks.bench_workers import named
+from tools.system import SERVICES, System, cpu_s
+
+PARTITIONS = 16
+OURS = tuple(reversed(SERVICES))
+BESIDE = ("broker", "database", "web server")
+
+
+def settings(concurrency: int) -> dict[str, Any]:
+    """What system.yaml says; as a crawl of one program is set in bench_pages."""
+    return {
+        "scheduler": {"concurrency": concurrency, "per_address": 0, "address_gap_s": 0},
+        "downloader": {
+            "allow_private": True,
+            "concurrency": concurrency,
+            "per_address": 0,
+            "address_gap_s": 0,
+            "host_map": ["*.bench.test=127.0.0.1"],
+        },
+        "storage": {},
+    }
+
+
+def meter(system: System, servers: list[int]) -> dict[str, float]:
+    """CPU seconds so far of each part."""
+    assert system.broker.process is not None
+    return {
+        **{member.service: cpu_s(member.pid) for member in system.members.values()},
+        "broker": cpu_s(system.broker.process.pid),
+        "database": system.database.cpu_s(),
+        "web server": sum(map(cpu_s, servers)),
+    }
+
+
+def stored(system: System) -> set[str]:
+    """URLs that have a row with a page. Raises `SystemExit` for a URL with two."""
+    with psycopg.connect(system.store) as link:
+        found = [url for (url,) in link.execute("SELECT url FROM pages WHERE outcome = 'stored'").fetchall()]
+    if len(found) != len(set(found)):
+        raise SystemExit(f"{len(found) - len(set(found))} rows are there twice")
+    return set(found)
+
+
+def once(web: plainweb.PlainWeb, args: argparse.Namespace, folder: Path, services: str) -> dict[str, Any]:
+    """One system, one crawl."""
+    system = System(folder, settings(args.concurrency), partitions=args.partitions)
+    if services:
+        system.environment["PYTHONPATH"] = services
+    servers = args.server_pids or named("nginx")
+    try:
+        system.open()
+        members = [system.add(service) for service in SERVICES]
+        for member in members:
+            system.start(member)
+        system.wait_ready(*members)
+        ready = meter(system, servers)
+        began = time.monotonic()
+        told = system.nephila(*crawl(web, system))
+        wall_s = time.monotonic() - began
+        spent = difference(meter(system, servers), ready)
+        urls = stored(system)
+        if urls != web.urls:
+            raise SystemExit(f"{len(urls)} of {len(web.urls)} pages: {told}")
+        before, idle_from = meter(system, servers), time.monotonic()
+        time.sleep(args.idle)
+        idle = difference(meter(system, servers), before)
+        idle_s = max(time.monotonic() - idle_from, 1e-9)
+        return {
+            "services": "against" if services else "here",
+            "pages": len(urls),
+            "wall_s": wall_s,
+            "cpu_s": spent,
+            "start_cpu_s": {name: ready[name] for name in OURS},
+            "idle_share": {name: idle[name] / idle_s for name in idle},
+        }
+    finally:
+        system.close()
+
+
+def crawl(web: plainweb.PlainWeb, system: System) -> list[str]:
+    """The words of the crawl."""
+    words = ["crawl", web.start, "--bootstrap", system.broker.address, "--scope", "any", "--include", r"\.bench\.test"]
+    return [*words, "--ignore-robots", "--delay", "0", "--json", "--quiet"]
+
+
+def difference(now: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
+    """What was spent between two readings."""
+    return {name: now[name] - before[name] for name in now}
+
+
+def summary(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """CPU-ms per page of each part, medians of the runs; `ours` is the median of the sums."""
+    per_page = {name: median(run["cpu_s"][name] * 1000 / run["pages"] for run in runs) for name in (*OURS, *BESIDE)}
+    ours = median(sum(run["cpu_s"][name] for name in OURS) * 1000 / run["pages"] for run in runs)
+    rows = {"ours": ours, **per_page, "pages/s": median(run["pages"] / run["wall_s"] for run in runs)}
+    return {name: round(value, 3) for name, value in rows.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The command line."""
+    options = argparse.ArgumentParser(prog="benchmarks.bench_services", description="What the services cost per page.")
+    options.add_argument("--web", type=Path, required=True, help="a plain web (python -m benchmarks.web.plain DIR)")
+    options.add_argument("--repeat", type=int, default=3)
+    options.add_argument("--concurrency", type=int, default=100)
+    options.add_argument("--partitions", type=int, default=PARTITIONS)
+    options.add_argument("--against", default="", help="folder `services` of another checkout, run in turn with this")
+    options.add_argument("--idle", type=float, default=5.0, help="seconds to watch the system with nothing to do")
+    options.add_argument("--keep", type=Path, help="leave logs here")
+    options.add_argument("--save", action="store_true", help="write the raw result")
+    args = options.parse_args(argv)
+    web = plainweb.read(args.web)
+    runs: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as temporary, plainweb.Serving(web, Path(temporary) / "server") as server:
+        args.server_pids = [server.pid] if server.pid else []
+        for number in range(args.repeat):
+            for services in dict.fromkeys((args.against, "")):
+                folder = (args.keep or Path(temporary)) / f"run-{number}-{'against' if services else 'here'}"
+                runs.append(run := once(web, args, folder, services))
+                print(json.dumps({"run": number, "services": run["services"], **summary([run])}), flush=True)
+                if not args.keep:
+                    shutil.rmtree(folder)
+        kind = server.kind
+    show(runs)
+    if args.save:
+        about = {"concurrency": args.concurrency, "partitions": args.partitions, "server": kind}
+        rows = {
+            kind: summary([run for run in runs if run["services"] == kind]) for kind in {r["services"] for r in runs}
+        }
+        known = report.versions("aiokafka", "protobuf", "psycopg", "uvloop", "msgspec", "zstandard")
+        path = report.save("services", {**about, "versions": known, "rows": rows, "runs": runs})
+        print(f"raw: benchmarks/results/{path.name}")
+    return 0
+
+
+def show(runs: list[dict[str, Any]]) -> None:
+    """The table: a row per part; with --against the other's figure and the ratio."""
+    here = [run for run in runs if run["services"] == "here"]
+    other = [run for run in runs if run["services"] == "against"]
+    now, before = summary(here), summary(other) if other else {}
+    head = ["CPU-ms per page", "here", "idle %", *(["against", "x"] if other else [])]
+    rows = []
+    for name, value in now.items():
+        idle = median(run["idle_share"][name] for run in here) * 100 if name in here[0]["idle_share"] else ""
+        more = [before[name], f"{value / before[name]:.2f}" if before[name] else "-"] if other else []
+        rows.append([name, value, idle, *more])
+    print(report.table(head, rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,67 @@
+"""Pages whose main text somebody has written down (WCXB), and the word-F1 of an answer.
+
+A directory holds `html/ID.html.gz` and `ground-truth/ID.json` (Web Content Extraction Benchmark; development split in
+../shared/data/wcxb-dev, CC-BY-4.0). Words are runs of letters and digits in lower case, counted as a multiset.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+_WORD = re.compile(r"\w+")
+
+
+class TruePage(NamedTuple):
+    """One page and what a reader took from it."""
+
+    id: str
+    url: str
+    kind: str
+    body: bytes
+    text: str
+
+
+def pages(directory: Path) -> Iterator[TruePage]:
+    """All pages, in the order of their ids."""
+    for path in sorted((directory / "ground-truth").glob("*.json")):
+        told = json.loads(path.read_text("utf-8"))
+        body = gzip.decompress((directory / "html" / f"{path.stem}.html.gz").read_bytes())
+        kind = told["_internal"]["page_type"]["primary"]
+        yield TruePage(path.stem, told.get("url") or "", kind, body, told["ground_truth"].get("main_content") or "")
+
+
+def fold(url: str, folds: int) -> int:
+    """Which of `folds` parts a URL's site belongs to."""
+    host = urlsplit(url).hostname or url
+    return zlib.crc32(".".join(host.split(".")[-2:]).encode()) % folds
+
+
+def words(text: str) -> list[str]:
+    """The words that are compared."""
+    return _WORD.findall(text.lower())
+
+
+def f1(truth: str, answer: str) -> float:
+    """Harmonic mean of precision and recall over the words; 1 where both are empty."""
+    left, right = Counter(words(truth)), Counter(words(answer))
+    if not left and not right:
+        return 1.0
+    both = (left & right).total()
+    return 2 * both / (left.total() + right.total())
+
+
+def means(scores: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Mean by kind, and of all under "all"."""
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for kind, score in scores:
+        by_kind[kind].append(score)
+        by_kind["all"].append(score)
+    return {kind: sum(found) / len(found) for kind, found in sorted(by_kind.items())}

@@ -1,0 +1,167 @@
+"""Rules on pages that were stored earlier: `nephila rules apply` and `nephila rules diff`. Nothing is fetched.
+
+Pages come from the WARC files of a crawl, or from any files of pages. A URL that was fetched more than once counts by
+its newest page, which stands last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from nephila.cli.output import note
+from nephila.cli.rules import items_of
+from nephila.cli.safe import plain
+from nephila.directory import Directory
+from nephila.kernel.errors import UsageError, UserError
+from nephila.native import UrlError, parse_url
+from nephila.parser.rules.compare import Comparison
+from nephila.parser.rules.extract import Extraction
+from nephila.parser.rules.load import RuleDocument
+from nephila.parser.rules.match import RuleSet
+from nephila.parser.rules.pages import Stored, pages_of
+from nephila.parser.rules.running import Runner
+from nephila.rulefiles import read_all
+from nephila.storage.items import Replacing
+from nephila.storage.schema import DATABASE
+
+SUFFIXES: Final = (".warc.gz", ".warc", ".html", ".htm", ".json")
+
+
+def pages(place: Path) -> Iterator[Stored]:
+    """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
+    files = [place]
+    if place.is_dir():
+        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES))
+        warcs = [path for path in found if path.name.endswith(SUFFIXES[:2])]
+        beside = ("run.json", "items")
+        files = warcs or [path for path in found if not path.name.startswith(beside)]
+        if not files:
+            raise UsageError(f"{place} holds no stored pages: WARC files (crawl --format warc), HTML or JSON")
+    for path in files:
+        yield from pages_of(path)
+
+
+def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts: bool) -> tuple[Comparison, list[Any]]:
+    """Run rules on the pages of a crawl and hold what comes out against its table of items; `write` puts it there.
+
+    Returns the comparison, and one row per item for those who want them. Raises `UserError`.
+    """
+    rule_set = _Rules(read_all(rules))
+    directory = place if place.is_dir() else place.parent
+    stored = (directory / DATABASE).is_file()
+    if write and not stored:
+        raise UsageError(f"{directory} has no {DATABASE} to write to; without --write the items go to standard output")
+    with Runner(scripts=scripts) as runner:
+        if not stored:
+            return _without(rule_set, runner, place)
+        if not write:
+            return _with(rule_set, runner, place, directory, job, write=False)
+        with Directory(directory).locked():
+            return _with(rule_set, runner, place, directory, job, write=True)
+
+
+class _Rules:
+    def __init__(self, documents: list[RuleDocument]) -> None:
+        self.documents = {document.name: document for document in documents}
+        self._set = RuleSet(document.rule for document in documents)
+
+    def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
+        """The rule for a page and what it gives; None when there is none."""
+        if not any(True for _ in self._set.of_url(page.url)):
+            return None
+        document = page.document
+        found = self._set.of_page(page.url, lambda: document)
+        return (self.documents[found.name], runner.run(self.documents[found.name], page)) if found else None
+
+
+def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, list[Any]]:
+    """Files that no crawl has made: there is nothing to compare with."""
+    comparison, rows = Comparison(), []
+    for page in pages(place):
+        done = rules.run(runner, page)
+        if done is not None:
+            comparison.add(page.url, [], items_of(done[1]))
+            rows += _rows(page, *done)
+    return comparison, rows
+
+
+def _with(
+    rules: _Rules, runner: Runner, place: Path, directory: Path, job: str, *, write: bool
+) -> tuple[Comparison, list[Any]]:
+    newest: dict[str, tuple[str, list[Any], list[Any]]] = {}
+    rows: dict[str, list[Any]] = {}
+    with Replacing(directory, write=write) as table:
+        for page in pages(place):
+            done = rules.run(runner, page)
+            key = _key(page.url)
+            if done is None or not key:
+                continue
+            document, found = done
+            for name in [job] if job else table.jobs(key):
+                before = newest[name + key][1] if name + key in newest else table.of_page(name, key)
+                newest[name + key] = (page.url, before, items_of(found))
+                if write:
+                    data = [item.decode("utf-8", "replace") for item in found.items]
+                    table.put(name, key, document.name, document.rule.version, data)
+            rows[key] = _rows(page, document, found)
+    comparison = Comparison()
+    for url, before, after in newest.values():
+        comparison.add(url, before, after)
+    return comparison, [row for of_page in rows.values() for row in of_page]
+
+
+def _key(url: str) -> str:
+    try:
+        return parse_url(url).fingerprint.hex()
+    except UrlError:
+        return ""
+
+
+def _rows(page: Stored, document: RuleDocument, found: Extraction) -> list[Any]:
+    head = {"url": page.url, "rule": document.name, "rule_version": document.rule.version}
+    return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(found))]
+
+
+def diff(old: Path, new: Path, places: Iterable[Path], *, scripts: bool) -> Comparison:
+    """What two versions of rules make of the same pages: those that are named, or those beside the new rules."""
+    before, after = _Rules(read_all([old])), _Rules(read_all([new]))
+    files = list(places) or [new if new.is_dir() else new.parent]
+    comparison = Comparison()
+    with Runner(scripts=scripts) as runner:
+        for place in files:
+            for page in pages(place):
+                done = [rules.run(runner, page) for rules in (before, after)]
+                if any(done):
+                    comparison.add(page.url, *(items_of(one[1]) if one else [] for one in done))
+    if not comparison.pages:
+        raise UserError("none of the pages is for one of these rules")
+    return comparison
+
+
+def show(comparison: Comparison) -> None:
+    """A line per field, and examples of what has changed."""
+    note(
+        f"{comparison.pages:,} pages, {comparison.equal:,} with the same items;"
+        f" {comparison.items_before:,} items before, {comparison.items_after:,} after"
+    )
+    for name, change in comparison.fields.items():
+        moved = ", ".join(
+            f"{count:,} {what}"
+            for what, count in (("gained", change.gained), ("lost", change.lost), ("changed", change.changed))
+            if count
+        )
+        typer.echo(
+            plain(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
+        )
+        for url, old, new in change.examples:
+            typer.echo("    " + plain(f"{url}: {_told(old)} -> {_told(new)}", 400))
+
+
+def _told(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else text[:99] + "…"

@@ -1,0 +1,174 @@
+"""Objects by name in a place that all members see: a directory, or a store of the S3 kind through obstore.
+
+Snapshots of the frontier lie there. Invariant: an object is there wholly or not at all, and `put` returns once it is
+durable. Names are paths of plain parts, said by the program and never by a page. Calls block: they are made on a
+thread. What the objects mean, and which of them are old, is the caller's affair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
+
+_NAME = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*")
+
+
+class Blobs(Protocol):
+    """The four verbs. All raise `TemporaryError` when the store cannot be reached or refuses."""
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """Keep bytes, or a file's content, under a name; what was there before is replaced."""
+
+    def get(self, name: str) -> bytes:
+        """The content. Raises `PermanentError` when there is no such object."""
+
+    def names(self, prefix: str) -> list[str]:
+        """Of all objects below a path, sorted. O(objects there)."""
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Remove objects; one that is gone already is not missed."""
+
+
+def open_blobs(place: str) -> Blobs:
+    """The store at a path, or at a URL of obstore (s3://bucket/path, gs://, az://, memory://). Raises `UsageError`."""
+    if "://" not in place or place.startswith("file://"):
+        return DirectoryBlobs(Path(place.removeprefix("file://")))
+    try:
+        from obstore.store import from_url
+    except ImportError:
+        raise UsageError(
+            f"{place}: object stores need obstore; pip install 'nephila[s3]', or name a directory"
+        ) from None
+    try:
+        return ObjectBlobs(from_url(place), place)
+    except Exception as error:  # each kind of store has errors of its own
+        raise UsageError(f"{place}: {_line(error)}") from None
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise PermanentError(f"no name of an object: {name[:80]!r}")
+    return name
+
+
+class DirectoryBlobs:
+    """Files below a directory that all members see."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """See `Blobs.put`."""
+        path = self.folder / _checked(name)
+        part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as file:
+                self._write(file, content)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+            self._sync(path.parent)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink()
+            raise TemporaryError(f"{path}: {error.strerror}") from None
+
+    @staticmethod
+    def _write(file: Any, content: bytes | Path) -> None:
+        if isinstance(content, bytes):
+            file.write(content)
+            return
+        with content.open("rb") as source:
+            while block := source.read(1 << 20):
+                file.write(block)
+
+    @staticmethod
+    def _sync(folder: Path) -> None:
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def get(self, name: str) -> bytes:
+        """See `Blobs.get`."""
+        try:
+            return (self.folder / _checked(name)).read_bytes()
+        except FileNotFoundError:
+            raise PermanentError(f"object {name} is gone from {self.folder}") from None
+        except OSError as error:
+            raise TemporaryError(f"{self.folder}: {error.strerror}") from None
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Blobs.names`."""
+        root = self.folder / _checked(prefix)
+        try:
+            files = [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")]
+        except OSError as error:
+            raise TemporaryError(f"{root}: {error.strerror}") from None
+        return sorted(str(path.relative_to(self.folder)) for path in files)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See `Blobs.delete`."""
+        for name in names:
+            try:
+                (self.folder / _checked(name)).unlink(missing_ok=True)
+            except OSError as error:
+                raise TemporaryError(f"{self.folder / name}: {error.strerror}") from None
+
+
+class ObjectBlobs:
+    """A store of obstore's."""
+
+    def __init__(self, store: Any, place: str) -> None:
+        import obstore
+
+        self._api = obstore
+        self._store = store
+        self._place = place
+
+    def put(self, name: str, content: bytes | Path) -> None:
+        """See `Blobs.put`; large files go in parts, and appear when the last is there."""
+        try:
+            self._api.put(self._store, _checked(name), content)
+        except (OSError, self._api.exceptions.BaseError) as error:
+            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+
+    def get(self, name: str) -> bytes:
+        """See `Blobs.get`."""
+        try:
+            return bytes(self._api.get(self._store, _checked(name)).bytes())
+        except (FileNotFoundError, self._api.exceptions.NotFoundError):
+            raise PermanentError(f"object {name} is gone from {self._place}") from None
+        except self._api.exceptions.BaseError as error:
+            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Blobs.names`."""
+        try:
+            found = [meta["path"] for page in self._api.list(self._store, _checked(prefix)) for meta in page]
+        except self._api.exceptions.BaseError as error:
+            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+        return sorted(found)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See `Blobs.delete`."""
+        for name in names:
+            try:
+                self._api.delete(self._store, _checked(name))
+            except (FileNotFoundError, self._api.exceptions.NotFoundError):
+                continue
+            except self._api.exceptions.BaseError as error:
+                raise TemporaryError(f"{self._place}: {_line(error)}") from None
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]

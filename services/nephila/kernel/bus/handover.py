@@ -1,0 +1,30 @@
+"""What a service of a group is told of its partitions: they come, leave in order, or are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Handover(Protocol):
+    """What a service hears of its partitions. Topics of the group follow the partition numbers."""
+
+    async def gained(self, partitions: frozenset[int]) -> None:
+        """These are ours; nothing of them is delivered before this returns."""
+
+    async def leaving(self, partitions: frozenset[int]) -> None:
+        """These go to another member: deliveries have stopped; finish, give back or abort, and ack. Cancelled when
+        `drain_s` is over; what is unacked then comes again there. What waited of leased topics does not come again
+        there: it is delivered once this has been called, to be given back."""
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """These are another member's already: emit nothing more for them."""
+
+
+async def part(handover: Handover, partitions: frozenset[int], press: Callable[[frozenset[int]], None]) -> None:
+    """Tell a service that partitions leave, then deliver what has to be given back of them, and wait for it."""
+    told = asyncio.ensure_future(handover.leaving(partitions))
+    await asyncio.sleep(0)  # it knows by now that what follows is for giving back
+    press(partitions)
+    await told

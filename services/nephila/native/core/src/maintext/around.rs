@@ -1,0 +1,129 @@
+//! Columns of what a line stands in: the lines of its template, the boxes around it, the box with the most prose.
+
+use hashbrown::HashMap;
+
+use super::view::{fit, share, Columns, View};
+
+/// Boxes above a line's own that it is told of.
+const LEVELS: usize = 5;
+
+/// The lines of one template: number, bytes, bytes in links, prose, first and last.
+#[derive(Clone, Copy, Default)]
+struct Alike {
+    lines: u64,
+    sums: [u64; 3],
+    first: u64,
+    last: u64,
+}
+
+/// Of the lines that stand in the same template: how many, how long, where.
+pub fn likes(out: &mut Columns, view: &View<'_>) {
+    let count = view.lines.len();
+    let mut numbers: HashMap<u64, u32, foldhash::fast::RandomState> = HashMap::default();
+    let mut groups: Vec<Alike> = Vec::new();
+    let mut mine = Vec::with_capacity(count);
+    for (at, line) in view.lines.iter().enumerate() {
+        let number = *numbers.entry(view.stand(line).key).or_insert_with(|| {
+            groups.push(Alike { first: at as u64, ..Alike::default() });
+            groups.len() as u32 - 1
+        });
+        let group = &mut groups[number as usize];
+        group.lines += 1;
+        group.sums[0] += u64::from(line.len);
+        group.sums[1] += u64::from(line.link);
+        group.sums[2] += view.prose[at] as u64;
+        group.last = at as u64;
+        mine.push(number);
+    }
+    let columns: [fn(&Alike, u64) -> i64; 6] = [
+        |group, _| group.lines as i64,
+        |group, _| (group.sums[0] / group.lines) as i64,
+        |group, _| share(group.sums[1], group.sums[0]),
+        |group, count| share(group.first, count),
+        |group, _| ((group.last - group.first + 1) * 10 / group.lines) as i64,
+        |group, _| (group.sums[2] / group.lines) as i64,
+    ];
+    for column in columns {
+        let values: Vec<i16> = groups.iter().map(|group| fit(column(group, count as u64))).collect();
+        out.put(mine.iter().map(|number| values[*number as usize]));
+    }
+    let mut same: HashMap<&[u8], u32, foldhash::fast::RandomState> =
+        HashMap::with_capacity_and_hasher(count, Default::default());
+    for line in view.lines {
+        *same.entry(view.of(line)).or_insert(0) += 1;
+    }
+    out.put(view.lines.iter().map(|line| fit(i64::from(same[view.of(line)]))));
+}
+
+/// Of the boxes around a line, and of the smallest that holds 30 % and 60 % of the prose.
+pub fn containers(out: &mut Columns, view: &View<'_>) {
+    let count = view.lines.len() as u32;
+    let mut spans = vec![(count, 0u32); view.boxes.len()];
+    for (at, line) in view.lines.iter().enumerate() {
+        let span = &mut spans[line.place as usize];
+        *span = (span.0.min(at as u32), at as u32 + 1);
+    }
+    for at in (1..spans.len()).rev() {
+        let (first, end) = spans[at];
+        let above = &mut spans[view.boxes[at].parent as usize];
+        *above = (above.0.min(first), above.1.max(end));
+    }
+    spans[0] = (0, count);
+    let measures: Vec<[i16; 4]> = spans.iter().map(|span| measure(view, *span)).collect();
+    let mut level: Vec<u32> = view.lines.iter().map(|line| line.place).collect();
+    for _ in 0..LEVELS {
+        for at in &mut level {
+            *at = view.boxes[*at as usize].parent;
+        }
+        for what in 0..4 {
+            out.put(level.iter().map(|at| measures[*at as usize][what]));
+        }
+    }
+    for percent in [30, 60] {
+        let (start, stop) = best(view, &spans, percent);
+        out.put((0..count).map(|at| fit(outside(at, start, stop))));
+        let size = share(u64::from(stop - start), u64::from(count)) as i16;
+        out.put((0..count).map(|_| size));
+    }
+}
+
+fn measure(view: &View<'_>, (first, end): (u32, u32)) -> [i16; 4] {
+    if first >= end {
+        return [0; 4];
+    }
+    let (a, b) = (view.sums[first as usize], view.sums[end as usize]);
+    let size = b[0] - a[0];
+    [
+        fit((size >> 3) as i64),
+        share(b[1] - a[1], size) as i16,
+        fit(i64::from(end - first)),
+        share(b[2] - a[2], size) as i16,
+    ]
+}
+
+/// Lines of the smallest box (of equal ones the outermost) that holds so much of all prose.
+fn best(view: &View<'_>, spans: &[(u32, u32)], percent: u64) -> (u32, u32) {
+    let total = view.total(2);
+    let mut found = (0, view.lines.len() as u32);
+    for (first, end) in spans {
+        if first < end && end - first < found.1 - found.0 {
+            let prose = view.sums[*end as usize][2] - view.sums[*first as usize][2];
+            if total > 0 && 100 * prose >= percent * total {
+                found = (*first, *end);
+            }
+        }
+    }
+    found
+}
+
+/// 0 inside, else lines to the near end: negative before it.
+fn outside(at: u32, start: u32, stop: u32) -> i64 {
+    let (at, start, stop) = (i64::from(at), i64::from(start), i64::from(stop));
+    if at < start {
+        at - start
+    } else if at >= stop {
+        at - stop + 1
+    } else {
+        0
+    }
+}

@@ -1,0 +1,179 @@
+//! Columns of a line itself, of its place and of its neighbours.
+
+use crate::boxes::{Box, CONTEXTS};
+use crate::words::{self, *};
+
+use super::view::{fit, inner_of, share, Columns, View};
+use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
+
+/// Of a line its first bytes are looked at for sentence ends, digits and the like.
+const LOOK_BYTES: usize = 256;
+/// How many lines above (positive) or below.
+const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
+
+const NEAR: [u32; 21] = [
+    GROUP_COMMENT,
+    GROUP_ARTICLE,
+    GROUP_FOOTER,
+    GROUP_NAV,
+    GROUP_CONSENT,
+    GROUP_DETAIL,
+    GROUP_CONTENT,
+    GROUP_HERO,
+    GROUP_FAQ,
+    GROUP_REPLY,
+    GROUP_REVIEW,
+    GROUP_ADS,
+    GROUP_BUTTON,
+    GROUP_JOIN,
+    GROUP_FORM,
+    GROUP_ITEM,
+    GROUP_RELATED,
+    GROUP_CAROUSEL,
+    GROUP_BYLINE,
+    GROUP_PRICE,
+    GROUP_POST,
+];
+const ANY: [u32; 24] = [
+    GROUP_CONSENT,
+    GROUP_ARTICLE,
+    GROUP_HIDDEN,
+    GROUP_HEADER,
+    GROUP_NAV,
+    GROUP_SIDE,
+    GROUP_FOOTER,
+    GROUP_RELATED,
+    GROUP_CAROUSEL,
+    GROUP_REVIEW,
+    GROUP_COMMENT,
+    GROUP_FAQ,
+    GROUP_CONTENT,
+    GROUP_DETAIL,
+    GROUP_SOCIAL,
+    GROUP_HERO,
+    GROUP_CAPTION,
+    GROUP_LIST,
+    GROUP_BYLINE,
+    GROUP_BUTTON,
+    GROUP_ITEM,
+    GROUP_POST,
+    GROUP_ADS,
+    GROUP_JOIN,
+];
+/// Also how many words of the first two text groups a line has.
+pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
+    let lines = view.lines;
+    out.put(lines.iter().map(|line| fit(i64::from(line.len))));
+    out.put(view.shares.iter().copied());
+    let looks: Vec<Look> = lines.iter().map(|line| Look::at(view.of(line))).collect();
+    out.put(looks.iter().map(|look| look.stops));
+    out.put(lines.iter().map(|line| ending(view.of(line))));
+    out.put(looks.iter().map(|look| look.digits));
+    out.put(looks.iter().map(|look| look.capitals));
+    out.put(looks.iter().map(|look| look.signs));
+    out.put(view.kinds.iter().copied());
+    out.put(lines.iter().map(|line| inner_of(line.inner)));
+    let counts: Vec<[u16; TEXT_GROUPS]> = lines
+        .iter()
+        .map(|line| {
+            let text = view.of(line);
+            words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
+        })
+        .collect();
+    for group in 0..TEXT_GROUPS {
+        out.put(counts.iter().map(|count| count[group] as i16));
+    }
+    let stands: Vec<&Box> = lines.iter().map(|line| view.stand(line)).collect();
+    out.put(stands.iter().map(|stand| fit(i64::from(stand.depth))));
+    for bit in 0..CONTEXTS.len() {
+        out.put(stands.iter().map(|stand| (stand.context >> bit & 1) as i16));
+    }
+    for bit in NEAR {
+        out.put(stands.iter().map(|stand| (stand.near() >> bit & 1) as i16));
+    }
+    for bit in ANY {
+        out.put(stands.iter().map(|stand| (stand.every >> bit & 1) as i16));
+    }
+    counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
+}
+
+/// Counts over the head of a line.
+struct Look {
+    stops: i16,
+    digits: i16,
+    capitals: i16,
+    signs: i16,
+}
+
+impl Look {
+    fn at(text: &[u8]) -> Self {
+        let head = &text[..text.len().min(LOOK_BYTES)];
+        let (mut digits, mut capitals, mut signs) = (0u16, 0u16, 0u16);
+        for b in head {
+            digits += u16::from(b.is_ascii_digit());
+            capitals += u16::from(b.is_ascii_uppercase());
+            signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
+        }
+        let mut stops = 0u16;
+        for (b, next) in head.iter().zip(head.iter().skip(1)) {
+            // No `matches!` here: as comparisons side by side this is vector code.
+            stops += u16::from((*next == b' ') & ((*b == b'.') | (*b == b'!') | (*b == b'?')));
+        }
+        if !head.is_ascii() {
+            stops += memchr::memmem::find_iter(head, "。").count() as u16;
+        }
+        let size = head.len() as u64;
+        Look {
+            stops: stops as i16,
+            digits: share(u64::from(digits), size) as i16,
+            capitals: share(u64::from(capitals), size) as i16,
+            signs: signs as i16,
+        }
+    }
+}
+
+/// 1 as a sentence ends, 2 a colon, 3 a comma or semicolon, else 0.
+fn ending(text: &[u8]) -> i16 {
+    let wide = |marks: &[&str]| marks.iter().any(|mark| text.ends_with(mark.as_bytes()));
+    let stop = |b: Option<&u8>| matches!(b, Some(b'.' | b'!' | b'?'));
+    match text.last() {
+        last if stop(last) => 1,
+        Some(b'"' | b')') if text.len() > 1 && stop(text.get(text.len() - 2)) => 1,
+        Some(b':') => 2,
+        Some(b',' | b';') => 3,
+        Some(0x80..) if wide(&["。", "！", "？", "…", "”"]) => 1,
+        Some(0x80..) if wide(&["："]) => 2,
+        _ => 0,
+    }
+}
+
+pub fn places(out: &mut Columns, view: &View<'_>) {
+    let count = view.lines.len();
+    out.put((0..count).map(|at| fit(at as i64)));
+    out.put((0..count).map(|at| fit((count - at) as i64)));
+    out.put((0..count).map(|at| share(at as u64, count as u64) as i16));
+    out.put((0..count).map(|at| share(view.sums[at][0], view.total(0)) as i16));
+}
+
+pub fn neighbours(out: &mut Columns, view: &View<'_>) {
+    let bytes: Vec<i16> = view.lines.iter().map(|line| fit(i64::from(line.len))).collect();
+    for column in [&bytes, &view.shares, &view.kinds] {
+        for above in NEIGHBOURS {
+            let at = |line: usize| line.checked_add_signed(-above).and_then(|at| column.get(at)).copied();
+            out.put((0..column.len()).map(|line| at(line).unwrap_or(-1)));
+        }
+    }
+}
+
+pub fn windows(out: &mut Columns, view: &View<'_>) {
+    let text: Vec<i32> = view.lines.iter().map(|line| (line.len - line.link).min(400) as i32).collect();
+    let linked: Vec<i32> = view.lines.iter().map(|line| line.link.min(400) as i32).collect();
+    let smoothings: [fn(&[i32]) -> Vec<i32>; 3] =
+        [|column| gauss(column, &GAUSS_NARROW), |column| gauss(column, &GAUSS_WIDE), flat];
+    for smooth in smoothings {
+        let (texts, links) = (smooth(&text), smooth(&linked));
+        out.put(texts.iter().map(|value| fit(i64::from(*value))));
+        out.put(texts.iter().zip(&links).map(|(a, b)| share(*b as u64, (*a + *b) as u64) as i16));
+        out.put(smooth(&view.prose).iter().map(|value| fit(i64::from(*value))));
+    }
+}

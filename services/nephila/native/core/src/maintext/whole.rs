@@ -1,0 +1,93 @@
+//! Columns of headings and of the whole page.
+
+use crate::boxes::{Box, IN_BODY};
+use crate::tags::ARTICLE;
+use crate::words::*;
+
+use super::view::{fit, share, Columns, View};
+
+const H1_KIND: i16 = 6;
+const H6_KIND: i16 = 10;
+/// Where there is no such line.
+const NOWHERE: i16 = -32767;
+
+const SHARES: [u32; 11] = [
+    GROUP_COMMENT,
+    GROUP_REPLY,
+    GROUP_ITEM,
+    GROUP_PRICE,
+    GROUP_CODE,
+    GROUP_REVIEW,
+    GROUP_FAQ,
+    GROUP_ARTICLE,
+    GROUP_CONTENT,
+    GROUP_DETAIL,
+    GROUP_LIST,
+];
+/// Index of `CONTEXTS`.
+const IN_NAV: u16 = 1;
+const IN_ARTICLE: u16 = 1 << 5;
+const IN_MAIN: u16 = 1 << 6;
+
+pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]) {
+    let count = view.kinds.len();
+    let h1 = view.kinds.iter().position(|kind| *kind == H1_KIND);
+    for from in [h1, titled(view, &title.to_ascii_lowercase())] {
+        out.put((0..count).map(|at| from.map_or(NOWHERE, |from| fit(at as i64 - from as i64))));
+    }
+    let mut rows = Vec::with_capacity(count);
+    let (mut last, mut level, mut said) = (None, 0, 0);
+    for (at, kind) in view.kinds.iter().enumerate() {
+        let since = last.map_or(99, |last| fit((at - last) as i64));
+        if (H1_KIND..=H6_KIND).contains(kind) {
+            (last, level, said) = (Some(at), *kind, boiler[at]);
+        }
+        rows.push([since, level, said]);
+    }
+    for what in 0..3 {
+        out.put(rows.iter().map(|row| row[what]));
+    }
+}
+
+/// The first h1 that the title contains, else the first line that makes three tenths of it.
+fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
+    let mut found = None;
+    for (at, line) in view.lines.iter().enumerate() {
+        let (kind, size) = (view.kinds[at], line.len as usize);
+        if (found.is_some() && kind != H1_KIND) || size < 8 || size > title.len() || 10 * size < 3 * title.len() {
+            continue;
+        }
+        if memchr::memmem::find(title, &view.of(line).to_ascii_lowercase()).is_some() {
+            if kind == H1_KIND {
+                return Some(at);
+            }
+            found = Some(at);
+        }
+    }
+    found
+}
+
+pub fn page(out: &mut Columns, view: &View<'_>) {
+    let (count, total) = (view.lines.len(), view.total(0));
+    let part = |inside: &dyn Fn(&Box) -> bool| -> u64 {
+        view.lines.iter().filter(|line| inside(view.stand(line))).map(|line| u64::from(line.len)).sum()
+    };
+    let mut values = vec![
+        (total >> 3) as i64,
+        share(view.total(1), total),
+        count as i64,
+        share(view.total(2), total),
+        total.checked_div(count as u64).unwrap_or(0) as i64,
+        share(part(&|stand| stand.context & IN_ARTICLE != 0), total),
+        share(part(&|stand| stand.context & IN_MAIN != 0), total),
+        share(part(&|stand| stand.context & IN_BODY != 0), total),
+        (part(&|stand| stand.context & (IN_MAIN | IN_NAV) == IN_MAIN) >> 3) as i64,
+        view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64,
+    ];
+    for bit in SHARES {
+        values.push(share(part(&|stand| stand.every >> bit & 1 != 0), total));
+    }
+    for value in values {
+        out.put((0..count).map(|_| fit(value)));
+    }
+}

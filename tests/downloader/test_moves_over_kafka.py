@@ -1,0 +1,133 @@
+"""Two downloaders on a real broker: what moves is finished or given back first; a frozen one dials nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from downloader_room import FakeFetcher, Names, answer
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import Downloader
+from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.egress import EgressGuard
+from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.resolver import Egress
+from nephila.kernel.topics import OUTCOMES, REQUESTS
+
+from tests.contracts.buses import config_for, until
+
+PARTITIONS = 8
+
+
+class Member:
+    """A downloader as a program of its own, with a fetcher that answers when told."""
+
+    def __init__(self, config, name: str) -> None:
+        clock = SystemClock()
+        self.bus = KafkaBus(msgspec.structs.replace(config, name=name), clock)
+        names = Names()
+        names.table = {f"h{p}.test": ("8.8.8.8",) for p in range(PARTITIONS)}
+        self.fetcher = FakeFetcher()
+        settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
+        self.service = Downloader(settings, self.bus, clock, Egress(EgressGuard(False), names, clock), self.fetcher)
+        self.bus.watch("downloader", self.service.shards)
+        self.service.may_dial = lambda: self.bus.may_emit("downloader")
+
+    async def start(self) -> None:
+        """Subscribe, then join."""
+        await self.service.start()
+        await self.bus.start()
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Partitions it reads."""
+        return self.bus.held("downloader")
+
+
+@pytest.fixture
+async def rig(broker):
+    """Members, and what they say."""
+
+    class Rig:
+        def __init__(self) -> None:
+            self.config = config_for(broker, partitions=PARTITIONS)
+            self.said: list[tuple[int, FetchOutcome]] = []
+            self.scheduler = KafkaBus(msgspec.structs.replace(self.config, name="s"), SystemClock())
+            self.members: list[Member] = []
+
+        async def member(self, name: str) -> Member:
+            """One more downloader."""
+            made = Member(self.config, name)
+            self.members.append(made)
+            await made.start()
+            return made
+
+        def request(self, partition: int, fetch_no: int) -> None:
+            """One page of the partition's host."""
+            host = f"h{partition}.test"
+            made = FetchRequest("j", b"%16d" % partition, f"http://{host}/", host, fetch_no=fetch_no, attempt=1)
+            self.scheduler.publish(REQUESTS, partition, made)
+
+    made = Rig()
+    await kafka_topics.apply(made.config)
+
+    def on_outcome(delivery) -> None:
+        made.said.append((delivery.partition, delivery.message))
+        delivery.ack()
+
+    made.scheduler.subscribe(OUTCOMES, "scheduler", on_outcome, credits=999)
+    await made.scheduler.start()
+    yield made
+    for member in made.members:
+        await member.service.close()
+    await asyncio.gather(*(member.bus.close() for member in made.members), made.scheduler.close())
+
+
+async def test_moving_fetches_are_given_back_before_the_other_member_begins(rig):
+    """Kept ones go on and end here; each moved request is said to be given back once, and fetched over there."""
+    a = await rig.member("a")
+    await until(lambda: len(a.held) == PARTITIONS)
+    for p in range(PARTITIONS):
+        rig.request(p, 1)
+    await until(lambda: len(a.fetcher.fetches) == PARTITIONS)
+    b = await rig.member("b")
+    await until(lambda: len(a.held) + len(b.held) == PARTITIONS and bool(b.held))
+    await until(lambda: len(rig.said) >= len(b.held))
+    assert sorted(p for p, _ in rig.said) == sorted(b.held)
+    assert {outcome.result for _, outcome in rig.said} == {FetchResult.UNSPECIFIED}
+    assert all(outcome.started_at for _, outcome in rig.said)
+    for p in range(PARTITIONS):
+        rig.request(p, 2)
+    await until(lambda: len(b.fetcher.fetches) == len(b.held))
+    assert {fetch.order.target.href for fetch in b.fetcher.fetches} == {f"http://h{p}.test/" for p in b.held}
+    going = [fetch for fetch in a.fetcher.fetches if not fetch.aborted]
+    assert len(going) == len(a.held)
+    rig.said.clear()
+    for fetch in going:
+        fetch.on_done(answer(200))
+    await until(lambda: len(rig.said) == len(a.held))
+    assert {(p, outcome.result) for p, outcome in rig.said} == {(p, FetchResult.FETCHED) for p in a.held}
+
+
+async def test_a_member_that_was_silent_dials_nothing(rig):
+    """No heartbeat gets through: what was taken waits, and is dropped when the group has gone on."""
+    a = await rig.member("a")
+    await until(lambda: len(a.held) == PARTITIONS)
+    coordinator = a.bus.groups["downloader"]._consumer._coordinator
+
+    async def unheard() -> bool:
+        await asyncio.sleep(0.05)
+        return True
+
+    coordinator._do_heartbeat = unheard
+    await until(lambda: not a.bus.may_emit("downloader"))
+    rig.request(0, 1)
+    await until(lambda: a.service.in_flight == 1)
+    b = await rig.member("b")
+    await until(lambda: len(b.held) == PARTITIONS)
+    assert a.fetcher.fetches == []
+    a.service.shards.lost(frozenset(range(PARTITIONS)))
+    assert (a.service.in_flight, rig.said) == (0, [])

@@ -1,0 +1,69 @@
+"""Objects of the claim check: kept as long as a record may name them, removed after, whoever sweeps."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from nephila.kernel.blobs import DirectoryBlobs, open_blobs
+from nephila.kernel.bus import claims as module
+from nephila.kernel.bus.claims import DAY_S, SPARE_S, BlobClaims, open_claims, sweep
+from nephila.kernel.errors import PermanentError, TemporaryError
+
+
+@pytest.fixture(params=["directory", "obstore"])
+def claims(request, tmp_path):
+    """Over a directory, and over a store of obstore's."""
+    return BlobClaims(DirectoryBlobs(tmp_path) if request.param == "directory" else open_blobs("memory:///x"))
+
+
+def test_an_object_outlives_every_record_that_can_name_it(claims):
+    """By the retention of its own topic, with the rest of a segment to spare; the same twice is one object."""
+    page, letter = claims.put(b"page", 7 * DAY_S), claims.put(b"letter", 30 * DAY_S)
+    assert claims.put(b"page", 7 * DAY_S) == page
+    now = time.time()
+    assert claims.expire(now + 7 * DAY_S + SPARE_S) == 0
+    assert claims.get(page) == b"page"
+    assert claims.expire(now + 8 * DAY_S + SPARE_S) == 1
+    with pytest.raises(PermanentError, match="is gone"):
+        claims.get(page)
+    assert claims.get(letter) == b"letter"
+    assert claims.expire(now + 31 * DAY_S + SPARE_S) == 1
+    assert claims.expire(now + 31 * DAY_S + SPARE_S) == 0
+
+
+@pytest.mark.parametrize("name", ["", "claims", "claims/../x", "frontier/p00/manifests/1", "/etc/passwd", "claims/a b"])
+def test_nothing_else_is_read_whatever_a_record_says(claims, name):
+    """A record may have been written by anyone who reaches the broker."""
+    with pytest.raises(PermanentError):
+        claims.get(name)
+
+
+def test_no_place_no_store():
+    """Then large messages are refused when they are published."""
+    assert open_claims("") is None
+
+
+async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch, caplog):
+    """Now and then, as long as the program lives; what goes wrong is one line."""
+    monkeypatch.setattr(module, "FIRST_SWEEP_S", 0)
+    monkeypatch.setattr(module, "SWEEP_S", 0)
+    swept = asyncio.Event()
+
+    class Store:
+        calls = 0
+
+        def expire(self, now: float) -> int:
+            self.calls += 1
+            if self.calls == 1:
+                raise TemporaryError("no route to host")
+            loop.call_soon_threadsafe(swept.set)
+            return 3
+
+    loop = asyncio.get_running_loop()
+    task = asyncio.create_task(sweep(Store()))
+    await asyncio.wait_for(swept.wait(), 10)
+    task.cancel()
+    await asyncio.wait([task])
+    assert "were not removed: no route to host" in caplog.text

@@ -1,0 +1,81 @@
+"""The blob store: one contract over a directory and over obstore's stores."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.kernel.blobs import DirectoryBlobs, ObjectBlobs, open_blobs
+from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
+
+
+@pytest.fixture(params=["directory", "obstore memory", "obstore directory"])
+def blobs(request, tmp_path):
+    """An empty store of each kind."""
+    if request.param == "directory":
+        return DirectoryBlobs(tmp_path / "blobs")
+    obstore = pytest.importorskip("obstore")
+    if request.param == "obstore memory":
+        return ObjectBlobs(obstore.store.MemoryStore(), "memory://")
+    return ObjectBlobs(obstore.store.LocalStore(tmp_path / "blobs", mkdir=True), "file://")
+
+
+def test_what_is_put_is_got(blobs, tmp_path):
+    """Bytes and files, empty ones too; a name that is put again has the later content."""
+    file = tmp_path / "a.run"
+    file.write_bytes(bytes(range(256)) * 5000)
+    blobs.put("frontier/p0001/e5/a.run", file)
+    blobs.put("frontier/p0001/empty", b"")
+    blobs.put("frontier/p0001/manifest", b"one")
+    blobs.put("frontier/p0001/manifest", b"two")
+    assert blobs.get("frontier/p0001/e5/a.run") == file.read_bytes()
+    assert blobs.get("frontier/p0001/empty") == b""
+    assert blobs.get("frontier/p0001/manifest") == b"two"
+
+
+def test_names_are_those_below_a_path(blobs):
+    """Sorted, of whole parts: p1 is not below p."""
+    for name in ("p/b/2", "p/a/1", "p1/c", "q"):
+        blobs.put(name, b"x")
+    assert blobs.names("p") == ["p/a/1", "p/b/2"]
+    assert blobs.names("nothing") == []
+
+
+def test_what_is_deleted_is_gone(blobs):
+    """And is not missed when it is deleted once more."""
+    blobs.put("p/a", b"x")
+    blobs.delete(["p/a", "p/b"])
+    blobs.delete(["p/a"])
+    assert blobs.names("p") == []
+    with pytest.raises(PermanentError, match="object p/a is gone"):
+        blobs.get("p/a")
+
+
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "a/../b", "a//b", ".hidden", "a b", "ä"])
+def test_only_plain_names_are_names(blobs, name):
+    """Nothing that could lead elsewhere."""
+    with pytest.raises(PermanentError, match="no name of an object"):
+        blobs.put(name, b"x")
+
+
+def test_a_store_that_refuses_is_temporary(tmp_path):
+    """A file where the directory should be: the line names it."""
+    (tmp_path / "blobs").write_text("")
+    with pytest.raises(TemporaryError, match=r"blobs/p/a: Not a directory|blobs/p/a: File exists"):
+        DirectoryBlobs(tmp_path / "blobs").put("p/a", b"x")
+
+
+def test_a_file_that_is_not_there_leaves_nothing(blobs, tmp_path):
+    """The object does not appear."""
+    with pytest.raises(TemporaryError):
+        blobs.put("p/a", tmp_path / "missing")
+    assert blobs.names("p") == []
+
+
+def test_places(tmp_path):
+    """A path is a directory, a URL a store of obstore's; what is neither is one line."""
+    assert isinstance(open_blobs(str(tmp_path)), DirectoryBlobs)
+    assert isinstance(open_blobs(f"file://{tmp_path}"), DirectoryBlobs)
+    pytest.importorskip("obstore")
+    assert isinstance(open_blobs("memory://"), ObjectBlobs)
+    assert isinstance(open_blobs("s3://bucket/path"), ObjectBlobs)
+    with pytest.raises(UsageError, match="nowhere://x: "):
+        open_blobs("nowhere://x")

@@ -1,0 +1,179 @@
+"""The page pass tells a page's subject from its frame: small pages of each kind, other scripts, and hostile ones."""
+
+from __future__ import annotations
+
+import random
+import struct
+from types import ModuleType
+from typing import Any
+
+import pytest
+from nephila.native import _twin
+from nephila.native._twin.features import MAX_LINES, NAMES
+from nephila.native._twin.forest import model
+
+PROSE = (
+    "A golden orb-weaver builds the largest webs of all spiders, and it repairs them every single night of the year. ",
+    "Nobody has counted how many insects end there, but the farmers of the valley are glad of every one of them. ",
+    "In dry summers the threads turn yellow; after rain they are as clear as glass, and birds fly straight into them. ",
+)
+MENU = "".join(f'<li class="menu-item"><a href=/m{n}>Section {n}</a></li>' for n in range(12))
+HEAD = f'<header class="site-header"><nav class="main-menu"><ul>{MENU}</ul></nav></header>'
+FOOT = (
+    '<footer class="site-footer"><p>Copyright 2026 Spider News. All rights reserved.</p><ul>'
+    "<li><a href=/privacy>Privacy policy</a><li><a href=/terms>Terms</a></ul></footer>"
+)
+COOKIES = '<div id="cookie-banner" class="cookie-consent"><p>We use cookies for you.</p><button>OK</button></div>'
+RELATED = (
+    '<div class="related-posts"><h3>Related articles</h3><ul>'
+    + "".join(f'<li class="card"><a href=/r{n}>Another story number {n}</a></li>' for n in range(6))
+    + "</ul></div>"
+)
+
+
+def page(body: str, title: str = "The spider's web | Spider News") -> bytes:
+    """A page with the frame that all sites have."""
+    return f"<!doctype html><title>{title}</title><body>{HEAD}{body}{RELATED}{FOOT}{COOKIES}".encode()
+
+
+def paragraphs(count: int) -> str:
+    """So many paragraphs of prose."""
+    return "".join(f"<p>{''.join(PROSE[n % 3 :] + PROSE[: n % 3])}</p>" for n in range(count))
+
+
+ARTICLE = page(
+    f"<main><article><h1>The spider's web</h1><div class=entry-content>{paragraphs(6)}</div></article></main>"
+)
+FORUM = page(
+    "<main><h1>How do orb-weavers survive the winter?</h1>"
+    + "".join(
+        f'<div class="post"><div class="post-author"><a href=/u{n}>user{n}</a></div>'
+        f'<div class="post-body message-content"><p>{PROSE[n % 3]}</p></div></div>'
+        for n in range(8)
+    )
+    + "</main>",
+    "How do orb-weavers survive the winter? - Forum",
+)
+DOCUMENTATION = page(
+    f'<main><div class="document"><h1>webs.spin</h1><p>{PROSE[0]}</p><h2>Usage</h2>'
+    f'<pre class="highlight"><code>from webs import spin\nspin(threads=8)</code></pre><p>{PROSE[1]}</p></div></main>',
+    "webs.spin - documentation",
+)
+CHINESE = page(
+    "<main><article><h1>蜘蛛网的秘密</h1>"
+    + "<p>金色的圆网蜘蛛织出世界上最大的蛛网，每天夜里都会修补一次。山谷里的农民都很高兴，因为害虫少了许多。</p>" * 8
+    + "</article></main>",
+    "蜘蛛网的秘密 - 新闻",
+)
+
+
+def run(core: ModuleType, body: bytes, **limits: Any) -> Any:
+    """The page pass of one page."""
+    return core.page_pass(body, "http://a.test/", "utf-8", **limits)
+
+
+@pytest.mark.parametrize(
+    ("body", "there"),
+    [
+        (ARTICLE, PROSE),
+        (FORUM, PROSE),
+        (DOCUMENTATION, (*PROSE[:2], "spin(threads=8)")),
+        (CHINESE, ("金色的圆网蜘蛛",)),
+    ],
+    ids=["article", "forum", "documentation", "chinese"],
+)
+def test_subject_without_frame(core: ModuleType, body: bytes, there: tuple[str, ...]) -> None:
+    """Prose, posts and code are there; menu, cookie banner and footer are not."""
+    text = run(core, body).main_text.decode()
+    for part in there:
+        assert part.strip() in text
+    for part in ("Section 3", "cookies", "rights reserved", "Privacy policy"):
+        assert part not in text
+
+
+def test_noscript_counts_where_nothing_else_is(core: ModuleType) -> None:
+    """Forums that draw themselves by script have their posts in noscript."""
+    posts = "".join(f'<div class="topic-body crawler-post"><p>{PROSE[n % 3]}</p></div>' for n in range(6))
+    text = run(core, page(f"<div id=app></div><noscript><h1>Webs</h1>{posts}</noscript>")).main_text.decode()
+    assert PROSE[0].strip() in text
+
+
+def test_lines_name_the_text(core: ModuleType) -> None:
+    """`main_text` is the lines that `main_lines` names, rising, out of `text`."""
+    found = run(core, ARTICLE)
+    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
+    numbers = [number for (number,) in struct.iter_unpack("<I", found.main_lines)]
+    assert numbers == sorted(set(numbers))
+    assert found.main_text == b"\n".join(found.text[rows[n][0] : rows[n][0] + rows[n][1]] for n in numbers)
+    assert 0 < len(numbers) < len(rows)
+
+
+def test_only_on_demand(core: ModuleType) -> None:
+    """Who wants links alone does not pay for main text."""
+    found = run(core, ARTICLE, main_text=False)
+    assert (found.main_text, found.main_lines) == (b"", b"")
+    assert found.text == run(core, ARTICLE).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"<body><img src=x>",
+        b"<p>",
+        b"\0\0\0",
+        b"<title>Only a title</title>",
+    ],
+)
+def test_no_text_is_no_main_text(core: ModuleType, body: bytes) -> None:
+    """Nothing in, nothing out."""
+    assert run(core, body).main_text == b""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<div class='article content'>" * 20_000 + b"deep" + b"</div>" * 20_000,
+        b"<p>x" * 20_000,
+        b"<div class='" + b"aB-" * 300_000 + b"'>one long class",
+        b"<a href=x>" + b"word " * 50_000,
+        b"<h1>t</h1>" * 5_000 + b"<title>" + b"t" * 9_000,
+        b"<p>" + b"." * 300_000,
+        b"<ul>" + b"<li class=menu>" * 5_000 + b"\xff\xfe",
+        b"</p>" * 5_000 + b"<table><tr><td>" * 3_000 + b"cell",
+    ],
+    ids=["deep", "lines", "class", "link", "headings", "dots", "list", "tables"],
+)
+def test_hostile_markup_is_answered_alike(body: bytes) -> None:
+    """Depth, number and length are bounded, and both implementations come to the same."""
+    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
+    found, same = run(native, body), run(_twin, body)
+    assert (found.main_lines, found.main_text) == (same.main_lines, same.main_text)
+
+
+def test_lines_beyond_the_limit_follow_the_last_before_them() -> None:
+    """A page of ever more lines costs no more memory, and an endless list keeps its end."""
+    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
+    found = run(native, b"<article>" + b"<p>A sentence of some length that goes on, and on.</p>" * (MAX_LINES + 500))
+    numbers = [number for (number,) in struct.iter_unpack("<I", found.main_lines)]
+    assert len(found.text_lines) == 16 * (MAX_LINES + 500)
+    assert (MAX_LINES - 1 in numbers) == (MAX_LINES in numbers) == (MAX_LINES + 499 in numbers)
+
+
+def test_core_was_built_with_this_model() -> None:
+    """The same features in the same order on both sides."""
+    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
+    assert tuple(native.MODEL_FEATURES) == NAMES
+    assert len(model().trees) > 50
+
+
+def test_same_results_on_shuffled_pages() -> None:
+    """Cut and mixed pages with the words that the model knows: equal line for line."""
+    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
+    seeded = random.Random(7)
+    parts = [part for body in (ARTICLE, FORUM, DOCUMENTATION, CHINESE) for part in body.split(b"<")]
+    for _ in range(60):
+        mixed = b"<".join(seeded.choices(parts, k=seeded.randrange(1, 200)))
+        found, same = run(native, mixed), run(_twin, mixed)
+        assert (found.main_lines, found.text_lines) == (same.main_lines, same.text_lines)

@@ -1,0 +1,47 @@
+"""Titles without the name of their site, and bylines out of JSON-LD and <meta>."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.parser.byline import byline
+from nephila.parser.headline import alike, from_title
+
+
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("Why spiders spin at night | Spider News", "Why spiders spin at night"),
+        ("Spider News | Why spiders spin at night", "Why spiders spin at night"),
+        ("Webs - Spider News", "Webs - Spider News"),
+        ("Part one: why all of the spiders spin", "why all of the spiders spin"),
+        ("Why all the old spiders spin: an answer", "Why all the old spiders spin: an answer"),
+        ("  Two \n lines ", "Two lines"),
+        ("", ""),
+        ("|||", "|||"),
+    ],
+)
+def test_site_names_go(title: str, found: str) -> None:
+    """The part behind the last separator is the site, unless too little would be left."""
+    assert from_title(title, [], []) == found
+
+
+def test_a_short_title_asks_the_only_h1() -> None:
+    """And a heading that is the whole title keeps its colon."""
+    assert from_title("Home", [], ["Why some spiders spin at night"]) == "Why some spiders spin at night"
+    assert from_title("Home", [], ["one", "two"]) == "Home"
+    assert from_title("News: why all spiders spin", ["News: why all spiders spin"], []) == "News: why all spiders spin"
+
+
+def test_of_two_names_the_one_like_the_title() -> None:
+    """Sites put their own name where the article's should stand."""
+    script = '{"@type":["NewsArticle"],"name":"Spider News","headline":"Why spiders spin","author":{"name":"A. B."}}'
+    assert byline([], [script], "Why spiders spin").title == "Why spiders spin"
+    assert byline([("og:title", "Open graph")], ['{"@type":"WebSite","name":"x"}'], "t").title == "Open graph"
+    assert alike("", "x") == 0.0
+
+
+def test_json_ld_in_cdata_and_several_names_in_one_property() -> None:
+    """As pages in the wild have it."""
+    script = '\n//<![CDATA[\n{"@type":"Article","headline":"H","datePublished":"2026-01-02"}\n//]]>\n'
+    assert byline([("og:title dc.title", "M")], [script])[::2] == ("H", "2026-01-02")
+    assert byline([("x dc.title", "M"), ("dcterms.creator", "C")], [])[:2] == ("M", "C")

@@ -1,0 +1,127 @@
+"""Rules of a directory are told at the start and again when a file changes."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import ManualClock
+from nephila.kernel.errors import UserError
+from nephila.kernel.messages import ParseRule
+from nephila.kernel.topics import RULES
+from nephila.rulewatch import LOOK_S, RuleWatch
+
+
+class Rig:
+    """A directory, a clock, and what was told."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.clock = ManualClock()
+        self.bus = LocalBus(self.clock)
+        self.told: list[tuple[str, bool]] = []
+        self.rules: dict[str, ParseRule] = {}
+        self.bus.subscribe(RULES, "test", self._on_rule, credits=1000)
+        self._changes = 0
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        rule: ParseRule = delivery.message
+        self.told.append((rule.name, rule.deleted))
+        self.rules[rule.name] = rule
+        delivery.ack()
+
+    def write(self, name: str, selector: str = "h1", file: str = "") -> Path:
+        """A rule of this name; its time of change is another one each time."""
+        path = self.place / (file or name) / "rule.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f"apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {{name: {name}}}\n"
+            f"spec: {{match: {{url: x}}, fields: {{a: '{selector}'}}}}\n"
+        )
+        self._changes += 1
+        os.utime(path, (self._changes, self._changes))
+        return path
+
+    def look(self) -> list[tuple[str, bool]]:
+        """What is told when the files are looked at next."""
+        before = len(self.told)
+        self.clock.advance(LOOK_S)
+        return self.told[before:]
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    """With one rule."""
+    made = Rig(tmp_path)
+    made.write("one")
+    return made
+
+
+def test_all_rules_are_told_at_the_start(rig: Rig) -> None:
+    """And nothing more while no file changes."""
+    rig.write("two")
+    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    watch.start()
+    assert rig.told == [("one", False), ("two", False)]
+    assert (rig.look(), rig.look()) == ([], [])
+    assert watch.names == ("one", "two")
+
+
+def test_what_has_changed_is_told(rig: Rig) -> None:
+    """A changed rule, a new one, one that is gone; one that only looks changed is not."""
+    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    changes: list[tuple[str, ...]] = []
+    watch.on_change = lambda: changes.append(watch.names)
+    watch.start()
+    first = rig.rules["one"].version
+    rig.write("one", "h2")
+    assert rig.look() == [("one", False)]
+    assert rig.rules["one"].version != first
+    rig.write("one", "h2")
+    assert rig.look() == []
+    rig.write("two")
+    assert rig.look() == [("two", False)]
+    (rig.place / "one" / "rule.yaml").unlink()
+    assert rig.look() == [("one", True)]
+    assert changes == [("one", "two"), ("two",)]
+
+
+def test_a_mistake_leaves_the_rules_as_they_were(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    """Told once, in one line with its place; put right, the rule is told."""
+    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    caplog.set_level(logging.WARNING)
+    path = rig.write("one", "h1[")
+    assert (rig.look(), rig.look()) == ([], [])
+    (record,) = caplog.records
+    assert f"{path}:4:" in record.getMessage()
+    rig.write("one", "h3")
+    assert rig.look() == [("one", False)]
+
+
+def test_a_directory_that_is_emptied_changes_nothing(rig: Rig) -> None:
+    """A file that is replaced may be gone for a moment."""
+    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    (rig.place / "one" / "rule.yaml").unlink()
+    assert rig.look() == []
+    rig.write("one", "h4")
+    assert rig.look() == [("one", False)]
+
+
+def test_two_rules_of_one_name_are_refused(rig: Rig) -> None:
+    """At the start with both places."""
+    rig.write("one", file="again")
+    with pytest.raises(UserError, match="the rule 'one' comes twice"):
+        RuleWatch(rig.place, rig.bus, rig.clock)
+
+
+def test_nothing_is_looked_at_after_the_end(rig: Rig) -> None:
+    """The timer is gone."""
+    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    watch.start()
+    watch.close()
+    rig.write("one", "h5")
+    assert rig.look() == []

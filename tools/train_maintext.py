@@ -1,0 +1,193 @@
+"""Train the main-text model (services/nephila/native/maintext.txt) and say what it reaches on sites it has not seen.
+
+    python tools/train_maintext.py ../shared/data/wcxb-dev [--folds 5] [--write]
+
+Each text line is an example: main text if its words stand in the page's truth, weighing what its words weigh in the
+page's F1. Sites are cut into folds; every page is answered by a model that saw no page of its site, and the word-F1 of
+those answers is printed by page type. With --write a model of all pages replaces maintext.txt: build the core again
+after that. Symmetric trees by CatBoost (`pip install catboost numpy`), rounded to whole numbers. About two CPU-minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from array import array
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from catboost import CatBoostClassifier
+from nephila.native._twin import sniff_encoding, to_utf8
+from nephila.native._twin.features import MAX_LINES, NAMES, TOP, features
+from nephila.native._twin.forest import STEP
+from nephila.native._twin.maintext import ENOUGH, LEAST
+from nephila.native._twin.tree import Page
+from nephila.parser.charset import encoding_of
+
+from benchmarks.maintext_truth import TruePage, f1, fold, means, pages, words
+
+TARGET = Path(__file__).parents[1] / "services/nephila/native/maintext.txt"
+SETTINGS: dict[str, Any] = {
+    "iterations": 250, "depth": 4, "learning_rate": 0.1, "rsm": 0.3, "l2_leaf_reg": 30, "border_count": 64,
+    "random_seed": 1, "thread_count": 2, "verbose": 0, "allow_writing_files": False,
+}  # fmt: skip
+LIGHT = 0.3
+"""Of lines that weigh less a fifth is taken, each for five."""
+LEAST_WORDS, MOST_WORDS = 60, 200
+"""A shorter truth weighs as one of so many words; a longer line as one of so many."""
+ENTRIES = 60
+"""Entries of the table of chances on each side of even odds."""
+
+
+class Example(NamedTuple):
+    """One page as the model sees it: a row of features, a label and a weight per line."""
+
+    page: TruePage
+    lines: list[bytes]
+    rows: Any
+    labels: Any
+    weights: Any
+
+
+def example(page: TruePage) -> Example:
+    """Scan a page with the twin and label its lines."""
+    scan = Page(to_utf8(page.body, encoding_of(page.body, "", sniff_encoding)), 10_000, 4_000_000)
+    scan.run()
+    text = b"".join(scan.text.parts)
+    found = scan.text.lines[:MAX_LINES]
+    lines = [text[line[0] : line[0] + line[1]] for line in found]
+    columns = features(found, lines, scan.boxes.items, scan.title or b"") if lines else [[] for _ in NAMES]
+    split = [words(line.decode("utf-8", "replace")) for line in lines]
+    truth = words(page.text)
+    sizes = np.array([min(len(line), MOST_WORDS) for line in split], float)
+    rows = np.array([array("h", column) for column in columns], np.float32).T
+    weights = sizes / max(len(truth), LEAST_WORDS) + 1e-5
+    return Example(page, lines, rows, np.array(labels(split, truth, page.text)) > 0.5, weights)
+
+
+def labels(lines: list[list[str]], truth: list[str], text: str) -> list[float]:
+    """Share of each line's words that stand in the truth, in order, in runs of up to four.
+
+    Of lines that occur oftener than in the truth those count that stand among others that do: a headline in a menu is
+    no main text. A word or two by chance is none either.
+    """
+    grams = [Counter(zip(*(truth[at:] for at in range(n)), strict=False)) for n in range(5)]
+    whole = Counter(tuple(words(line)) for line in text.split("\n"))
+    cover = [_cover(line, grams) for line in lines]
+    support = [_support(at, lines, cover) for at in range(len(lines))]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, line in enumerate(lines):
+        if cover[at] > 0.5:
+            alike[tuple(line)].append(at)
+    found = [0.0] * len(lines)
+    for line, places in alike.items():
+        n = min(len(line), 4)
+        times = max(1, min(grams[n][line[at : at + n]] for at in range(len(line) - n + 1)))
+        for at in sorted(places, key=lambda place: -support[place])[:times]:
+            if len(line) > 2 or support[at] >= 0.15 or line in whole:
+                found[at] = cover[at]
+    return found
+
+
+def _cover(line: list[str], grams: list[Counter[tuple[str, ...]]]) -> float:
+    n = min(len(line), 4)
+    hit: set[int] = set()
+    for at in range(len(line) - n + 1):
+        if n and tuple(line[at : at + n]) in grams[n]:
+            hit.update(range(at, at + n))
+    return len(hit) / len(line) if line else 0.0
+
+
+def _support(at: int, lines: list[list[str]], cover: list[float]) -> float:
+    """How much of what stands within six lines is in the truth; the next two lines count twice."""
+    right = every = 0
+    for other in range(max(0, at - 6), min(len(lines), at + 7)):
+        if other != at:
+            size = min(len(lines[other]) * (1 if abs(other - at) > 2 else 2), 40)
+            every += size
+            right += size * (cover[other] > 0.6 and len(lines[other]) >= 4)
+    return right / every if every else 0.0
+
+
+def fit(examples: list[Example]) -> CatBoostClassifier:
+    """A model of these pages."""
+    known = [one for one in examples if one.lines]
+    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (2, 3, 4))
+    weights *= len(weights) / weights.sum()
+    kept = (weights > LIGHT) | (np.random.default_rng(1).random(len(weights)) < 0.2)
+    weights = np.where(weights > LIGHT, weights, 5 * weights)
+    model = CatBoostClassifier(**SETTINGS)
+    return model.fit(rows[kept], said[kept].astype(int), sample_weight=weights[kept])
+
+
+def answer(model: CatBoostClassifier, one: Example) -> str:
+    """The main text by a model that is not written yet; the cut is that of _twin/maintext.py."""
+    if not one.lines:
+        return ""
+    chances = model.predict_proba(one.rows)[:, 1]
+    sizes = np.array([len(line) for line in one.lines], float)
+    order = np.argsort(-chances, kind="stable")
+    right, taken = np.cumsum((chances * sizes)[order]), np.cumsum(sizes[order])
+    cut = chances[order][np.argmax(right / (taken + right[-1] + 1e-9))]
+    least = min(max(cut, LEAST / 1024), ENOUGH / 1024)
+    return "\n".join(
+        line.decode("utf-8", "replace") for line, had in zip(one.lines, chances, strict=True) if had >= least
+    )
+
+
+def table(model: CatBoostClassifier) -> str:
+    """The model as rows of maintext.txt."""
+    scale, bias = model.get_scale_and_bias()
+    chances = [round(1024 / (1 + math.exp(-at * STEP / 1000))) for at in range(-ENTRIES, ENTRIES + 1)]
+    rows = [
+        "# The main-text model, written by tools/train_maintext.py; the layout is in _twin/forest.py.",
+        f"features: {' '.join(NAMES)}",
+        f"bias: {round(1000 * bias)}",
+        f"chances: {' '.join(map(str, chances))}",
+    ]
+    depth = SETTINGS["depth"]
+    for tree in exported(model)["oblivious_trees"]:
+        leaves = [round(1000 * scale * leaf) for leaf in tree["leaf_values"]]
+        levels = [f"{NAMES[at['float_feature_index']]}>{math.floor(at['border'])}" for at in tree["splits"]]
+        levels += [f"{NAMES[0]}>{TOP}"] * (depth - len(levels))
+        leaves += [0] * (2**depth - len(leaves))
+        rows.append(f"{' '.join(levels)}: {' '.join(map(str, leaves))}")
+    return "\n".join(rows) + "\n"
+
+
+def exported(model: CatBoostClassifier) -> dict[str, Any]:
+    """What CatBoost says of a model in JSON."""
+    import json
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "model.json")
+        model.save_model(str(path), format="json")
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return found
+
+
+def main() -> None:
+    """Cross-validate, print, and write if asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    examples = [example(page) for page in pages(arguments.directory)]
+    scores = []
+    for part in range(arguments.folds):
+        inside = [fold(one.page.url or one.page.id, arguments.folds) == part for one in examples]
+        model = fit([one for one, here in zip(examples, inside, strict=True) if not here])
+        unseen = [one for one, here in zip(examples, inside, strict=True) if here]
+        scores += [(one.page.kind, f1(one.page.text, answer(model, one))) for one in unseen]
+    print(f"{len(scores)} pages, sites not seen: " + " ".join(f"{k} {v:.3f}" for k, v in means(scores).items()))
+    if arguments.write:
+        TARGET.write_text(table(fit(examples)), "utf-8")
+        print(f"written: {TARGET}")
+
+
+if __name__ == "__main__":
+    main()
