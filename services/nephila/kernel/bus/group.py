@@ -77,7 +77,14 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     async def start(self) -> None:
         """Connect and join. Raises `KafkaError`."""
         self._closing = False
-        await self._connect()
+        for left in (2, 1, 0):
+            try:
+                await self._connect()
+                break
+            except KafkaError as error:
+                if not left or type(error) is not KafkaError:
+                    raise  # else the client has no word for it: an older member of our name joined at the same instant
+                await asyncio.sleep(BACKOFF_S)
         for routine in (self._poll(), self._commit_routine(), self._watch()):
             self._spawn(routine)
 
