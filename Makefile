@@ -86,8 +86,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf lint
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
-	@$(BIN)/python tools/jobschema.py --check
-	@$(BIN)/python tools/ruleschema.py --check
+	@$(BIN)/python tools/schemas.py --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -110,8 +109,7 @@ proto-baseline: $(DEV)  ## at a release: what the next one may not break
 
 .PHONY: schema
 schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules
-	@$(BIN)/python tools/jobschema.py
-	@$(BIN)/python tools/ruleschema.py
+	@$(BIN)/python tools/schemas.py
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

@@ -180,6 +180,6 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": KIND,
-        "description": "A crawl as Nephila runs it: the whole desired state. Made by tools/jobschema.py; do not edit.",
+        "description": "A crawl as Nephila runs it: the whole desired state. Made by tools/schemas.py; do not edit.",
         **DOCUMENT.schema(),
     }

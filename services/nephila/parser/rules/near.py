@@ -146,7 +146,7 @@ def _of_jsonpath(query: str, value: Any) -> Iterator[str]:
 
 
 def _of_value(query: str, value: Any) -> list[Any]:
-    from nephila.parser.rules.jsons import query as ask
+    from nephila.parser.rules.jsonpath import query as ask
     from nephila.parser.rules.selectors import compiled
 
     return ask(compiled("jsonpath", query), value)

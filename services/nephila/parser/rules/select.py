@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from nephila.parser.document import Document, css, css_first, inner_html, lexbor_text, lxml_text, outer_html
-from nephila.parser.rules.jsons import NoJson, parse_json, query
+from nephila.parser.rules.jsons import NoJson, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Take
 
@@ -240,6 +240,8 @@ def _paths(take: Take, values: Iterable[Any]) -> Iterator[Any]:
             except NoJson:
                 continue
         if take.path == "jsonpath":
+            from nephila.parser.rules.jsonpath import query
+
             yield from query(compiled("jsonpath", take.query), data)
         else:
             yield from _jmespath(take.query, data)

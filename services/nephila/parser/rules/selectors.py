@@ -109,7 +109,7 @@ def _xpath(text: str) -> Any:
 
 
 def _jsonpath(text: str) -> Any:
-    from nephila.parser.rules.jsons import jsonpath
+    from nephila.parser.rules.jsonpath import jsonpath
 
     return jsonpath(text)
 

@@ -212,7 +212,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": KIND,
-        "description": "What is taken from the pages of a site. Made by tools/ruleschema.py; do not edit.",
+        "description": "What is taken from the pages of a site. Made by tools/schemas.py; do not edit.",
         **DOCUMENT.schema(),
         "$defs": {"field": FIELD.schema(), "fields": FIELDS.schema()},
     }
