@@ -10,7 +10,7 @@ from nephila.kernel.bus.base import Delivery, Receipt
 from nephila.kernel.bus.court import SUSPECTS, Case, Court
 from nephila.kernel.bus.intake import KafkaSubscription
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.notes import CRASHES, GUILTY, Note
+from nephila.kernel.bus.notes import AT_WORK, CRASHES, GUILTY, Note
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import DeadLetter, Seed
 from nephila.kernel.topics import DEAD, SEEDS
@@ -31,6 +31,9 @@ class Room:
         reader = KafkaSubscription(self.bus, SEEDS, "g", self.got.append, 99, self._on_dead)
         self.reader = reader.prepare(lambda: None)
         self.notes: list[Note] = []
+        """Of trials."""
+        self.said: dict[TopicPartition, Note] = {}
+        """What stands beside each position now."""
         self.released: list[TopicPartition] = []
         self.ours = True
         self.court = Court(self._write, self._quiet, self.released.append, trial_s)
@@ -40,7 +43,9 @@ class Room:
         return ()
 
     async def _write(self, tp: TopicPartition, note: Note) -> bool:
-        self.notes.append(note)
+        self.said[tp] = note
+        if note.index >= 0:
+            self.notes.append(note)
         return self.ours
 
     async def _quiet(self) -> None:
@@ -77,8 +82,10 @@ async def test_one_at_a_time_and_written_down_before():
         await room.turn()
         assert room.urls == [url]
         assert len(room.notes) == number + 1
+        assert [note for note in room.said.values() if note.index >= 0] == room.notes[-1:]
         room.got[-1].ack()
     await sitting
+    assert set(room.said.values()) == {AT_WORK}
     assert [(note.offset, note.index) for note in room.notes] == [(7, 0), (7, 1), (0, 0), (8, 0)]
     assert all(note.held and note.deaths == 0 for note in room.notes)
     assert all(case.receipt.done for case in cases)

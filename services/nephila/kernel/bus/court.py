@@ -3,7 +3,7 @@
 A position at which members ended again and again (notes.py) has what does it close behind it. While the court sits the
 group's other partitions pause; before each message the note of its position says that it is being tried, so that its
 next end is counted wherever that partition is opened then; a guilty one ends as a dead letter without being delivered.
-Invariant: at most one suspect is in hand. One that neither ends the member nor is acked within `TRIAL_S` is no killer,
+Invariants: at most one suspect is in hand, and at most one note says that something is being tried. One that neither ends the member nor is acked within `TRIAL_S` is no killer,
 and waits for something: its partition goes on as usual.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aiokafka import TopicPartition
 
 from nephila.kernel.bus.base import Receipt
-from nephila.kernel.bus.notes import GUILTY, Note
+from nephila.kernel.bus.notes import AT_WORK, GUILTY, Note
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.intake import KafkaSubscription
@@ -114,15 +114,22 @@ class Court:
             case = self._cases[0]
             await self._quiet()
             if not case.dropped and await self._try(case):
-                self._end(case)
+                await self._end(case)
 
-    def _end(self, case: Case) -> None:
+    async def _end(self, case: Case) -> None:
         """All its messages have come through, or one takes its time."""
+        last = case.offset + 1 >= self._accused[case.tp][1] or not case.receipt.done
+        following = self._cases[1] if len(self._cases) > 1 else None
+        if last or following is None or following.tp != case.tp:
+            # Else its note would go on saying that it is being tried, and the end of the next suspect, of another
+            # partition, would count against it.
+            note = AT_WORK if last else self._accused[case.tp][0].through()
+            if not await self._write(case.tp, note) and not case.dropped:
+                self.drop(frozenset({case.tp.partition}))
         if case.dropped:
             return
         self._cases.popleft()
-        taking_its_time = not case.receipt.done
-        if case.offset + 1 >= self._accused[case.tp][1] or taking_its_time:
+        if last:
             self._release(case)
 
     def _release(self, last: Case) -> None:

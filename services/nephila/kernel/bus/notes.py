@@ -51,6 +51,10 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
         """To be written before a suspect is delivered."""
         return Note(True, self.crashes, offset, index, self.deaths_of(offset, index))
 
+    def through(self) -> Note:
+        """To be written when a suspect has come through and what lies behind it waits: nothing is tried here now."""
+        return Note(True, self.crashes)
+
     def left(self) -> Note:
         """To be written when the member lets go: nobody has crashed."""
         return msgspec.structs.replace(self, held=False)
