@@ -151,6 +151,13 @@ class Member:
         """See `History`."""
         return all(self.broker.committed[place] >= end for place, end in ends.items())
 
+    async def read_whole(self, group: str, topic: Any, partitions: Any) -> frozenset[int]:
+        """See `History`."""
+        if self.broker.cut_short:
+            raise TemporaryError("the broker is away")
+        name = topic.name
+        return frozenset(p for p in partitions if self.broker.committed[name, p] >= len(self.broker.logs[name, p]))
+
     async def delete_before(self, topic: Any, offsets: Any) -> None:
         """See `History`."""
         for p, offset in offsets.items():
@@ -229,6 +236,10 @@ class World:
         """Rows that came again."""
         self.done: dict[tuple[str, int], int] = defaultdict(int)
         self.hold_outcomes = False
+        self.deaf: Callable[[FetchRequest], bool] = lambda request: False
+        """Requests that end whoever takes them: nothing more is heard of them."""
+        self.away = False
+        """No downloader is there."""
         self.epochs: dict[int, int] = defaultdict(int)
         self.busy: dict[str, Fetch] = {}
         self.errors: list[BaseException] = []
@@ -326,13 +337,15 @@ class World:
             if self.rng is not None and member.slow:
                 happened |= member.take(self.rng.randrange(1, 4)) > 0
         for p in range(PARTITIONS):
-            happened |= self._read(REQUESTS, p, self._fetch) | self._read(RECORDS, p, self._store)
+            happened |= not self.away and self._read(REQUESTS, p, self._fetch)
+            happened |= self._read(RECORDS, p, self._store)
         return happened
 
     def _read(self, topic: Any, partition: int, handler: Callable[[int, Any], None]) -> bool:
         start = self.done[topic.name, partition]
         messages = self.broker.all(topic, partition, start)
         self.done[topic.name, partition] += len(messages)
+        self.broker.committed[topic.name, partition] = self.done[topic.name, partition]
         for message in messages:
             handler(partition, message)
         return bool(messages)
@@ -341,7 +354,14 @@ class World:
         if request.epoch < self.epochs[partition]:
             return
         self.epochs[partition] = request.epoch
+        if self.deaf(request):
+            return
         now = self.clock.monotonic()
+        if request.start_by < self.clock.now():
+            late = FetchOutcome(request.job, request.url_key, request.host, request.kind, request.fetch_no)
+            late.attempt, late.epoch, late.result, late.reason = request.attempt, request.epoch, FetchResult.EXPIRED, ""
+            self.outside.publish(OUTCOMES, partition, late)
+            return
         busy = self.busy.get(request.host)
         if busy is not None and busy.url == request.url and busy.by[1] == request.attempt:
             return  # it is in hand

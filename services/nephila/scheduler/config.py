@@ -48,8 +48,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How long an unreachable robots.txt is believed to forbid everything before it is asked for again."""
     start_by_s: float = 60.0
     """A request not dialled this many seconds after it was handed out is void."""
-    lease_s: float = 600.0
-    """Seconds after start_by at which a URL without outcome is taken back; longer than any fetch may last."""
+    lease_s: float = 120.0
+    """Seconds after start_by at which a URL without outcome is taken back; longer than any fetch may last (the
+    downloader's total_timeout_s). What a killed downloader had in hand rests that long, and its hosts with it."""
     max_hops: int = 10
     """Redirects followed from one URL."""
     segment_bytes: int = 64 * 1024 * 1024

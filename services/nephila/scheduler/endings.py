@@ -23,12 +23,14 @@ from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
-from nephila.scheduler.politeness import is_refusal, may_retry, took_s
+from nephila.scheduler.politeness import LEASE_EXPIRED, UNHEARD, is_refusal, may_retry, took_s
 from nephila.scheduler.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
+OF_SILENCE = (LEASE_EXPIRED, UNHEARD)
+"""Reasons that are found here when no outcome comes."""
 UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 """The attempt does not count: nobody dialled, or who did is dead."""
 
@@ -45,6 +47,8 @@ class Endings:
     def outcome(self, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
         """One attempt has ended. A late or unknown outcome changes the host's pace only."""
         frontier = self.frontier
+        if outcome.reason not in OF_SILENCE:
+            frontier.heard_at = max(frontier.heard_at, now)
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
@@ -137,7 +141,7 @@ class Endings:
             self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
         elif result is FetchResult.CONTENT_TYPE:
             self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
-        elif may_retry(outcome.reason) and waiting.attempt < self.frontier.config.tries:
+        elif may_retry(outcome.reason) and (waiting.attempt < self.frontier.config.tries or outcome.reason == UNHEARD):
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
         else:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
@@ -154,7 +158,7 @@ class Endings:
         if is_refusal(outcome):
             return 0.0
         config = self.frontier.config
-        wait: float = config.retry_delay_s * 2 ** (waiting.attempt - 1)
+        wait: float = config.retry_delay_s * 2 ** (min(waiting.attempt, config.tries) - 1)
         return wait * (1 + self.frontier.rng.random() * config.jitter)
 
     def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
@@ -165,7 +169,7 @@ class Endings:
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
-        if unsettled and tried < frontier.config.tries:
+        if unsettled and (tried < frontier.config.tries or outcome.reason == UNHEARD):
             host.robots_tries = tried
             if not is_refusal(outcome):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
@@ -188,8 +192,10 @@ class Endings:
         return self.frontier.settle(waiting)
 
     def lease_expired(self, key: Key, now: float, out: Dispatch) -> None:
-        """No outcome came in time: a try that failed like any other, and what comes later is late."""
+        """No outcome came in time: a try that failed like any other, and what comes later is late. Where nobody
+        has taken it, it says nothing about the URL, which is handed out until somebody does."""
         utc = self.frontier.utc_now
+        taken = self.frontier.heard_at >= self.frontier.given_at(self.frontier.leases[key])
         waiting = self.frontier.partition(key[1]).outstanding[key]
         silence = FetchOutcome(
             job=waiting.job,
@@ -199,7 +205,7 @@ class Endings:
             fetch_no=waiting.entry.fetch_no,
             attempt=waiting.attempt,
             result=FetchResult.FAILED,
-            reason="lease_expired",
+            reason=LEASE_EXPIRED if taken else UNHEARD,
             started_at=utc,
             ended_at=utc,
         )

@@ -99,6 +99,8 @@ class Frontier:
         """URLs taken from their queue and without receipt."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease ends, in order; all leases are equally long."""
+        self.heard_at = math.inf
+        """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
         self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self.addresses: Addresses[Place] = Addresses(self.networks)
         self.lined_up: dict[int, Place] = {}
@@ -121,6 +123,16 @@ class Frontier:
     def utc_offset(self) -> float:
         """UTC minus monotonic, seconds."""
         return self.utc_now - self.now
+
+    @property
+    def oldest_lease(self) -> float | None:
+        """When it was given; None when nothing is leased."""
+        until = next(iter(self.leases.values()), None)
+        return None if until is None else self.given_at(until)
+
+    def given_at(self, until: float) -> float:
+        """When a lease that ends then was given, or taken over."""
+        return until - self.config.start_by_s - self.config.lease_s
 
     # ---- structure
 

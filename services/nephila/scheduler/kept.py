@@ -17,6 +17,9 @@ from nephila.scheduler.entry import Entry, unpack
 from nephila.scheduler.frontier import Frontier, Key
 from nephila.scheduler.host import Dispatch, Outstanding, State
 
+CATCH_UP_S = 30.0
+"""Least time that a lease has left when its partition is taken over."""
+
 
 def keep_leases(
     dispatcher: Dispatcher, kept: Mapping[Key, LeasedUrl], on_way: Mapping[Key, tuple[int, bytes]], now: float
@@ -40,8 +43,9 @@ def keep_leases(
         elif waiting.record is not None:
             out.records.append((partition.number, waiting.record))
     for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
-        # No lease is longer than one that is given now, whatever the clock of who gave it says.
-        until = min(until, now + frontier.config.start_by_s + frontier.config.lease_s)
+        # What came back while the partition was nobody's is read before its lease can end. None is longer than one
+        # that is given now, whatever the clock of who gave it says.
+        until = min(max(until, now + CATCH_UP_S), now + frontier.config.start_by_s + frontier.config.lease_s)
         request = dispatcher.resume(waiting, until, now)
         if not key[0] or key[0] in frontier.jobs:
             out.requests.append((frontier.partitions[0].number, request))

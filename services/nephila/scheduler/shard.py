@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Protocol
 
 import msgspec
@@ -98,6 +99,7 @@ class Shard:
         self._owner = owner
         self._share = Share(lines, self._wake)
         self.frontier.addresses = self._share
+        self.frontier.heard_at = -math.inf
         self.frontier.on_anchor = self._anchored
         self._anchors: dict[str, list[str]] = {}
         """Job → places that other partitions have to know, before the commit in which they are known here."""

@@ -28,6 +28,7 @@ from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.gates import Counts, Outside
+from nephila.scheduler.heard import Listener
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
@@ -67,6 +68,7 @@ class Shards:
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self.lines = Lines(networks, clock.monotonic())
+        self.listener = Listener(self.shards, config, bus, clock)
         self.reporter = Reporter(self, bus, clock, config.status_interval_s)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
@@ -97,6 +99,7 @@ class Shards:
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
         self.reporter.start()
+        self.listener.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -109,6 +112,7 @@ class Shards:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
         await self.reporter.close()
+        await self.listener.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.clock import ManualClock, SystemClock
 from nephila.kernel.errors import TemporaryError, UserError
-from nephila.kernel.messages import FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
-from nephila.kernel.topics import FRONTIER
+from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
+from nephila.kernel.topics import FRONTIER, REQUESTS
 
-from tests.contracts.buses import config_for
+from tests.contracts.buses import config_for, until
 
 
 @pytest.fixture
@@ -82,3 +84,24 @@ async def test_a_broker_that_is_away_is_temporary(bus):
         await bus.bounds(FRONTIER, [1])
     with pytest.raises(TemporaryError):
         await bus.delete_before(FRONTIER, {1: 0})
+
+
+async def test_what_another_group_has_read_whole(broker):
+    """Of partitions with requests that nobody has taken it is not said, nor as long as the group was never there."""
+    config = config_for(broker)
+    await kafka_topics.apply(config)
+    owner = KafkaBus(msgspec.structs.replace(config, name="owner"), ManualClock())
+    await owner.start()
+    await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "a"))
+    with contextlib.suppress(TemporaryError):  # a broker that has had no group at all cannot say
+        assert 1 not in await owner.read_whole("downloader", REQUESTS, range(4))
+    reader = KafkaBus(msgspec.structs.replace(config, name="reader"), SystemClock())
+    taken: list[str] = []
+    reader.subscribe(REQUESTS, "downloader", lambda d: (taken.append(d.message.url), d.ack()), credits=9)
+    await reader.start()
+    await until(lambda: taken == ["a"])
+    assert 1 in await owner.read_whole("downloader", REQUESTS, [1, 2])
+    await reader.close()
+    await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "b"))
+    assert 1 not in await owner.read_whole("downloader", REQUESTS, [1, 2])
+    await owner.close()

@@ -158,5 +158,9 @@ class History(Protocol):
         """Whether all members of a group together have dealt with everything before these ends. Raises
         `TemporaryError`."""
 
+    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """Those partitions of which members of a group, of whichever program, have read all there was when this was
+        asked. Raises `TemporaryError`."""
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """Let the broker delete what lies below these offsets. Raises `TemporaryError`."""

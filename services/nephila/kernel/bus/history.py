@@ -110,12 +110,25 @@ class KafkaHistory:
             raise PermanentError(f"object {frame.claim} is in a blob store, and none is set")
         return Frame(await asyncio.to_thread(self._claims.get, frame.claim), frame.encoding)
 
+    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `History.read_whole`."""
+        ends = await self.bounds(topic, partitions)
+        tps = {self._tp(topic, partition): end for partition, (first, end) in ends.items()}
+        async with self._admin() as admin:
+            found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=list(tps))
+        return frozenset(tp.partition for tp, end in tps.items() if tp in found and found[tp].offset >= end)
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `History.delete_before`."""
+        async with self._admin() as admin:
+            await admin.delete_records({self._tp(topic, p): RecordsToDelete(offset) for p, offset in offsets.items()})
+
+    @contextlib.asynccontextmanager
+    async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
         admin = AIOKafkaAdminClient(bootstrap_servers=self._config.bootstrap, request_timeout_ms=30_000)
         try:
             await admin.start()
-            await admin.delete_records({self._tp(topic, p): RecordsToDelete(offset) for p, offset in offsets.items()})
+            yield admin
         except (KafkaError, OSError, ValueError) as error:
             raise TemporaryError(f"{type(error).__name__}: {error}") from None
         finally:

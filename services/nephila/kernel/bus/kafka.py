@@ -161,6 +161,10 @@ class KafkaBus:
         `TemporaryError`."""
         return await self.groups[group].passed(ends)
 
+    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `History.read_whole`."""
+        return await self._history.read_whole(group, topic, partitions)
+
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
         """See `History.delete_before`."""
         await self._history.delete_before(topic, offsets)
