@@ -195,7 +195,6 @@ class Endings:
         """No outcome came in time: a try that failed like any other, and what comes later is late. Where nobody
         has taken it, it says nothing about the URL, which is handed out until somebody does."""
         utc = self.frontier.utc_now
-        taken = self.frontier.heard_at >= self.frontier.given_at(self.frontier.leases[key])
         waiting = self.frontier.partition(key[1]).outstanding[key]
         silence = FetchOutcome(
             job=waiting.job,
@@ -205,10 +204,12 @@ class Endings:
             fetch_no=waiting.entry.fetch_no,
             attempt=waiting.attempt,
             result=FetchResult.FAILED,
-            reason=LEASE_EXPIRED if taken else UNHEARD,
+            reason="lease_expired",
             started_at=utc,
             ended_at=utc,
         )
+        if self.frontier.heard_at < self.frontier.given_at(self.frontier.leases[key]):
+            silence.reason = "unheard"
         self.outcome(silence, now, out)
 
     def _requeue(
