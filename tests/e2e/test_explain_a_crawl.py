@@ -160,7 +160,7 @@ def test_over_a_program_of_many_jobs(tmp_path, stuck):
         assert stuck.asked.wait(30)
         found = told(tmp_path, "http://a.test/slow")
         assert (found["kind"], found["job"], found["owner"]) == ("leased", "a", "this program")
-        assert found["lease"]["until"] - found["lease"]["since"] == pytest.approx(660)
+        assert found["lease"]["until"] - found["lease"]["since"] == pytest.approx(180)
         assert told(tmp_path, "http://a.test/4")["kind"] == "behind"
         assert (
             told(tmp_path, "http://b.test/")["sentence"] == "Waiting: the job is paused; nephila jobs resume b --out o."

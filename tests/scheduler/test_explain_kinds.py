@@ -301,7 +301,7 @@ async def seen(tmp_path: Path) -> Case:
 
 @case(
     "leased",
-    "Waiting: try 1 of it is under way, handed out at 2027-01-15T08:00:00Z, taken back at 2027-01-15T08:11:00Z",
+    "Waiting: try 1 of it is under way, handed out at 2027-01-15T08:00:00Z, taken back at 2027-01-15T08:03:00Z",
 )
 async def leased(tmp_path: Path) -> Case:
     return Case(await begun(tmp_path, site({"/": []})), "http://a.test/")
