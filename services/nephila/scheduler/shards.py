@@ -27,7 +27,7 @@ from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.gates import Counts, Outside
+from nephila.scheduler.gates import Counts, Gates, Outside
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines
 from nephila.scheduler.reporter import Reporter
@@ -35,6 +35,7 @@ from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.takeover import Takeover, claim
+from nephila.scheduler.turndesk import TurnDesk
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,11 @@ class Shards:
         self.counts = Counts()
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self.lines = Lines(networks, clock.monotonic())
+        self._gates: dict[int, Gates] = {}
+        life = int(clock.now() * 1000)
+        self.lines = Lines(networks, clock.monotonic(), (bus.member, life), config.partitions, self._gates)
+        self._paced = not networks.unlimited
+        self.turns = TurnDesk(bus, clock, self.lines, self._turns_changed)
         self.reporter = Reporter(self, bus, clock, config.status_interval_s)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
@@ -97,6 +102,7 @@ class Shards:
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
         self.reporter.start()
+        self.turns.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -109,6 +115,7 @@ class Shards:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
         await self.reporter.close()
+        self.turns.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -135,7 +142,8 @@ class Shards:
                 del self._coming[shard.number]
                 self._adopt(shard)
             else:
-                shard.drop()
+                for address in shard.drop():
+                    self.lines.end(address, self.clock.monotonic())
 
     def _new_shard(self, partition: int, epoch: int) -> Shard:
         files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
@@ -143,7 +151,11 @@ class Shards:
 
     def _adopt(self, shard: Shard) -> None:
         self.shards[shard.number] = shard
-        shard.stopped = not self._emitting
+        self._gates[shard.number] = shard.gates
+        shard.waits = self._paced
+        shard.stopped = shard.waits or not self._emitting
+        if shard.waits:
+            self.turns.own(shard.number, shard.epoch)
         for uid in list(shard.frontier.jobs):
             if uid in self.jobs:
                 shard.change_job(self.jobs[uid])
@@ -163,7 +175,8 @@ class Shards:
             self._coming.pop(partition, None)
             shard = self.shards.pop(partition, None)
             if shard is not None:
-                shard.drop()
+                del self._gates[partition]
+                self.turns.give_away(partition, shard.epoch, shard.drop())
         for uid, waiting in list(self._strangers.items()):
             self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
         self._divide()
@@ -246,6 +259,16 @@ class Shards:
 
     # ---- turns
 
+    def _turns_changed(self) -> None:
+        """What everybody knows to be here may begin; hosts may be next in their lines."""
+        if self._dead:
+            return
+        for shard in self.shards.values():
+            if shard.waits and self._emitting and self.turns.may_begin(shard.number, shard.epoch):
+                shard.waits = shard.stopped = False
+                self.wake(shard)
+        self._arm()
+
     def wake(self, shard: Shard) -> None:
         """See `Owner`."""
         if shard.due or shard.dead:
@@ -277,6 +300,7 @@ class Shards:
             self._turn_due = True
             self.clock.call_soon(self._turn)
         self._arm()
+        self.turns.soon()
 
     def _take_turns(self, until: float) -> None:
         """Those that are due, as long as there is time: heartbeats wait meanwhile."""

@@ -1,5 +1,6 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
+from nephila.kernel.messages.addresses import AddressBusy, AddressPassed, AddressWord, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
@@ -10,6 +11,9 @@ from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 
 __all__ = [
+    "AddressBusy",
+    "AddressPassed",
+    "AddressWord",
     "Anchor",
     "CrawlJob",
     "DeadLetter",
@@ -45,6 +49,7 @@ __all__ = [
     "Outlinks",
     "Page",
     "ParseRule",
+    "PartitionOwned",
     "PartitionPosition",
     "PartitionStatus",
     "PlacesGiven",
