@@ -51,7 +51,7 @@ STRANGER_S = 10.0
 SLICE_S = 0.05
 """How long partitions take turns before somebody else may do something."""
 MAX_TURNS = 1000
-"""Rounds in one pass of the loop in which lines of server addresses are served."""
+"""Rounds of serving lines of server addresses in one pass of the loop."""
 
 
 class Shards:

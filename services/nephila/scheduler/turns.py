@@ -228,7 +228,7 @@ class Turns:
         hold = self._mine.get(address)
         if hold is None:
             return False
-        claims = self.book.claims.get(address, ())
+        claims = self.book.claims.get(address, [])
         is_first = bool(claims) and claims[0] == self.me and address not in self._passed
         (self._contested.add if is_first and len(claims) > 1 else self._contested.discard)(address)
         if is_first == (address in self._first):
@@ -281,8 +281,8 @@ class Turns:
         elif self._answer:
             claims = list(self._mine)
             self._untold.update(self._own)
-            for at in range(0, len(claims), CLAIMS_PER_WORD):
-                more.append(AddressWord(*self.me, claims=claims[at : at + CLAIMS_PER_WORD]))
+            pieces = range(0, len(claims), CLAIMS_PER_WORD)
+            more = [AddressWord(*self.me, claims=claims[at : at + CLAIMS_PER_WORD]) for at in pieces]
         self._answer = False
         owners = self.book.owners
         for partition in sorted(self._untold):
