@@ -52,7 +52,7 @@ class Addresses(Generic[H]):
         self, networks: Networks, nobody_before: float = float("-inf"), pace: AddressPace | None = None
     ) -> None:
         """`nobody_before`: the instant of a restart, see `AddressPace`; `pace`: another one than that alone."""
-        self._pace = pace or AddressPace(networks, nobody_before)
+        self._pace = AddressPace(networks, nobody_before) if pace is None else pace
         self._lines: dict[str, _Line[H]] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._order = itertools.count(1)
