@@ -303,8 +303,8 @@ class World:
         self.clock.call_at(self.clock.monotonic() + seconds, lambda: self._thaw(member, seconds > SESSION_S))
 
     def _thaw(self, member: Member, lost: bool) -> None:
-        if lost:
-            for partition in list(member.epochs):
+        for partition, epoch in list(member.epochs.items()):
+            if lost or any(one.epochs.get(partition, 0) > epoch for one in self.members.values()):
                 member.give_away(partition)
         member.clock.frozen = False
         held, member.clock.held = member.clock.held, []

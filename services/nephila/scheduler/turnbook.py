@@ -30,6 +30,8 @@ class Changes:
     """Another is first there, another waits, or fewer fetches are in flight."""
     waits: dict[str, float] = field(default_factory=dict)
     """Address that was passed on → seconds until its gap is over."""
+    gone: set[Who] = field(default_factory=set)
+    """Who has no partition any more."""
     orphaned: set[str] = field(default_factory=set)
     """Addresses whose first is gone: when it started last is not known."""
 
@@ -125,6 +127,7 @@ class TurnBook:
                     self._gone(before[1], changes)
 
     def _gone(self, who: Who, changes: Changes) -> None:
+        changes.gone.add(who)
         for address in [address for address, claims in self.claims.items() if who in claims]:
             if self.claims[address][0] == who:
                 changes.orphaned.add(address)

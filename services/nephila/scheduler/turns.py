@@ -131,6 +131,8 @@ class Turns:
     def _begin_anew(self) -> None:
         """Others may have taken this scheduler for gone: it is another one to them."""
         self.me = (self.me[0], self.me[1] + 1)
+        self._untold.update(self._own)
+        self._wanted = {address: None for address in self._here.in_use() if self._here.has_line(address)}
         self.book.stop()
         self.synced = self._alone = self._said_hello = self._answer = False
         self._hello = True
@@ -183,6 +185,8 @@ class Turns:
         return self._changed(self.book.drop_silent(now, self.me), now)
 
     def _changed(self, changes: Changes, now: float) -> set[str]:
+        if self.me in changes.gone and self._own:
+            self._begin_anew()  # what it has by now is not known to others yet
         for address in changes.orphaned:
             self._here.put_off(address, now + self._here.gap_s(address))
         look = self._look_at_all(now)
@@ -256,7 +260,6 @@ class Turns:
             return []
         if self._said_hello and now > max(self._read_at, self._asked_at) + UNHEARD_S:
             self._begin_anew()  # others may take it for gone
-            self._untold.update(self._own)
         if self._said_hello and not self.book.reading:
             return []
         word = AddressWord(*self.me)
