@@ -28,8 +28,6 @@ class Changes:
 
     addresses: set[str] = field(default_factory=set)
     """Another is first there, another waits, or fewer fetches are in flight."""
-    waits: dict[str, float] = field(default_factory=dict)
-    """Address that was passed on → seconds until its gap is over."""
     gone: set[Who] = field(default_factory=set)
     """Who has no partition any more."""
     orphaned: set[str] = field(default_factory=set)
@@ -45,6 +43,9 @@ class TurnBook:
         """Partition → epoch and scheduler of the latest owner that was heard of."""
         self.claims: dict[str, list[Who]] = {}
         self.busy: dict[str, dict[Who, int]] = {}
+        self.rests: dict[str, float] = {}
+        """Address that was passed on → when its gap is over, for the reader."""
+        self._purge_at = 1000
         self.reading = False
         """Claims count; before that only owners do."""
         self._told: set[int] = set()
@@ -99,7 +100,7 @@ class TurnBook:
         for passed in word.passed:
             self._passed(who, passed.address, passed.again, changes)
             self._set_busy(who, passed.address, passed.busy)
-            changes.waits[passed.address] = passed.wait_s
+            self._rest(passed.address, now + passed.wait_s, now)
         for busy in word.busy:
             self._set_busy(who, busy.address, busy.count)
             changes.addresses.add(busy.address)
@@ -145,6 +146,13 @@ class TurnBook:
             if not claims:
                 del self.claims[address]
             changes.addresses.add(address)
+
+    def _rest(self, address: str, until: float, now: float) -> None:
+        if until > now:
+            self.rests[address] = max(until, self.rests.get(address, until))
+        if len(self.rests) > self._purge_at:
+            self.rests = {one: until for one, until in self.rests.items() if until > now}
+            self._purge_at = 2 * len(self.rests) + 1000
 
     def _set_busy(self, who: Who, address: str, count: int) -> None:
         if count:

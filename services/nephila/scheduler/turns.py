@@ -191,8 +191,8 @@ class Turns:
             self._here.put_off(address, now + self._here.gap_s(address))
         look = self._look_at_all(now)
         for address in changes.addresses:
-            if self._look_at(address, now) and address in changes.waits:
-                self._here.put_off(address, now + changes.waits[address])
+            if self._look_at(address, now) and self.book.rests.get(address, now) > now:
+                self._here.put_off(address, self.book.rests[address])
         return changes.addresses | look
 
     def _look_at_all(self, now: float) -> set[str]:
