@@ -47,6 +47,9 @@ class Transport(Bus, Protocol):
     def watch(self, group: str, handover: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
 
+    def has_all(self, group: str) -> bool:
+        """Whether this member has all partitions of a group."""
+
     def may_emit(self, group: str) -> bool:
         """False when this member's partitions may be others' by now."""
 
@@ -85,6 +88,8 @@ class Program:
         if kind.name == "downloader":
             bus.watch("downloader", self.service.shards)
             self.service.may_dial = partial(bus.may_emit, "downloader")
+            # Where others fetch as well, what the scheduler has not counted goes back with its address.
+            self.service.contact = lambda request, address, answer: answer(bus.has_all("downloader"))
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

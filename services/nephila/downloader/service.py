@@ -181,6 +181,10 @@ class Downloader:
             self._end_unfetched(flight, m.FetchResult.FAILED, "dns", detail)
 
     def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
+        addresses, port = place
+        counted = flight.request.address
+        if counted in addresses[1:]:  # its turn is there; in which order a name has its addresses says nothing
+            place = (counted, *(one for one in addresses if one != counted)), port
         flight.place = place
         if self._has_no_slot(flight):
             return
