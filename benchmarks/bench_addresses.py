@@ -7,6 +7,7 @@ most fetches at once on one address; words, and addresses named in them, per pag
 from __future__ import annotations
 
 import time
+from itertools import pairwise
 
 from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World
 
@@ -52,14 +53,16 @@ def stall(what: str) -> None:
     world.kill("s0") if what == "kill -9" else world.join("s2") if what == "a join" else world.freeze("s0", 4.0)
     world.run(30)
     starts = [fetch.start for fetch in world.log]
-    gaps = [later - earlier for earlier, later in zip(starts, starts[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(starts)]
     print(f"{what}: the address stood still for {max(gaps):.1f} s; {world.too_early()} starts too early")
 
 
 def main() -> None:
     """All of it, some ten seconds."""
     print(f"{CONNECTIONS} connections, {GAP_S} s; {SECONDS} s of hosts with a delay of 1 s")
-    print("case                          rule       k  took   pages  of most  early  most  words/page  named/page  CPU s")
+    print(
+        "case                          rule       k  took   pages  of most  early  most  words/page  named/page  CPU s"
+    )
     for case in ("one address, 200 hosts", "200 addresses, 2 hosts each", "400 addresses, 1 host each"):
         for rule in RULES:
             for schedulers in (1, 2, 4, 8):

@@ -6,9 +6,10 @@ import random
 from collections import Counter
 
 import pytest
-from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World
 from nephila.kernel.messages import AddressPassed, AddressWord, PartitionOwned
 from nephila.scheduler.turnbook import SILENT_S, TurnBook
+
+from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World
 
 FOR_EVER = 10**9
 
@@ -26,7 +27,7 @@ def entries(world: World) -> int:
 @pytest.mark.parametrize("schedulers", [1, 2, 4])
 @pytest.mark.parametrize("took_s", [0.2, 3.0])
 def test_one_pace_on_a_shared_address(schedulers, took_s):
-    """The server sees the gap and the count of one scheduler, and is kept as busy: by many, too, at most a tenth less."""
+    """The server sees the gap and the count of one scheduler, and is kept as busy, by many but for a tenth."""
     world = World("turns", shared(), schedulers, took_s=took_s)
     world.run(60)
     assert world.too_early() == 0

@@ -24,17 +24,15 @@ class SharedPace(AddressPace):
 
     def room(self, address: str, now: float) -> float | None:
         """See `AddressPace.room`."""
-        room = super().room(address, now)
-        if room is None or address not in self._known and self._networks.find(address).anything:
-            return room
         known = self._known.get(address) or self._new(address)
         if known.bears.anything:
-            return room
+            return 0.0
         if not self.turns.held(address):
             return None
-        others = self.turns.others(address)
-        most = known.bears.connections
-        return None if others and most and known.in_flight + others >= most else room
+        others, most = self.turns.others(address), known.bears.connections
+        if others and most and known.in_flight + others >= most:
+            return None
+        return super().room(address, now)
 
     def start(self, address: str, now: float, at: float = 0.0) -> None:
         """See `AddressPace.start`."""

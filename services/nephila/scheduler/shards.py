@@ -26,6 +26,7 @@ from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
+from nephila.scheduler.asked import Asked
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.gates import Counts, Gates, Outside
 from nephila.scheduler.job import Job
@@ -34,6 +35,7 @@ from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import ShardFiles, lock
+from nephila.scheduler.strangers import Strangers
 from nephila.scheduler.takeover import Takeover, claim
 from nephila.scheduler.turndesk import TurnDesk
 
@@ -46,8 +48,6 @@ LEAST_ROOM = 16
 LEAST_WINDOW = 64
 SHARE_S = 1.0
 """How often room is shared out anew."""
-STRANGER_S = 10.0
-"""How long a message of a job that nobody has told may wait for it."""
 SLICE_S = 0.05
 """How long partitions take turns before somebody else may do something."""
 MAX_TURNS = 1000
@@ -73,6 +73,7 @@ class Shards:
         self._paced = not networks.unlimited
         self.turns = TurnDesk(bus, clock, self.lines, self._turns_changed)
         self.reporter = Reporter(self, bus, clock, config.status_interval_s)
+        self._asked = Asked(self, config.partitions, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._coming: dict[int, object] = {}
@@ -83,7 +84,7 @@ class Shards:
         self._order = itertools.count()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
-        self._strangers: dict[str, list[tuple[Delivery, Callable[[Delivery], None]]]] = {}
+        self._strangers = Strangers(clock)
         self._emitting = True
         self._dead = False
         self._lock = -1
@@ -103,6 +104,7 @@ class Shards:
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
         self.reporter.start()
         self.turns.start()
+        self._asked.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -177,8 +179,7 @@ class Shards:
             if shard is not None:
                 del self._gates[partition]
                 self.turns.give_away(partition, shard.epoch, shard.drop())
-        for uid, waiting in list(self._strangers.items()):
-            self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
+        self._strangers.lost(partitions)
         self._divide()
 
     # ---- in
@@ -191,8 +192,7 @@ class Shards:
             for shard in self.shards.values():
                 shard.change_job(job)
         delivery.ack()
-        for waiting, handler in self._strangers.pop(job.uid, ()):
-            handler(waiting)
+        self._strangers.told(job.uid)
 
     def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[Shard, Job] | None:
         """Where a seed or links belong; None when they need not be looked at, or wait for their job."""
@@ -202,7 +202,7 @@ class Shards:
         if shard is None:
             return None  # the partition is lost: it comes again where it is
         if spec is None:
-            self._wait_for_job(uid, delivery, handler)
+            self._strangers.wait(uid, delivery, handler)
             return None
         if spec.deleted:
             shard.taken(delivery)
@@ -216,20 +216,6 @@ class Shards:
                     shard.anchor(uid, place)
             self.reporter.soon(uid)
         return shard, job
-
-    def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
-        """Jobs and what belongs to them are different topics and have no order."""
-        waiting = self._strangers.setdefault(uid, [])
-        waiting.append((delivery, handler))
-        if len(waiting) == 1:
-            self.clock.call_at(self.clock.monotonic() + STRANGER_S, lambda: self._give_up(uid))
-
-    def _give_up(self, uid: str) -> None:
-        waiting = self._strangers.pop(uid, ())
-        if waiting:
-            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting), uid)
-        for delivery, _ in waiting:
-            delivery.ack()
 
     def _on_seed(self, delivery: Delivery) -> None:
         found = self._job(delivery, self._on_seed)

@@ -149,6 +149,11 @@ class Turns:
         """Whether a fetch may start there as far as other schedulers go."""
         return self._alone or (address in self._first and address not in self._passing)
 
+    @property
+    def held_now(self) -> int:
+        """Addresses at which it is this scheduler's turn; who is alone does not count them."""
+        return len(self._first)
+
     def others(self, address: str) -> int:
         """Fetches of others in flight there."""
         return self.book.others(address, self.me)

@@ -6,6 +6,7 @@ from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest,
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.questions import Answer, Question
 from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
@@ -15,6 +16,7 @@ __all__ = [
     "AddressPassed",
     "AddressWord",
     "Anchor",
+    "Answer",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
@@ -55,6 +57,7 @@ __all__ = [
     "PlacesGiven",
     "Politeness",
     "Quarantine",
+    "Question",
     "QueuedUrl",
     "Receipt",
     "Receipts",
