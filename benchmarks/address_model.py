@@ -375,3 +375,27 @@ class World:
                 flying += change
                 most = max(most, flying)
         return most
+
+
+def storm(seed: int) -> tuple[World, float]:
+    """Eight kills, freezes and joins among at first three schedulers whose 48 hosts share three addresses; then some
+    quiet. Returns the world, and what it fetched in the last 20 s as a share of what it might have."""
+    rng = random.Random(seed)
+    took_s = rng.choice((0.1, 0.5, 2.0))
+    hosts = [Host(number, f"10.0.0.{number % 3}", 0.5, 10**9) for number in range(48)]
+    world = World("turns", hosts, 3, took_s=took_s, seed=seed)
+    for number in range(8):
+        world.run(rng.uniform(2, 12))
+        there = [name for name, one in world.members.items() if not (one.clock.frozen or one.clock.dead)]
+        what = rng.choice(("kill", "freeze", "freeze", "join"))
+        if what == "join" or len(there) < 2:
+            world.join(f"n{number}")
+        elif what == "kill":
+            world.kill(rng.choice(there))
+        else:
+            world.freeze(rng.choice(there), rng.choice((1.0, 4.0, 9.0)))
+    world.run(10)
+    before = len(world.log)
+    world.run(20)
+    most = 20 * 3 * min(1 / GAP_S, CONNECTIONS / took_s)
+    return world, (len(world.log) - before) / most

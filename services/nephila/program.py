@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from nephila.downloader.contacts import FirstContacts
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import Unready, UserError
@@ -88,8 +89,7 @@ class Program:
         if kind.name == "downloader":
             bus.watch("downloader", self.service.shards)
             self.service.may_dial = partial(bus.may_emit, "downloader")
-            # Where others fetch as well, what the scheduler has not counted goes back with its address.
-            self.service.contact = lambda request, address, answer: answer(bus.has_all("downloader"))
+            self.service.contact = FirstContacts(partial(bus.has_all, "downloader")).ask
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

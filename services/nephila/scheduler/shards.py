@@ -178,9 +178,17 @@ class Shards:
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 del self._gates[partition]
-                self.turns.give_away(partition, shard.epoch, shard.drop())
+                self._give_away(shard)
         self._strangers.lost(partitions)
         self._divide()
+
+    def _give_away(self, shard: Shard) -> None:
+        left = shard.drop()
+        if self._paced:
+            self.turns.give_away(shard.number, shard.epoch, left)
+        else:
+            for address in left:
+                self.lines.end(address, self.clock.monotonic())
 
     # ---- in
 
