@@ -233,6 +233,7 @@ class World:
         self.rng = random.Random(seed)
         self.order = count()
         self.clock = ManualClock()
+        self.run = self.clock.advance
         self.words: list[AddressWord] = []
         self.log: list[Fetch] = []
         self.flying: set[Fetch] = set()
@@ -343,10 +344,6 @@ class World:
         owner.addresses.end(fetch.host.address, now)
         owner.when(now + fetch.host.delay_s, fetch.host)
         owner.go_on()
-
-    def run(self, seconds: float) -> None:
-        """Let time pass."""
-        self.clock.advance(seconds)
 
     # ---- what the server saw
 

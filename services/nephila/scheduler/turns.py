@@ -349,8 +349,8 @@ class Turns:
         """It is no longer this scheduler's; in the book with the word."""
         again = self._here.has_line(address)
         if not again:
-            del self._mine[address]
-        del self._first[address]
+            self._mine.pop(address, None)
+        self._first.pop(address, None)
         self._contested.discard(address)
         self._passed.add(address)
         busy = self._here.in_flight(address)
