@@ -72,6 +72,9 @@ bench-ring: $(DEV)  ## partitions moved and load when members join and leave, be
 bench-rot: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rot $(ARGS)
 
+bench-addresses: $(DEV)  ## one pace at a server address over 1-8 schedulers: turns beside BUbiNG's factor, in a model
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_addresses
+
 bench-handover: $(DEV)  ## pauses of a partition with a million URLs when its scheduler changes (about five minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_handover $(ARGS)
 

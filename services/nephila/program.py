@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from nephila.downloader.contacts import FirstContacts
 from nephila.kernel.bus.base import Bus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import Unready, UserError
@@ -46,6 +47,9 @@ class Transport(Bus, Protocol):
 
     def watch(self, group: str, handover: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
+
+    def has_all(self, group: str) -> bool:
+        """Whether this member has all partitions of a group."""
 
     def may_emit(self, group: str) -> bool:
         """False when this member's partitions may be others' by now."""
@@ -85,6 +89,7 @@ class Program:
         if kind.name == "downloader":
             bus.watch("downloader", self.service.shards)
             self.service.may_dial = partial(bus.may_emit, "downloader")
+            self.service.contact = FirstContacts(partial(bus.has_all, "downloader")).ask
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 

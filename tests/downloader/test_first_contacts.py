@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from downloader_room import Room, answer
+from nephila.downloader.contacts import FirstContacts
+from nephila.downloader.target import counted_first
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
@@ -94,3 +96,30 @@ async def test_what_was_sent_is_told() -> None:
     assert on_sent is not None
     on_sent()
     assert told == [("8.8.8.8", room.clock.monotonic())]
+
+
+async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> None:
+    """With the address; what is counted there begins, and what comes again and is not, too. One alone asks nobody."""
+    alone = False
+    room = Room()
+    room.downloader.contact = FirstContacts(lambda: alone).ask
+    await room.downloader.start()
+    room.request("http://a.test/")
+    await room.settle()
+    assert [(o.reason, o.address) for o in room.outcomes] == [("busy", "8.8.8.8")]
+    assert room.fetcher.urls == []
+    room.request("http://a.test/", address="9.9.9.9")
+    await room.settle()
+    assert room.fetcher.urls == ["http://a.test/"]
+    room.request("http://b.test/", address="8.8.8.8")
+    alone = True
+    room.request("http://c.test/")
+    await room.settle()
+    assert set(room.fetcher.urls) == {"http://a.test/", "http://b.test/", "http://c.test/"}
+
+
+def test_the_address_that_was_counted_is_dialled_first() -> None:
+    """Where a name has several, in whatever order they are told."""
+    assert counted_first((("a", "b", "c"), 80), "c") == (("c", "a", "b"), 80)
+    assert counted_first((("a", "b"), 80), "a") == (("a", "b"), 80)
+    assert counted_first((("a", "b"), 80), "") == (("a", "b"), 80)

@@ -49,6 +49,10 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.watched = (group, handover)
 
+    def has_all(self, group: str) -> bool:
+        """See `Transport`."""
+        return group == "downloader"
+
     def may_emit(self, group: str) -> bool:
         """See `Transport`."""
         return (group, self.heard) == ("downloader", True)

@@ -123,7 +123,7 @@ class Member:
 
     def may_emit(self, group: str) -> bool:
         """See `History`."""
-        return self.emits
+        return self.emits and self.alive
 
     def last_offset(self, topic: Any, partition: int) -> int:
         """See `History`."""
@@ -160,7 +160,7 @@ class Member:
 
     async def delete_before(self, topic: Any, offsets: Any) -> None:
         """See `History`."""
-        for p, offset in offsets.items():
+        for p, offset in offsets.items() if self.alive else ():
             self.broker.first[topic.name, p] = max(self.broker.first[topic.name, p], offset)
 
     # ---- deliveries

@@ -1,5 +1,5 @@
 """`nephila explain URL`: what became of a URL in a crawl, and why; changes nothing. Asks the program that runs
-in DIR where it answers, else reads DIR."""
+in DIR where it answers, else reads DIR; with --bootstrap the scheduler that has the URL's partition."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
     job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
+    bootstrap: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Ask the services at this Kafka broker, not DIR.")
+    ] = "",
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Say what became of a URL in the crawl in DIR, and why: seen, scope, robots.txt, queue, pace, budget, fetches."""
@@ -37,8 +40,12 @@ def explain(
     from nephila.scheduler.explain import Explanation
 
     href = seed_url(url)
-    client = running(out)
-    if client is not None:
+    client = None if bootstrap else running(out)
+    if bootstrap:
+        from nephila.cli.systemexplain import ask
+
+        answer = ask(bootstrap, href, job)
+    elif client is not None:
         with client:
             answer = msgspec.convert(client.ask("explain", url=href, job=job)["explanation"], Explanation)
     else:

@@ -27,7 +27,7 @@ from nephila.downloader.flight import Flight
 from nephila.downloader.request import order_of
 from nephila.downloader.shards import Shards
 from nephila.downloader.slots import Slots
-from nephila.downloader.target import Target
+from nephila.downloader.target import Target, counted_first
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
@@ -181,7 +181,7 @@ class Downloader:
             self._end_unfetched(flight, m.FetchResult.FAILED, "dns", detail)
 
     def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
-        flight.place = place
+        flight.place = place = counted_first(place, flight.request.address)
         if self._has_no_slot(flight):
             return
         address = place[0][0]

@@ -83,6 +83,26 @@ class AddressPace:
         known.last = now
         known.free_at = max(known.free_at, now + known.bears.gap_s)
 
+    def put_off(self, address: str, until: float) -> None:
+        """Nothing starts there before an instant: somebody else's start may have been just now."""
+        known = self._get(address)
+        known.free_at = max(known.free_at, until)
+        self._rest(address, known)
+
+    def in_flight(self, address: str) -> int:
+        """Fetches that were started there and have not ended."""
+        known = self._known.get(address)
+        return known.in_flight if known is not None else 0
+
+    def wait_s(self, address: str, now: float) -> float:
+        """Seconds until the gap after the last start there is over."""
+        known = self._known.get(address)
+        return max(known.free_at - now, 0.0) if known is not None else 0.0
+
+    def limited(self) -> list[str]:
+        """Addresses remembered that have a limit. O(addresses)."""
+        return [address for address, known in self._known.items() if not known.bears.anything]
+
     def end(self, address: str, now: float) -> None:
         """A fetch that was started has ended."""
         known = self._known[address]

@@ -48,9 +48,11 @@ class _Line(Generic[H]):
 class Addresses(Generic[H]):
     """Operations are O(log lines) amortised, memory that of addresses with a fetch, a gap or a line."""
 
-    def __init__(self, networks: Networks, nobody_before: float = float("-inf")) -> None:
-        """`nobody_before`: the instant of a restart, see `AddressPace`."""
-        self._pace = AddressPace(networks, nobody_before)
+    def __init__(
+        self, networks: Networks, nobody_before: float = float("-inf"), pace: AddressPace | None = None
+    ) -> None:
+        """`nobody_before`: the instant of a restart, see `AddressPace`; `pace`: another one than that alone."""
+        self._pace = AddressPace(networks, nobody_before) if pace is None else pace
         self._lines: dict[str, _Line[H]] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._order = itertools.count(1)
@@ -81,9 +83,7 @@ class Addresses(Generic[H]):
         """A fetch that was started there has ended, whatever became of it; `refused` when the downloader sent it back
         undialled: it knows of fetches that are not known here, such as first contacts."""
         (self._pace.refuse if refused else self._pace.end)(address, now)
-        line = self._lines.get(address)
-        if line is not None and line.due is None:
-            self._arm(address, line, now)
+        self.look(address, now)
 
     def wait(self, address: str, host: H, now: float, head: bool = False) -> None:
         """Put the host at the end of the address's line, or at its head where it has been before; one that stands in
@@ -97,6 +97,12 @@ class Addresses(Generic[H]):
         host.line = next(self._order)
         (line.entries.appendleft if head else line.entries.append)((host.line, host))
         if line.due is None:
+            self._arm(address, line, now)
+
+    def look(self, address: str, now: float) -> None:
+        """There may be room at an address where no end was waited for."""
+        line = self._lines.get(address)
+        if line is not None and line.due is None:
             self._arm(address, line, now)
 
     def leave(self, host: H) -> None:

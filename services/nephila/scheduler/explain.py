@@ -160,6 +160,12 @@ class _Verdict:
         if known.queued is not None or known.lease is not None:
             return self._waiting()
         if known.seen:
+            if self.home.system:
+                return (
+                    "seen",
+                    "not_crawled",
+                    "it was seen and has ended; its row in the table pages of storage says how",
+                )
             return "seen", "not_crawled", "it was seen and has ended, but nephila.db, where its row belongs, has none"
         return self._unseen()
 

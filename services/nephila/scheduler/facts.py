@@ -31,15 +31,20 @@ LONGER_S = 1.0
 
 
 class Home(NamedTuple):
-    """The directory of the crawl, as commands name it, whether `nephila up` made it, and whether one runs there."""
+    """The directory of the crawl, as commands name it, whether `nephila up` made it, and whether one runs there; or the
+    system of services."""
 
     out: str = ""
     many: bool = False
     running: bool = False
+    system: str = ""
+    """HOST:PORT of its broker."""
 
     @property
     def option(self) -> str:
-        """--out DIR; nothing where the directory is not known."""
+        """--out DIR or --bootstrap HOST:PORT; nothing where neither is known."""
+        if self.system:
+            return f" --bootstrap {shlex.quote(self.system)}"
         return f" --out {shlex.quote(self.out)}" if self.out else ""
 
     @property

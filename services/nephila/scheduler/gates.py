@@ -67,6 +67,10 @@ class Gates:
         self._sending: deque[Step] = deque()
         self._written: deque[Step] = deque()
         self._advancing = False
+        self.sent = 0
+        """Steps that were sent on their way."""
+        self.out = 0
+        """Those of them that have passed all gates, or never will."""
 
     def __len__(self) -> int:
         """Steps on their way."""
@@ -76,6 +80,7 @@ class Gates:
         """Send a step on its way, behind all others; then `advance`."""
         receipts = [self._bus.publish(SEEDS, partition, seed) for partition, seed in foreign]
         step.foreign = len(receipts)
+        self.sent += 1
         self._sending.append(step)
         for receipt in receipts:
             receipt.add_done_callback(lambda: self._sent_on(step))
@@ -135,6 +140,7 @@ class Gates:
         self._counts.requests += len(step.out.requests)
         for _, request in step.out.requests:
             publish(REQUESTS, self._partition, request)
+        self.out += 1
         if step.then is not None:
             step.then(step.offset)
 
@@ -142,3 +148,4 @@ class Gates:
         """Nothing goes out any more."""
         self._sending.clear()
         self._written.clear()
+        self.out = self.sent

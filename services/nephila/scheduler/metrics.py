@@ -38,6 +38,17 @@ FIGURES: tuple[Figure[Shards], ...] = (
         rises=True,
     ),
     Figure(
+        "addresses_held",
+        "Server addresses that it is this member's turn at, of several.",
+        lambda s: s.lines.turns.held_now,
+    ),
+    Figure(
+        "address_entries_total",
+        "Server addresses claimed, passed on or told of; steep: many are shared with other schedulers.",
+        lambda s: s.lines.turns.told,
+        rises=True,
+    ),
+    Figure(
         "frontier_log_bytes",
         "Log since the last snapshots, about; who takes the partitions over replays it.",
         lambda s: s.total(lambda one: one.log_bytes),

@@ -109,7 +109,9 @@ class Shard:
         self.wake_at: float | None = None
         """When it is to take a turn by time alone."""
         self.stopped = False
-        """It hands out nothing more."""
+        """It hands out nothing, yet or any more."""
+        self.waits = True
+        """Not everybody knows yet that it is here: until then nothing is handed out."""
         self.dead = False
         self.log_bytes = 0
         """About what the log has since the last snapshot."""
@@ -143,7 +145,7 @@ class Shard:
 
     async def finish(self) -> None:
         """Hand out nothing more; return when everything that was taken has gone out."""
-        self.stopped = True
+        self.stopped, self.waits = True, False
         self._wake()
         while not self.quiet and not self.dead:
             self._quiet.clear()
@@ -160,20 +162,19 @@ class Shard:
         """Nothing is on its way out, and no turn is due."""
         return not (len(self.gates) or self._acks or self.due)
 
-    def drop(self) -> None:
-        """It is another's: nothing goes out any more, and nothing here counts."""
+    def drop(self) -> list[str]:
+        """It is another's: nothing goes out any more, and nothing here counts but, until its next owner has told of
+        them, its fetches in flight; returns their addresses."""
         self.dead = self.stopped = self.files.dropped = True
+        self.waits = False
         frontier = self.frontier
         for place in frontier.lined_up.values():
             self._share.leave(place)
-        now = self.clock.monotonic()
-        for key in frontier.leases:
-            waiting = frontier.partitions[0].outstanding[key]
-            if waiting.address:
-                self._share.end(waiting.address, now)
+        outstanding = frontier.partitions[0].outstanding
         self.gates.close()
         self._acks.clear()
         self._quiet.set()
+        return [address for key in frontier.leases if (address := outstanding[key].address)]
 
     # ---- in
 

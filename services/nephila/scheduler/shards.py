@@ -26,8 +26,9 @@ from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
+from nephila.scheduler.asked import Asked
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.gates import Counts, Outside
+from nephila.scheduler.gates import Counts, Gates, Outside
 from nephila.scheduler.heard import Listener
 from nephila.scheduler.job import Job
 from nephila.scheduler.lines import Lines
@@ -35,7 +36,9 @@ from nephila.scheduler.reporter import Reporter
 from nephila.scheduler.service import CREDITS, LOOK_S
 from nephila.scheduler.shard import Shard
 from nephila.scheduler.shardfiles import ShardFiles, lock
+from nephila.scheduler.strangers import Strangers
 from nephila.scheduler.takeover import Takeover, claim
+from nephila.scheduler.turndesk import TurnDesk
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +49,10 @@ LEAST_ROOM = 16
 LEAST_WINDOW = 64
 SHARE_S = 1.0
 """How often room is shared out anew."""
-STRANGER_S = 10.0
-"""How long a message of a job that nobody has told may wait for it."""
 SLICE_S = 0.05
 """How long partitions take turns before somebody else may do something."""
 MAX_TURNS = 1000
-"""Rounds in one pass of the loop in which lines of server addresses are served."""
+"""Rounds of serving lines of server addresses in one pass of the loop."""
 
 
 class Shards:
@@ -67,9 +68,14 @@ class Shards:
         self.counts = Counts()
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self.lines = Lines(networks, clock.monotonic())
+        self._gates: dict[int, Gates] = {}
+        life = int(clock.now() * 1000)
+        self.lines = Lines(networks, clock.monotonic(), (bus.member, life), config.partitions, self._gates)
+        self._paced = not networks.unlimited
+        self.turns = TurnDesk(bus, clock, self.lines, self._turns_changed)
         self.listener = Listener(self.shards, config, bus, clock)
         self.reporter = Reporter(self, bus, clock, config.status_interval_s)
+        self._asked = Asked(self, config.partitions, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._coming: dict[int, object] = {}
@@ -80,7 +86,7 @@ class Shards:
         self._order = itertools.count()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
-        self._strangers: dict[str, list[tuple[Delivery, Callable[[Delivery], None]]]] = {}
+        self._strangers = Strangers(clock)
         self._emitting = True
         self._dead = False
         self._lock = -1
@@ -100,6 +106,8 @@ class Shards:
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
         self.reporter.start()
         self.listener.start()
+        self.turns.start()
+        self._asked.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -113,6 +121,7 @@ class Shards:
         self._emitting = False
         await self.reporter.close()
         await self.listener.close()
+        self.turns.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -139,7 +148,8 @@ class Shards:
                 del self._coming[shard.number]
                 self._adopt(shard)
             else:
-                shard.drop()
+                for address in shard.drop():
+                    self.lines.end(address, self.clock.monotonic())
 
     def _new_shard(self, partition: int, epoch: int) -> Shard:
         files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
@@ -147,7 +157,11 @@ class Shards:
 
     def _adopt(self, shard: Shard) -> None:
         self.shards[shard.number] = shard
-        shard.stopped = not self._emitting
+        self._gates[shard.number] = shard.gates
+        shard.waits = self._paced
+        shard.stopped = shard.waits or not self._emitting
+        if shard.waits:
+            self.turns.own(shard.number, shard.epoch)
         for uid in list(shard.frontier.jobs):
             if uid in self.jobs:
                 shard.change_job(self.jobs[uid])
@@ -167,10 +181,18 @@ class Shards:
             self._coming.pop(partition, None)
             shard = self.shards.pop(partition, None)
             if shard is not None:
-                shard.drop()
-        for uid, waiting in list(self._strangers.items()):
-            self._strangers[uid] = [one for one in waiting if one[0].partition not in partitions]
+                del self._gates[partition]
+                self._give_away(shard)
+        self._strangers.lost(partitions)
         self._divide()
+
+    def _give_away(self, shard: Shard) -> None:
+        left = shard.drop()
+        if self._paced:
+            self.turns.give_away(shard.number, shard.epoch, left)
+        else:
+            for address in left:
+                self.lines.end(address, self.clock.monotonic())
 
     # ---- in
 
@@ -182,8 +204,7 @@ class Shards:
             for shard in self.shards.values():
                 shard.change_job(job)
         delivery.ack()
-        for waiting, handler in self._strangers.pop(job.uid, ()):
-            handler(waiting)
+        self._strangers.told(job.uid)
 
     def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[Shard, Job] | None:
         """Where a seed or links belong; None when they need not be looked at, or wait for their job."""
@@ -193,7 +214,7 @@ class Shards:
         if shard is None:
             return None  # the partition is lost: it comes again where it is
         if spec is None:
-            self._wait_for_job(uid, delivery, handler)
+            self._strangers.wait(uid, delivery, handler)
             return None
         if spec.deleted:
             shard.taken(delivery)
@@ -207,20 +228,6 @@ class Shards:
                     shard.anchor(uid, place)
             self.reporter.soon(uid)
         return shard, job
-
-    def _wait_for_job(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
-        """Jobs and what belongs to them are different topics and have no order."""
-        waiting = self._strangers.setdefault(uid, [])
-        waiting.append((delivery, handler))
-        if len(waiting) == 1:
-            self.clock.call_at(self.clock.monotonic() + STRANGER_S, lambda: self._give_up(uid))
-
-    def _give_up(self, uid: str) -> None:
-        waiting = self._strangers.pop(uid, ())
-        if waiting:
-            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting), uid)
-        for delivery, _ in waiting:
-            delivery.ack()
 
     def _on_seed(self, delivery: Delivery) -> None:
         found = self._job(delivery, self._on_seed)
@@ -249,6 +256,16 @@ class Shards:
                 other.anchor(uid, place)
 
     # ---- turns
+
+    def _turns_changed(self) -> None:
+        """What everybody knows to be here may begin; hosts may be next in their lines."""
+        if self._dead:
+            return
+        for shard in self.shards.values():
+            if shard.waits and self._emitting and self.turns.may_begin(shard.number, shard.epoch):
+                shard.waits = shard.stopped = False
+                self.wake(shard)
+        self._arm()
 
     def wake(self, shard: Shard) -> None:
         """See `Owner`."""
@@ -281,6 +298,7 @@ class Shards:
             self._turn_due = True
             self.clock.call_soon(self._turn)
         self._arm()
+        self.turns.soon()
 
     def _take_turns(self, until: float) -> None:
         """Those that are due, as long as there is time: heartbeats wait meanwhile."""

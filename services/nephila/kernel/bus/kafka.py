@@ -126,6 +126,10 @@ class KafkaBus:
         """Partitions that this member reads for a group now."""
         return self.groups[group].held
 
+    def has_all(self, group: str) -> bool:
+        """Whether this member reads all partitions: no other has any."""
+        return len(self.groups[group].held) == self.config.partitions
+
     def may_emit(self, group: str) -> bool:
         """False when the broker may have given this member's partitions to others in the meantime."""
         return self.groups[group].may_emit

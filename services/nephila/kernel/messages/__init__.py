@@ -1,16 +1,22 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
+from nephila.kernel.messages.addresses import AddressBusy, AddressPassed, AddressWord, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
+from nephila.kernel.messages.questions import Answer, Question
 from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 
 __all__ = [
+    "AddressBusy",
+    "AddressPassed",
+    "AddressWord",
     "Anchor",
+    "Answer",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
@@ -45,11 +51,13 @@ __all__ = [
     "Outlinks",
     "Page",
     "ParseRule",
+    "PartitionOwned",
     "PartitionPosition",
     "PartitionStatus",
     "PlacesGiven",
     "Politeness",
     "Quarantine",
+    "Question",
     "QueuedUrl",
     "Receipt",
     "Receipts",

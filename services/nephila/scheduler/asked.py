@@ -1,0 +1,125 @@
+"""Questions about URLs from outside, answered by the scheduler that has their partition. Changes nothing.
+
+Anybody who reaches the broker may ask, so it is bounded: a few questions wait, one is answered each PAUSE_S, and who
+has stopped waiting gets no answer. A question of another's partition is left to its owner: each has one answer or none.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from nephila.kernel.bus.base import Bus, Delivery
+from nephila.kernel.clock import Clock
+from nephila.kernel.messages import Answer, CrawlJob, Question
+from nephila.kernel.topics import ANSWERS, QUESTIONS
+from nephila.native import UrlError, parse_url, partition_of
+from nephila.scheduler.explain import Explanation, explain
+from nephila.scheduler.facts import Home
+from nephila.scheduler.job import Job
+from nephila.scheduler.shard import Shard
+
+WAITING = 16
+"""Questions that wait; with more the oldest goes unanswered."""
+PAUSE_S = 0.05
+LONGEST_S = 60.0
+MAX_URL_CHARS = 100_000
+CANDIDATES = 20
+"""Jobs that are asked about a URL when none is named."""
+
+
+class Shards(Protocol):
+    """Whose partitions are asked about."""
+
+    jobs: dict[str, CrawlJob]
+    shards: dict[int, Shard]
+
+
+class Asked:
+    """See the module."""
+
+    def __init__(self, shards: Shards, partitions: int, member: str, bus: Bus, clock: Clock) -> None:
+        self._shards = shards
+        self._partitions = partitions
+        self._member = member
+        self._bus = bus
+        self._clock = clock
+        self._waiting: deque[tuple[Question, float]] = deque(maxlen=WAITING)
+        self._due = False
+
+    def start(self) -> None:
+        """Begin; what is left of questions that nobody waits for any more is skipped."""
+        self._bus.subscribe(QUESTIONS, "scheduler", self._on_question, credits=100)
+
+    def _on_question(self, delivery: Delivery) -> None:
+        question: Question = delivery.message
+        delivery.ack()
+        left_s = question.until - self._clock.now()
+        if 0 < left_s <= LONGEST_S and len(question.url) <= MAX_URL_CHARS:
+            self._waiting.append((question, self._clock.monotonic() + left_s))
+            self._soon()
+
+    def _soon(self) -> None:
+        if not self._due:
+            self._due = True
+            self._clock.call_at(self._clock.monotonic() + PAUSE_S, self._next)
+
+    def _next(self) -> None:
+        self._due = False
+        if not self._waiting:
+            return
+        question, until = self._waiting.popleft()
+        answer = self.answer(question) if self._clock.monotonic() < until else None
+        if answer is not None:
+            self._bus.publish(ANSWERS, 0, answer)
+        if self._waiting:
+            self._soon()
+
+    def answer(self, question: Question) -> Answer | None:
+        """None when it is another's to answer. O(queue of the URL's host, bounded) for each job that has seen it."""
+        answer = Answer(question.place, question.id)
+        try:
+            parts = parse_url(question.url)
+        except UrlError as error:
+            answer.error, answer.usage = f"not a URL that can be crawled: {error}", True
+            return answer
+        shard = self._shards.shards.get(partition_of(parts.fingerprint, self._partitions))
+        if shard is None:
+            return None
+        known = {uid: job for uid, job in self._shards.jobs.items() if not job.deleted}
+        if question.job and question.job not in known:
+            answer.error, answer.usage = f"the system has no job {question.job!r}", True
+        elif not known:
+            answer.error = "the system has no job yet; see nephila crawl --bootstrap"
+        else:
+            told = self._told(shard, question, [question.job] if question.job else known, known)
+            if told is None:
+                what = f"job {question.job}" if question.job else "any job"
+                answer.error = f"never found: nothing of {what} has come to partition {shard.number}, where it belongs"
+            else:
+                told.owner = f"scheduler {self._member}, epoch {shard.epoch}"
+                answer.explanation = msgspec.json.encode(told)
+        return answer
+
+    def _told(
+        self, shard: Shard, question: Question, uids: Iterable[str], known: Mapping[str, CrawlJob]
+    ) -> Explanation | None:
+        """The word of the job that knows the URL best; None when none of them has anything in the partition."""
+        parts, home, now = parse_url(question.url), Home(system=question.system), shard.at()
+        here = shard.frontier.jobs
+        jobs = [here[uid] for uid in uids if uid in here and uid in known]
+        told = [
+            explain(shard.dispatcher, job, parts.href, now, running=True, home=home)
+            for job in _candidates(jobs, parts.fingerprint, parts.href, parts.host_key)
+        ]
+        return min(told, key=lambda one: (one.queued is None and one.lease is None, not one.seen), default=None)
+
+
+def _candidates(jobs: list[Job], fingerprint: bytes, href: str, host: str) -> list[Job]:
+    seen = [job for job in jobs if fingerprint in job.seen]
+    if seen:
+        return seen[:CANDIDATES]
+    return [job for job in jobs if job.scope.decide(href, host).admitted][:1] or jobs[:1]

@@ -1,0 +1,76 @@
+"""`nephila explain --bootstrap`: the owner of the URL's partition answers; when none does, one line says so."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+
+import pytest
+
+from tests.e2e.test_services_over_kafka import System, system_broker  # noqa: F401
+from tests.e2e.web import NEPHILA, page, run, serve
+
+HOSTS = 8
+
+
+@pytest.fixture
+def system(tmp_path, system_broker):  # noqa: F811
+    """Two schedulers and nobody who fetches: what is handed out stays so."""
+    applied = run("topics", "apply", "--bootstrap", system_broker.address, "--partitions", "16", cwd=tmp_path)
+    assert applied.returncode == 0, applied.stderr
+    with serve(lambda request: page()) as web:
+        system = System(tmp_path, system_broker, web)
+        (tmp_path / "system.yaml").write_text(
+            (tmp_path / "system.yaml").read_text().replace("lease_s: 5", "lease_s: 500")
+        )
+        system.start("scheduler", "scheduler-b")
+        system.until_held("scheduler-b", 8)
+        yield system
+        for program in system.programs.values():
+            program.kill()
+            program.wait(10)
+
+
+def explained(system, url, *words):
+    """What is printed."""
+    return run("explain", url, "--bootstrap", system.broker.address, *words, cwd=system.folder)
+
+
+def test_the_owner_of_the_partition_says_why(system):
+    """Of both schedulers, each for its own hosts; what is not known, and nobody there, is one line each."""
+    seeds = [f"http://h{number}.test/" for number in range(HOSTS)]
+    words = [*NEPHILA, "crawl", *seeds, "--bootstrap", system.broker.address, "--delay", "1"]
+    crawl = subprocess.Popen(words, cwd=system.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        owners = set()
+        for seed in seeds:
+            told = until_known(system, seed)
+            assert (told["state"], told["seen"], told["row"]) == ("waiting", True, None)
+            owners.add(told["owner"].partition(",")[0])
+        assert owners == {"scheduler scheduler-b", f"scheduler {socket.gethostname()}"}
+        text = explained(system, "h0.test")
+        assert text.stdout.startswith("Waiting: ")
+        assert ", owned by scheduler " in text.stdout
+        nobody = explained(system, "http://h0.test/", "--job", "nobody")
+        assert (nobody.returncode, nobody.stderr.strip().count("\n")) == (2, 0)
+        assert "the system has no job 'nobody'" in nobody.stderr
+    finally:
+        crawl.kill()
+        crawl.wait()
+    system.end("scheduler", "scheduler-b", number=signal.SIGKILL)
+    silent = explained(system, "http://h0.test/")
+    assert silent.returncode == 1
+    assert "no scheduler has answered for partition" in silent.stderr
+    assert len(silent.stderr.strip().splitlines()) == 1
+
+
+def until_known(system, url):
+    """The explanation, once the seed has come to its scheduler."""
+    for _ in range(30):
+        done = explained(system, url, "--json")
+        if done.returncode == 0 and json.loads(done.stdout)["seen"]:
+            break
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)

@@ -1,0 +1,102 @@
+"""Questions about URLs over a broker: the owner of the partition answers, once, and nobody else; nothing is changed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from nephila.kernel.messages import Question
+from nephila.kernel.topics import ANSWERS, QUESTIONS
+from nephila.native import parse_url
+from nephila.scheduler.asked import WAITING
+
+from tests.scheduler.shard_rig import World, web
+
+
+@pytest.fixture
+async def world(tmp_path):
+    """Two schedulers with two partitions each, in the middle of a crawl of four sites."""
+    world = World(tmp_path, web(4, 7))
+    world.submit(*(f"http://h{host}.test/0" for host in range(4)))
+    await world.start("a")
+    await world.start("b")
+    await world.give("a", 0, 1)
+    await world.give("b", 2, 3)
+    await world.until(8)
+    return world
+
+
+def ask(world, url, job="", left_s=10.0, name="q"):
+    """Somebody asks."""
+    place = str(world.partition(url)) if url.startswith("http") else "0"
+    world.outside.publish(QUESTIONS, 0, Question(place, name, url, job, world.clock.now() + left_s, "kafka:9092"))
+
+
+async def answers(world, seconds=1.0):
+    """All that was answered so far, after a while."""
+    await world.run(seconds)
+    return world.broker.all(ANSWERS, 0)
+
+
+async def test_the_owner_answers_and_is_named(world):
+    """Each URL by who has its partition, with partition and epoch."""
+    for host in range(4):
+        ask(world, f"http://h{host}.test/6", name=f"q{host}")
+    found = {answer.id: answer for answer in await answers(world)}
+    assert set(found) == {"q0", "q1", "q2", "q3"}
+    for host in range(4):
+        url = f"http://h{host}.test/6"
+        told = msgspec.json.decode(found[f"q{host}"].explanation)
+        shard = world.shard_of(url)
+        name = "a" if shard.number < 2 else "b"
+        assert (told["url"], told["url_key"], told["job"]) == (url, parse_url(url).fingerprint.hex(), "t")
+        assert (told["partition"], told["owner"]) == (shard.number, f"scheduler {name}, epoch {shard.epoch}")
+        assert told["state"] in ("waiting", "not_crawled", "never_found")
+    world.check()
+
+
+async def test_what_has_ended_is_sent_to_storage(world):
+    """A scheduler has no rows: it says that the URL has ended, and where its row is."""
+    await world.until(28)
+    ask(world, "http://h0.test/0", job="t")
+    (answer,) = await answers(world)
+    told = msgspec.json.decode(answer.explanation)
+    assert (told["kind"], told["seen"]) == ("seen", True)
+    assert "table pages of storage" in told["sentence"]
+
+
+async def test_a_question_that_makes_no_sense_is_refused_in_a_line(world):
+    """No such job, nothing of it there, no URL."""
+    ask(world, "http://h1.test/", job="nobody", name="job")
+    ask(world, "http://elsewhere.test/", name="there")
+    ask(world, "nonsense", name="url")
+    found = {answer.id: answer for answer in await answers(world)}
+    assert (found["job"].error, found["job"].usage) == ("the system has no job 'nobody'", True)
+    assert not found["there"].error
+    assert msgspec.json.decode(found["there"].explanation)["kind"] == "unknown"
+    assert found["url"].usage
+    assert found["url"].error.startswith("not a URL that can be crawled")
+    assert not found["url"].explanation
+
+
+async def test_who_asks_too_much_or_waits_no_more_gets_no_answer(world):
+    """The oldest of many questions go unanswered, and no scheduler stands still for them; late ones are skipped."""
+    ask(world, "http://h0.test/0", left_s=-1.0)
+    ask(world, "http://h0.test/0", left_s=1000.0)
+    for number in range(5 * WAITING):
+        ask(world, "http://h0.test/0", name=str(number))
+    found = await answers(world, 5.0)
+    assert [answer.id for answer in found] == [str(number) for number in range(4 * WAITING, 5 * WAITING)]
+
+
+async def test_nobody_answers_for_a_partition_that_nobody_has(world):
+    """Its next owner does not answer questions that are over."""
+    url = "http://h0.test/0"
+    name = "a" if world.partition(url) < 2 else "b"
+    world.kill(name)
+    ask(world, url, left_s=2.0)
+    assert not await answers(world, 3.0)
+    other = "b" if name == "a" else "a"
+    await world.give(other, *((0, 1) if name == "a" else (2, 3)))
+    assert not await answers(world, 1.0)
+    ask(world, url)
+    assert [answer.error for answer in await answers(world)] == [""]

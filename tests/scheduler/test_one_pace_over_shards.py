@@ -1,0 +1,61 @@
+"""Real schedulers over a broker whose sites share one server address: what they have counted there keeps one pace."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.scheduler.shard_rig import World, web
+
+HOSTS, PAGES = 8, 9
+
+
+@pytest.fixture
+async def world(tmp_path):
+    """Two schedulers with two partitions each; the whole web is on one address, and a fetch takes 1.5 s."""
+    world = World(tmp_path, web(HOSTS, PAGES), took_s=1.5)
+    world.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)), delay_s=0.5)
+    await world.start("a")
+    await world.start("b")
+    await world.give("a", 0, 1)
+    await world.give("b", 2, 3)
+    return world
+
+
+def check(world: World) -> None:
+    """First contacts are for the downloader to hold back; all others are 0.25 s apart, and four at once at most."""
+    counted = sorted((fetch for fetch in world.fetches if fetch.address), key=lambda fetch: fetch.start)
+    assert len(counted) >= HOSTS * PAGES // 2
+    assert min(later.start - earlier.start for earlier, later in pairwise(counted)) >= 0.25 - 1e-6
+    for fetch in counted:
+        at_once = [one for one in counted if one.start <= fetch.start < one.end]
+        assert len(at_once) <= 4, f"{len(at_once)} at once at {fetch.start}"
+    world.check(0.5)
+
+
+async def test_two_schedulers(world):
+    """From beginning to end, and both have fetched."""
+    await world.until(HOSTS * PAGES)
+    check(world)
+    for name in "ab":
+        assert world.members[name][1].counts.requests >= PAGES
+
+
+async def test_partitions_that_move_take_what_is_in_flight_with_them(world):
+    """To the other and back, in the middle of fetches."""
+    for rows, source, target in ((12, "a", "b"), (30, "b", "a"), (45, "a", "b")):
+        await world.until(rows)
+        await world.hand_over(source, target, 1)
+    await world.until(HOSTS * PAGES)
+    check(world)
+
+
+async def test_a_scheduler_that_dies_in_its_turn(world):
+    """Its successor goes on, with what was in flight."""
+    await world.until(20)
+    world.kill("a")
+    await world.run(6.0)
+    await world.give("b", 0, 1)
+    await world.until(HOSTS * PAGES)
+    check(world)
