@@ -21,6 +21,7 @@ from nephila.cli.options import (
     Format,
     Header,
     HostMap,
+    KeepRaw,
     Rules,
     RuleScripts,
     Store,
@@ -130,6 +131,7 @@ def crawl(
         typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
     ] = "",
     links: Annotated[bool, typer.Option("--links", help="Keep the links in a table.", rich_help_panel=RESULT)] = False,
+    keep_raw: KeepRaw = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
 ) -> None:
@@ -166,6 +168,7 @@ def crawl(
         "host_map": host_map or [],
         "format": format,
         "links": links,
+        "keep_raw": keep_raw,
         "rules": str(rules.absolute()) if rules else "",
         "rule_scripts": rule_scripts,
     }

@@ -54,7 +54,8 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     run.uid = job.uid if store else ""
     ignored = _once(job)
     override(job, options)
-    formats = formats_of(options["format"] if "format" in options else ",".join(document.sinks if document else ()))
+    named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
+    formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
     rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
     run.window = rooms.scheduler.window
@@ -218,7 +219,10 @@ def _one_of(table: dict[str, E], word: str, option: str) -> E:
     return table[word]
 
 
-def formats_of(names: str) -> tuple[str, ...]:
+def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
+    """Formats of a list of names; `keep_raw` adds the one that keeps bodies. Raises `UsageError`."""
+    if keep_raw:
+        names += ",raw"
     formats = [name.strip() for name in names.split(",") if name.strip()]
     for name in formats:
         if name not in FORMATS:

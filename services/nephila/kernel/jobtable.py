@@ -31,7 +31,7 @@ STRATEGIES = {
     "best-first": Strategy.BEST_FIRST,
     "opic": Strategy.OPIC,
 }
-SINKS = ("sqlite", "postgres", "jsonl", "warc", "parquet")
+SINKS = ("sqlite", "postgres", "jsonl", "warc", "raw", "parquet")
 SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 NAME = Text(
