@@ -22,8 +22,9 @@ from nephila.kernel import jobspec
 from nephila.kernel.bus.base import Receipt
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
+from nephila.kernel.routes import parse_routed
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError
 from nephila.rates import Rates
 from nephila.rulewatch import RuleWatch
 from nephila.scheduler.explain import Explanation
@@ -301,7 +302,7 @@ class Control:
 
     async def _explain(self, url: str, name: str) -> dict[str, Any]:
         try:
-            href = parse_url(url).href
+            href = parse_routed(url).href
         except UrlError as error:
             raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
         rows, disk = self._source, asyncio.get_running_loop().run_in_executor

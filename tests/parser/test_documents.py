@@ -85,7 +85,8 @@ async def test_links_of_json_are_followed_only_where_asked() -> None:
     body = b'{"url": "http://b.test/"}'
     (record,) = (await Room().start()).send(body, content_type="application/json")
     assert isinstance(record, m.Record)
-    links, _ = (await Room(json_links=True).start()).send(body, content_type="application/json", depth=1)
+    job = m.CrawlJob(uid="j", parse=m.Parse(follow=["json"]))
+    links, _ = (await Room().start(job)).send(body, content_type="application/json", depth=1)
     assert isinstance(links, m.Outlinks)
     assert (links.urls, links.depth) == (b"http://b.test/", 2)
 

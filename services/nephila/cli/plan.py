@@ -19,9 +19,9 @@ from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
-from nephila.kernel.jobtable import MODES, STRATEGIES
+from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
-from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
+from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
@@ -39,7 +39,7 @@ HERE = "command line"
 JOB_OPTIONS = {
     *("scope", "include", "exclude", "strategy", "keywords", "sitemap"),
     *("max_pages", "max_depth", "host_pages", "host_bytes", "host_time"),
-    *("delay", "ignore_robots", "links", "format"),
+    *("delay", "ignore_robots", "links", "follow", "main_text", "format"),
 }
 """Options that a job file says as well: only where they are given do they override it."""
 
@@ -202,8 +202,19 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")
+    _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
     job.host_budget = budget if budget != HostBudget() else None
+
+
+def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
+    parse = job.parse or Parse()
+    if "follow" in options:
+        kinds = [kind.strip() for words in options["follow"] for kind in words.split(",") if kind.strip()]
+        parse.follow = [_one_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
+    if "main_text" in options:
+        parse.main_text = _one_of(MAIN_TEXTS, options["main_text"], "--main-text")
+    job.parse = parse if parse != Parse() else None
 
 
 def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:

@@ -19,7 +19,8 @@ from nephila.cli.safe import plain
 from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
-from nephila.native import UrlError, parse_url
+from nephila.kernel.routes import parse_routed
+from nephila.native import UrlError
 from nephila.parser.rules.compare import Comparison
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
@@ -121,7 +122,7 @@ def _with(
 
 def _key(url: str) -> str:
     try:
-        return parse_url(url).fingerprint.hex()
+        return parse_routed(url).fingerprint.hex()
     except UrlError:
         return ""
 
