@@ -21,8 +21,9 @@ from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
 from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
-from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
+from nephila.kernel.messages import CrawlJob, HostBudget, MainText, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
+from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
@@ -61,6 +62,8 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
+    if not system:
+        check_text(job)
     if rules or not system:
         check_rules(job, Path(rules) if rules else None)
     return Plan(
@@ -74,6 +77,12 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )
+
+
+def check_text(job: CrawlJob) -> None:
+    """That the library is there which a job wants its texts from. Raises `UsageError`."""
+    if job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not othertext.is_there():
+        raise UsageError(othertext.MISSING)
 
 
 def check_rules(job: CrawlJob, place: Path | None) -> None:

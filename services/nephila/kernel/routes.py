@@ -60,7 +60,7 @@ def parse_for(job: CrawlJob, url: str) -> UrlParts | Routed:
 
 
 def redirected(job: CrawlJob, location: str, source: str) -> UrlParts | Routed:
-    """Where a redirect of `source` leads; a route stays where the target has no fragment, as in browsers (Fetch standard,
+    """Where a redirect of `source` leads; a route stays where the target has no fragment, as in browsers (Fetch,
     "location URL"). Raises `UrlError`."""
     if not keeps_routes(job) or "#" in location:
         return parse_for(job, location)
