@@ -2,11 +2,11 @@
 
     python -m benchmarks.bench_parser_table [--wcxb DIR] [--readability FILE] [--every N] [PAGE...]
 
-Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds, since what disturbs only makes one
-larger; each line says what it takes from the page, and a rival's links and title are held against ours. Quality:
-word-F1 of main text on every Nth page with a truth (`bench_maintext`), titles on the pages of readability's tests.
-Rules: what `bench_parser` prints. What is not installed is said (`pip install 'nephila[bench]'`), and so is data that is
-not there. On wcxb-dev our F1 is an upper bound: the model was trained on these pages.
+Cost: CPU-ms of a page of 79 KB (and of the files named), the least of some rounds, for what disturbs makes one only
+larger; each line says what it takes from the page, and how many links and characters came of it. Quality: word-F1 of
+main text on every Nth page with a truth (`bench_maintext`), titles on the pages of readability's tests. Rules: what
+`bench_parser` prints. What is not installed is said (`pip install 'nephila[bench]'`), and so is data that is not there.
+On wcxb-dev our F1 is an upper bound: the model was trained on these pages.
 """
 
 from __future__ import annotations
