@@ -98,8 +98,9 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
 
-bench-parser: $(DEV)  ## rules: fields by CSS and XPath, and the choice among thousands
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser $(ARGS)
+bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of main text (WCXB=DIR), titles, rules (some minutes)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_parser_table --wcxb $(WCXB) $(ARGS)
 
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents

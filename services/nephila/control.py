@@ -22,9 +22,11 @@ from nephila.jobview import JobFacts
 from nephila.kernel import jobspec
 from nephila.kernel.bus.base import Receipt
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, MainText, ScopeMode, Seed
+from nephila.kernel.routes import parse_routed
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError
+from nephila.parser import othertext
 from nephila.rates import Rates
 from nephila.rulewatch import RuleWatch
 from nephila.scheduler.explain import Explanation
@@ -209,6 +211,7 @@ class Control:
         document = jobspec.from_json(content)
         wanted = document.job
         self._check_sinks(document)
+        self._check_text(document)
         self._check_rules(document)
         known = jobview.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
@@ -294,6 +297,11 @@ class Control:
                     f"start it with nephila up --format {wanted}"
                 )
 
+    def _check_text(self, document: jobspec.JobDocument) -> None:
+        parse = document.job.parse
+        if parse is not None and parse.main_text == MainText.TRAFILATURA and not othertext.is_there():
+            raise UserError(f"{document.place}: {othertext.MISSING}")
+
     def _check_rules(self, document: jobspec.JobDocument) -> None:
         if self.rules is not None:
             self.rules.look()
@@ -317,7 +325,7 @@ class Control:
 
     async def _explain(self, url: str, name: str) -> dict[str, Any]:
         try:
-            href = parse_url(url).href
+            href = parse_routed(url).href
         except UrlError as error:
             raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
         rows, disk = self._source, asyncio.get_running_loop().run_in_executor

@@ -14,6 +14,7 @@ import msgspec
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.routes import parse_for, parse_routed
 from nephila.native import parse_url
 from nephila.scheduler.explain import Explanation
 from nephila.scheduler.explain import explain as explain_url
@@ -158,11 +159,11 @@ def explain(
 def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
     """The jobs that may have something to say of a URL: those that have seen it, else one that would take it, else the
     first. A program with thousands of jobs must not stand still for one question."""
-    parts = parse_url(url)
     known = [jobs[uid] for uid in uids if uid in jobs]
-    seen = [job.uid for job in known if parts.fingerprint in job.seen]
+    seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
+    parts = parse_url(url)
     willing = (job.uid for job in known if job.scope.decide(parts.href, parts.host_key).admitted)
     return [next(willing, known[0].uid)] if known else []
 
@@ -181,7 +182,7 @@ def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
     """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
     if not _is_there(source):
         return []
-    found = reader.history(source, uid, parse_url(url).fingerprint)[-FETCHES:]
+    found = next((rows for key in _keys(url) if (rows := reader.history(source, uid, key)[-FETCHES:])), [])
     return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
 
 
@@ -189,8 +190,13 @@ def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
     """The URL's row in the table `pages`, without its text; None before the database is there. Blocks."""
     if not _is_there(source):
         return None
-    found = reader.row(source, uid, parse_url(url).fingerprint)
+    found = next((row for key in _keys(url) if (row := reader.row(source, uid, key)) is not None), None)
     return None if found is None else {name: value for name, value in found.items() if name not in ("text", "meta")}
+
+
+def _keys(url: str) -> list[bytes]:
+    """By which a job may know a URL: with its route, and without."""
+    return list(dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint)))
 
 
 def _is_there(source: Source) -> bool:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from nephila.kernel.rawfile import Kept, read
 
 from tests.e2e.test_hostile_web import free_port
 from tests.e2e.web import NEPHILA, page, run, serve
@@ -46,7 +47,7 @@ partitions: 16
 grace_s: 5
 scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
 downloader: {{allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
-storage: {{directory: rows}}
+storage: {{directory: rows, formats: [sqlite, raw]}}
 kafka: {{session_s: 6}}
 """
         (folder / "system.yaml").write_text(text)
@@ -101,6 +102,16 @@ kafka: {{session_s: 6}}
         words = [sys.executable, "-c", _ROWS, str(self.folder / "rows" / "nephila.db"), str(count)]
         waiter = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
         assert waiter.returncode == 0, waiter.stdout
+
+    def bodies(self) -> set[str]:
+        """URLs whose bodies were kept."""
+        files = sorted((self.folder / "rows").glob("raw-*.gz"))
+        return {one.head.url for path in files for one in read(path) if isinstance(one, Kept) and one.body}
+
+    def stored(self) -> set[str]:
+        """URLs of stored pages."""
+        with contextlib.closing(sqlite3.connect(self.folder / "rows" / "nephila.db")) as db:
+            return {url for (url,) in db.execute("select url from pages where outcome = 'stored'")}
 
     def rows(self) -> Counter[str]:
         """URLs by outcome."""
@@ -191,6 +202,7 @@ def test_a_crawl_by_services_ends_with_the_right_count(system):
     assert f'nephila_urls_ended{{outcome="stored"}} {PAGES}.0' in system.metrics("scheduler")
     assert f"nephila_pages_parsed_total {PAGES}.0" in system.metrics("parser")
     assert system.end(*SERVICES) == [0, 0, 0, 0]
+    assert system.bodies() == system.stored()
     for name in SERVICES:
         for line in (system.folder / f"{name}.log").read_text().splitlines():
             assert json.loads(line)["service"] == name
@@ -211,6 +223,8 @@ def test_services_that_are_killed_lose_nothing(system):
     assert crawl.returncode == 0, err
     assert json.loads(out)["outcomes"]["stored"] == PAGES
     assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
+    system.end("storage")
+    assert system.bodies() == system.stored()
 
 
 RULE = """

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nephila.kernel import jobtable
 from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import distinct, from_json, keywords, load
-from nephila.kernel.messages import HostBudget, HostPolicy, Recrawl, ScopeMode, Strategy, Traps
+from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: news}\nspec:\n  seeds: [https://news.example/]\n"
@@ -44,6 +44,7 @@ spec:
   weight: 2
   sitemaps: true
   links: true
+  parse: {follow: [next, route, next], nofollow: skip, mainText: none}
   rules: []
   sinks: [{type: jsonl}, {type: warc}]
 """
@@ -83,6 +84,7 @@ def test_every_key_reaches_the_message():
     assert job.host_budget == HostBudget(10, 1_000_000, 7200.0, 500)
     assert job.traps == Traps(False, 7, 0.25)
     assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
+    assert job.parse == Parse(["next", "route"], True, MainText.NONE)
     assert document.sinks == ("jsonl", "warc")
 
 
@@ -96,6 +98,7 @@ def test_what_is_left_out_is_as_on_the_command_line():
         False,
     )
     assert (job.strategy, job.recrawl, job.host_budget, job.traps) == (Strategy.UNSPECIFIED, None, None, None)
+    assert job.parse is None
 
 
 def test_through_json_and_back_it_is_the_same_job():
@@ -163,6 +166,9 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("recrawl: {min: 2h}", "spec.recrawl needs both min and max, or every"),
         ("recrawl: {every: 1h, min: 1h, max: 2h}", "every and min and max exclude each other"),
         ("recrawl: {monitor: true}", "spec.recrawl says no frequency"),
+        ("parse: {follow: [nxt]}", "spec.parse.follow[0]: 'nxt' is unknown; did you mean 'next'?"),
+        ("parse: {nofollow: no}", "spec.parse.nofollow: 'no' is unknown; known are follow, skip"),
+        ("parse: {mainText: trafilature}", "did you mean 'trafilatura'?"),
         ("recrawl: {every: 0}", "0 is not within 1s and ten years"),
         ("traps: {capShare: 1.5}", "1.5 is not above 0 and at most 1"),
         ("weight: 0", "0 is not above 0 and at most 1000"),

@@ -55,8 +55,8 @@ def test_title_and_addresses_of_json() -> None:
         ('{"a":', "no JSON: Input data was truncated"),
         ("callback({})", "no JSON"),
         (r'["\ud800"]', "no JSON"),
-        ("[1e400]", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("[1e400]", "not looked into: Number out of range"),
+        ("[" * 100_000, "not looked into: its values lie too deep"),
         ("[" * 40 + "]" * 40, "not laid out: more than 32 levels"),
         ("[" + "1," * 100_001 + "1]", "not laid out"),
         ("[" + "[]," * 300_000 + "[]]", "not laid out"),
@@ -85,7 +85,8 @@ async def test_links_of_json_are_followed_only_where_asked() -> None:
     body = b'{"url": "http://b.test/"}'
     (record,) = (await Room().start()).send(body, content_type="application/json")
     assert isinstance(record, m.Record)
-    links, _ = (await Room(json_links=True).start()).send(body, content_type="application/json", depth=1)
+    job = m.CrawlJob(uid="j", parse=m.Parse(follow=["json"]))
+    links, _ = (await Room().start(job)).send(body, content_type="application/json", depth=1)
     assert isinstance(links, m.Outlinks)
     assert (links.urls, links.depth) == (b"http://b.test/", 2)
 
@@ -225,6 +226,16 @@ def test_opendocument_tells_the_same(packing: int) -> None:
 def test_broken_archives_never_fail(body: bytes) -> None:
     """Whatever the directory claims."""
     assert read_office(body).text == b""
+
+
+def test_what_of_an_archive_is_not_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata that is a bomb, entries without end."""
+    core = "<a><dc:title>T</dc:title>" + " " * 300_000 + "</a>"
+    content = read_office(archive({"[Content_Types].xml": "", "word/x": "", "docProps/core.xml": core}))
+    assert (content.title, content.problem) == ("T", "its metadata is longer than 262,144 bytes")
+    monkeypatch.setattr(office, "MAX_ENTRIES", 3)
+    content = read_office(archive({f"word/{n}": "" for n in range(5)}))
+    assert content.problem == "not looked at beyond 3 entries"
 
 
 def test_zip_bomb_is_unpacked_no_further_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,10 @@ def test_a_page() -> None:
         "canonical": "http://a.test/spiders",
         "encoding": "utf-8",
         "links": [
-            {"url": "http://a.test/home", "text": "Home", "nofollow": False},
-            {"url": "http://a.test/about", "text": "About", "nofollow": False},
-            {"url": "http://b.test/x", "text": "golden", "nofollow": True},
-            {"url": "https://www.youtube.com/embed/abc", "text": "", "nofollow": False},
+            {"url": "http://a.test/home", "text": "Home", "nofollow": False, "kind": "a"},
+            {"url": "http://a.test/about", "text": "About", "nofollow": False, "kind": "a"},
+            {"url": "http://b.test/x", "text": "golden", "nofollow": True, "kind": "a"},
+            {"url": "https://www.youtube.com/embed/abc", "text": "", "nofollow": False, "kind": "iframe"},
         ],
         "images": [
             "http://a.test/og.png",

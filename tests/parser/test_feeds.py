@@ -193,3 +193,12 @@ def test_json_feed() -> None:
 def test_no_json_feed(body: bytes) -> None:
     """Whatever it is, it has no entries."""
     assert read_json_feed(body, 10, NOW).entries == []
+
+
+def test_entries_that_lead_nowhere_are_told() -> None:
+    """How many there are; the others are taken."""
+    found = read(
+        "<rss><channel><title>T</title>" + "<item><title>x<link>http://a.test/1</item>" * 3 + "</channel></rss>"
+    )
+    assert (found.entries, found.problem) == ([], "3 entries name no address")
+    assert item("<link>http://a.test/1</link>").problem == ""

@@ -9,7 +9,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.topics import OUTLINKS, PAGES
+from nephila.kernel.topics import JOBS, OUTLINKS, PAGES
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.morelinks import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, more_links, tree_of
@@ -62,8 +62,8 @@ def test_each_kind_finds_its_own(kind: str, expected: list[tuple[str, str]]) -> 
     assert found(kind) == expected
 
 
-async def links(html: str, **settings: Any) -> list[tuple[str, int]]:
-    """URL and flags of all links that go on, in their order."""
+async def links(html: str, url: str = "http://a.test/", **parse: Any) -> list[tuple[str, int]]:
+    """URL and flags of all links of a page that go on, in their order."""
     bus = LocalBus(ManualClock())
     out: list[tuple[str, int]] = []
 
@@ -76,9 +76,11 @@ async def links(html: str, **settings: Any) -> list[tuple[str, int]]:
         delivery.ack()
 
     bus.subscribe(OUTLINKS, "reader", take, credits=10)
-    parser = Parser(ParserConfig(**settings), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
+    parser = Parser(ParserConfig(), bus, bus.clock, page_pass, sniff_encoding, Sandbox())
     await parser.start()
-    bus.publish(PAGES, 0, m.Page(body=html.encode(), url="http://a.test/", url_key=bytes(16), content_type="text/html"))
+    bus.publish(JOBS, 0, m.CrawlJob(uid="j", parse=m.Parse(**parse)))
+    page = m.Page(job="j", body=html.encode(), url=url, url_key=bytes(16), content_type="text/html")
+    bus.publish(PAGES, 0, page)
     await parser.close()
     return out
 
@@ -101,6 +103,33 @@ async def test_only_kinds_that_are_asked_for_go_on() -> None:
     ]
 
 
+APP = """<a href="/x">x</a><a href="#/">Home</a><a href="#/cart?a=1">Cart</a><a href="#top">Top</a>
+<a href="/shop#!/item/7" rel="ugc">Seven</a><map><area href="/shop#!/item/8" alt="Eight"></map><a href="#!">none</a>
+<a href=" #/café x ">Café</a>"""
+
+
+async def test_routes_are_pages_of_their_own_where_a_job_says_so() -> None:
+    """Behind #/ and #! and nowhere else; a link that says nofollow keeps its flag."""
+    plain = [("http://a.test/x", 0), ("http://a.test/app", 0), ("http://a.test/shop", 0)]
+    assert await links(APP, "http://a.test/app#/start") == plain
+    found = await links(APP, "http://a.test/app#/start", follow=["route"])
+    assert found[3:] == [
+        ("http://a.test/app#/cart?a=1", 0),
+        ("http://a.test/shop#!/item/8", 0),
+        ("http://a.test/app#/caf%C3%A9%20x", 0),
+        ("http://a.test/shop#!/item/7", 1),
+    ]
+
+
+async def test_nofollow_links_are_left_where_a_job_says_so() -> None:
+    """Of every kind; one that is said without it elsewhere on the page goes on."""
+    html = """<a rel=nofollow href="/1">1</a><a href="/2">22</a><a rel="x ugc" href="/3">3</a><a href="/4">4</a>
+    <a rel=sponsored href="/5">5</a><a rel=nofollow href="/2">2</a><a rel=nofollow href="/#/r">r</a>"""
+    assert len(await links(html, follow=["route"])) == 7
+    assert await links(html, follow=["route"], skip_nofollow=True) == [("http://a.test/2", 0), ("http://a.test/4", 0)]
+    assert await links('<a rel=nofollow href="/1">1</a>', skip_nofollow=True) == []
+
+
 async def test_nofollow_of_the_page_holds_for_all() -> None:
     """A page that forbids it has no links, of whatever kind."""
     assert await links('<meta name=robots content=nofollow><link rel=next href="/2">', follow=("next",)) == []
@@ -116,8 +145,10 @@ async def test_nofollow_of_the_page_holds_for_all() -> None:
         "<script>" + "\"'`" * 100_000 + "</script>",
         "<p onclick=\"'/ab'\">" * 20_000,
         "<script>'" + "/a" * 300_000 + "</script>",
+        "".join(f"<div onclick='go(\"/ab{n}\")'>" for n in range(300)) + "word " * 400_000,
+        "".join(f"<a href=#/{n}><object>" for n in range(300)) + "word " * 400_000,
     ],
-    ids=["links", "forms", "fields", "addresses", "quotes", "clicks", "long"],
+    ids=["links", "forms", "fields", "addresses", "quotes", "clicks", "long", "nested", "routes"],
 )
 def test_hostile_pages_are_bounded(html: str) -> None:
     """In number and in time."""

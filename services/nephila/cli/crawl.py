@@ -21,6 +21,7 @@ from nephila.cli.options import (
     Format,
     Header,
     HostMap,
+    KeepRaw,
     Rules,
     RuleScripts,
     Store,
@@ -129,7 +130,20 @@ def crawl(
         str,
         typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
     ] = "",
+    follow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Links beside anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
+            rich_help_panel=WHERE,
+        ),
+    ] = None,
+    main_text: Annotated[
+        str,
+        typer.Option(metavar="density|trafilatura|all|none", help="The text of a page.", rich_help_panel=RESULT),
+    ] = "density",
     links: Annotated[bool, typer.Option("--links", help="Keep the links in a table.", rich_help_panel=RESULT)] = False,
+    keep_raw: KeepRaw = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
 ) -> None:
@@ -166,6 +180,9 @@ def crawl(
         "host_map": host_map or [],
         "format": format,
         "links": links,
+        "follow": follow or [],
+        "main_text": main_text,
+        "keep_raw": keep_raw,
         "rules": str(rules.absolute()) if rules else "",
         "rule_scripts": rule_scripts,
     }
@@ -200,7 +217,8 @@ def seed_url(text: str) -> str:
 
     Raises `UsageError` that says what is wrong with it.
     """
-    from nephila.native import UrlError, parse_url
+    from nephila.kernel.routes import parse_routed
+    from nephila.native import UrlError
 
     url = text.strip()
     if len(url) > MAX_URL:
@@ -215,7 +233,7 @@ def seed_url(text: str) -> str:
             raise UsageError(f"{text!r} is not a URL; did you mean http://{name}/ or http://{name}.com/?")
         url = "http://" + url
     try:
-        return parse_url(url).href
+        return parse_routed(url).href
     except UrlError as error:
         raise UsageError(f"{text!r} is not a URL that can be crawled: {error}") from None
 

@@ -37,7 +37,7 @@ Format = Annotated[
     str,
     typer.Option(
         metavar="LIST",
-        help="Of sqlite, postgres, jsonl, warc, parquet; one of the first two is on.",
+        help="Of sqlite, postgres, jsonl, warc, raw, parquet; one of the first two is on.",
         rich_help_panel=RESULT,
     ),
 ]
@@ -69,4 +69,8 @@ Rules = Annotated[
 RuleScripts = Annotated[
     bool,
     typer.Option("--rule-scripts", help="Run the scripts of rules, in a confined process.", rich_help_panel=RESULT),
+]
+KeepRaw = Annotated[
+    bool,
+    typer.Option("--keep-raw", help="Keep the bodies, for nephila rules apply; as format raw.", rich_help_panel=RESULT),
 ]

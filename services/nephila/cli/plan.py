@@ -19,10 +19,11 @@ from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
-from nephila.kernel.jobtable import MODES, STRATEGIES
+from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
-from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Scope
+from nephila.kernel.messages import CrawlJob, HostBudget, MainText, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
+from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
@@ -39,7 +40,7 @@ HERE = "command line"
 JOB_OPTIONS = {
     *("scope", "include", "exclude", "strategy", "keywords", "sitemap"),
     *("max_pages", "max_depth", "host_pages", "host_bytes", "host_time"),
-    *("delay", "ignore_robots", "links", "format"),
+    *("delay", "ignore_robots", "links", "follow", "main_text", "format"),
 }
 """Options that a job file says as well: only where they are given do they override it."""
 
@@ -54,12 +55,15 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     run.uid = job.uid if store else ""
     ignored = _once(job)
     override(job, options)
-    formats = formats_of(options["format"] if "format" in options else ",".join(document.sinks if document else ()))
+    named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
+    formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
     rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
+    if not system:
+        check_text(job)
     if rules or not system:
         check_rules(job, Path(rules) if rules else None)
     return Plan(
@@ -73,6 +77,12 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )
+
+
+def check_text(job: CrawlJob) -> None:
+    """That the library is there which a job wants its texts from. Raises `UsageError`."""
+    if job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not othertext.is_there():
+        raise UsageError(othertext.MISSING)
 
 
 def check_rules(job: CrawlJob, place: Path | None) -> None:
@@ -201,8 +211,19 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")
+    _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
     job.host_budget = budget if budget != HostBudget() else None
+
+
+def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
+    parse = job.parse or Parse()
+    if "follow" in options:
+        kinds = [kind.strip() for words in options["follow"] for kind in words.split(",") if kind.strip()]
+        parse.follow = [_one_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
+    if "main_text" in options:
+        parse.main_text = _one_of(MAIN_TEXTS, options["main_text"], "--main-text")
+    job.parse = parse if parse != Parse() else None
 
 
 def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
@@ -218,7 +239,10 @@ def _one_of(table: dict[str, E], word: str, option: str) -> E:
     return table[word]
 
 
-def formats_of(names: str) -> tuple[str, ...]:
+def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
+    """Formats of a list of names; `keep_raw` adds the one that keeps bodies. Raises `UsageError`."""
+    if keep_raw:
+        names += ",raw"
     formats = [name.strip() for name in names.split(",") if name.strip()]
     for name in formats:
         if name not in FORMATS:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 THEIRS = (
     *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
-    *("format", "store", "max_time", "max_wait", "rule_scripts"),
+    *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
 LINE_S = 1.0

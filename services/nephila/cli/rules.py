@@ -85,7 +85,10 @@ def try_rule(
 
 @app.command()
 def apply(
-    place: Annotated[Path, typer.Option("--from", metavar="DIR|FILE", help="A crawl with WARC files, or pages.")],
+    place: Annotated[
+        Path,
+        typer.Option("--from", metavar="DIR|FILE", help="A crawl with bodies (--keep-raw) or WARC files, or pages."),
+    ],
     rules: Annotated[
         list[Path] | None, typer.Option("--rules", "-r", metavar="DIR|FILE", help="Rules; by default rules/.")
     ] = None,

@@ -1,7 +1,7 @@
 """Rules on pages that were stored earlier: `nephila rules apply` and `nephila rules diff`. Nothing is fetched.
 
-Pages come from the WARC files of a crawl, or from any files of pages. A URL that was fetched more than once counts by
-its newest page, which stands last.
+Pages come from the WARC files of a crawl, from the bodies it kept (--keep-raw), or from any files of pages. A URL that
+was fetched more than once counts by its newest page, which stands last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from nephila.cli.rules import items_of
 from nephila.cli.safe import plain
 from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
-from nephila.native import UrlError, parse_url
+from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
+from nephila.kernel.routes import parse_routed
+from nephila.native import UrlError
 from nephila.parser.rules.compare import Comparison
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
@@ -38,10 +40,13 @@ def pages(place: Path) -> Iterator[Stored]:
     if place.is_dir():
         found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES))
         warcs = [path for path in found if path.name.endswith(SUFFIXES[:2])]
+        bodies = sorted(path for path in place.rglob(f"{PREFIX}*{SUFFIX}") if is_raw(path))
         beside = ("run.json", "items")
-        files = warcs or [path for path in found if not path.name.startswith(beside)]
+        files = warcs or bodies or [path for path in found if not path.name.startswith(beside)]
         if not files:
-            raise UsageError(f"{place} holds no stored pages: WARC files (crawl --format warc), HTML or JSON")
+            raise UsageError(
+                f"{place} holds no stored pages: bodies (crawl --keep-raw), WARC files (--format warc), HTML or JSON"
+            )
     for path in files:
         yield from pages_of(path)
 
@@ -117,7 +122,7 @@ def _with(
 
 def _key(url: str) -> str:
     try:
-        return parse_url(url).fingerprint.hex()
+        return parse_routed(url).fingerprint.hex()
     except UrlError:
         return ""
 

@@ -19,6 +19,7 @@ from nephila.cli.options import (
     Format,
     Header,
     HostMap,
+    KeepRaw,
     Rules,
     RuleScripts,
     Store,
@@ -43,6 +44,7 @@ def up(
     allow_private: AllowPrivate = False,
     host_map: HostMap = None,
     format: Format = "sqlite",
+    keep_raw: KeepRaw = False,
     store: Store = "",
     rules: Rules = None,
     rule_scripts: RuleScripts = False,
@@ -60,13 +62,14 @@ def up(
         "allow_private": allow_private,
         "host_map": host_map or [],
         "format": format,
+        "keep_raw": keep_raw,
         "rules": str(rules.absolute()) if rules else "",
         "rule_scripts": rule_scripts,
     }
     directory = Directory(out)
     run = settle(directory, options)
     url = place_rows(run, store)
-    rooms = make_rooms(options, out, formats_of(format), store=url, writer=run.writer)
+    rooms = make_rooms(options, out, formats_of(format, keep_raw), store=url, writer=run.writer)
     run.window = rooms.scheduler.window
     try:
         code = serve(directory, run, rooms, quiet=quiet)

@@ -11,6 +11,7 @@ from nephila.downloader.fetcher import Answer
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.outcomes import given_back
+from nephila.kernel.routes import parse_routed
 
 REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
 MAX_RETRY_AFTER_S = 86_400.0
@@ -60,14 +61,19 @@ def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.F
         return m.FetchResult.NOT_MODIFIED, "", "", ""
     if status in REDIRECTS and (status != 300 or "location" in answer.headers):
         try:
-            return m.FetchResult.REDIRECT, "", "", location_of(target, answer).href
+            return m.FetchResult.REDIRECT, "", "", parse_routed(_location(answer), target.href).href
         except ValueError as error:
             return m.FetchResult.FAILED, "bad_redirect", str(error), ""
     return m.FetchResult.FAILED, f"http_{status}", "", ""
 
 
 def location_of(target: Target, answer: Answer) -> Target:
-    """Where a redirect leads; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
+    """Where a redirect leads; raises `ValueError`."""
+    return Target(_location(answer), target.href)
+
+
+def _location(answer: Answer) -> str:
+    """As the server wrote it; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
     value = answer.headers.get("location", "")
     if not value:
         raise ValueError(f"status {answer.status} without a Location")
@@ -78,7 +84,7 @@ def location_of(target: Target, answer: Answer) -> Target:
             value = value.encode("latin-1").decode("utf-8")
         except UnicodeDecodeError:
             pass
-    return Target(value, target.href)
+    return value
 
 
 def retry_after_s(value: str, now: float) -> float:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobtable import API_VERSION, DELAY, DOCUMENT, KIND, MODES, STRATEGIES
+from nephila.kernel.jobtable import API_VERSION, DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
 from nephila.kernel.kinds import seconds
-from nephila.kernel.messages import CrawlJob, HostBudget, HostPolicy, Politeness, Recrawl, Scope, Traps
+from nephila.kernel.messages import CrawlJob, HostBudget, HostPolicy, Parse, Politeness, Recrawl, Scope, Traps
 from nephila.kernel.strictyaml import Node, from_builtins, parse
 
 
@@ -111,6 +111,7 @@ def _job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
         weight=spec.get("weight", 0.0),
         sitemaps=spec.get("sitemaps", False),
         rules=list(dict.fromkeys(spec.get("rules", ()))),
+        parse=_parse(spec.get("parse")),
     )
 
 
@@ -162,6 +163,16 @@ def _host_budget(budget: dict[str, Any] | None) -> HostBudget | None:
         return None
     pages, size, queued = (budget.get(name, 0) for name in ("pages", "bytes", "queued"))
     return HostBudget(pages, size, seconds(budget.get("time", "0")), queued)
+
+
+def _parse(parse: dict[str, Any] | None) -> Parse | None:
+    if not parse:
+        return None
+    return Parse(
+        list(dict.fromkeys(parse.get("follow", ()))),
+        REL[parse.get("nofollow", "follow")],
+        MAIN_TEXTS[parse.get("mainText", "density")],
+    )
 
 
 def _traps(traps: dict[str, Any] | None) -> Traps | None:

@@ -12,7 +12,8 @@ from typing import Any
 from nephila.kernel import cron
 from nephila.kernel.errors import UsageError
 from nephila.kernel.kinds import Choice, Count, Duration, Expression, Flag, Key, ListOf, Map, Number, Text, Url
-from nephila.kernel.messages import ScopeMode, Strategy
+from nephila.kernel.messages import MainText, ScopeMode, Strategy
+from nephila.kernel.routes import ROUTE
 from nephila.kernel.strictyaml import Node
 from nephila.native import UrlError, parse_url
 
@@ -31,7 +32,15 @@ STRATEGIES = {
     "best-first": Strategy.BEST_FIRST,
     "opic": Strategy.OPIC,
 }
-SINKS = ("sqlite", "postgres", "jsonl", "warc", "parquet")
+FOLLOW = ("canonical", "alternate", "feed", "next", "form", "script", ROUTE, "json")
+REL = {"follow": False, "skip": True}
+MAIN_TEXTS = {
+    "density": MainText.UNSPECIFIED,
+    "trafilatura": MainText.TRAFILATURA,
+    "all": MainText.ALL,
+    "none": MainText.NONE,
+}
+SINKS = ("sqlite", "postgres", "jsonl", "warc", "raw", "parquet")
 SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 NAME = Text(
@@ -137,6 +146,22 @@ TRAPS = Map(
         "capShare": Key(Number(1.0), "share of the host's fetches above which such a prefix is closed; 0.05"),
     }
 )
+PARSE = Map(
+    {
+        "follow": Key(
+            ListOf(Choice(FOLLOW), len(FOLLOW)),
+            "links beside anchors and frames: of <link> canonical, alternate (other languages), feed, next; form (GET, "
+            "as it stands); script (addresses in quotes, onclick); json (of JSON documents); route (#/ and #! of "
+            "single-page applications are part of a URL)",
+        ),
+        "nofollow": Key(Choice(tuple(REL)), "follow or skip links with rel nofollow, ugc or sponsored; follow"),
+        "mainText": Key(
+            Choice(tuple(MAIN_TEXTS)),
+            "the text of a page: density (its subject), trafilatura (by that library, where it is installed), all "
+            "(whatever is visible), none; density",
+        ),
+    }
+)
 SINK = Map(
     {
         "type": Key(Choice(SINKS, SINKS_LATER), "what is written; sqlite or postgres always is", needed=True),
@@ -159,6 +184,7 @@ SPEC = Map(
         "weight": Key(Number(1000.0), "share of the fetches relative to other jobs; 1"),
         "sitemaps": Key(Flag(), "sitemaps of the seeds' hosts are seeds as well; false"),
         "links": Key(Flag(), "keep the links of each page in the table links; false"),
+        "parse": Key(PARSE, "what is taken from pages"),
         "rules": Key(ListOf(NAME, 10_000), "names of ParseRules; none: generic extraction"),
         "sinks": Key(ListOf(SINK, 20), "what is written beside the database"),
     }

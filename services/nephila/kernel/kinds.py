@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import re2
 
+from nephila.kernel.routes import parse_routed
 from nephila.kernel.strictyaml import Node
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _DURATION = r"0|(?:\d{1,9}(?:\.\d{1,6})?(?:ms|s|m|h|d))+"
@@ -197,13 +198,13 @@ class Url:
     longest: int = 8192
 
     def read(self, node: Node, path: str) -> str:
-        """See `Kind.read`; the href, as it is fetched."""
+        """See `Kind.read`; the href, with its route if it has one (`routes`)."""
         text = _scalar(node, path, "a URL")
         if len(text) > self.longest:
             raise node.error(f"{path} is no URL that can be crawled: longer than {self.longest:,} characters")
         try:
             text.encode()
-            return parse_url(text).href
+            return parse_routed(text).href
         except (UrlError, UnicodeEncodeError) as error:
             reason = "not valid text" if isinstance(error, UnicodeEncodeError) else str(error)
             hint = f"; write http://{text}" if re.fullmatch(r"[\w.-]+\.[a-z]+(/\S*)?", text, re.ASCII) else ""

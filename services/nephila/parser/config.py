@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -48,13 +48,6 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     max_meta_entries: Positive = 100
     """Metadata entries kept of one page; real pages have under forty."""
-
-    follow: tuple[Literal["canonical", "alternate", "feed", "next", "form", "script"], ...] = ()
-    """Kinds of links to take beside anchors and frames: what `<link>` names as canonical, in another language, as feed
-    or as next page; what forms of method GET ask for as they stand; addresses in scripts and onclick."""
-
-    json_links: bool = False
-    """Follow addresses that stand as values in JSON; they are often those of an interface, not of pages."""
 
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""

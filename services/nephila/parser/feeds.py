@@ -52,6 +52,8 @@ def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, 
             break
     if not reader.listing.problem and next(stream, None) is not None:
         reader.listing.problem = TOO_MANY
+    if not reader.listing.problem and reader.nowhere:
+        reader.listing.problem = f"{reader.nowhere:,} entries name no address"
     return reader.listing
 
 
@@ -67,6 +69,8 @@ class _Reader:
         self._field = b""
         self._text = b""
         self._open = False
+        self.nowhere = 0
+        """Entries that name no address."""
         self._clear(base)
 
     def _clear(self, base: str) -> None:
@@ -172,6 +176,7 @@ class _Reader:
         if not link and self._guid[:8].lower().startswith(("http://", "https://")):
             link = self._guid
         if not link:
+            self.nowhere += 1
             return True
         if len(self.listing.entries) >= self._max_entries:
             self.listing.problem = f"more than {self._max_entries:,} entries"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from nephila.parser.passes import PagePass
+
+KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
+"""By bits 1-3 of a link's flags."""
 
 
 class Link(NamedTuple):
@@ -14,6 +17,8 @@ class Link(NamedTuple):
     url: str
     text: str
     nofollow: bool
+    kind: str
+    """What it stands in: one of `KINDS`."""
 
 
 def unpack(found: PagePass) -> Iterator[Link]:
@@ -22,7 +27,12 @@ def unpack(found: PagePass) -> Iterator[Link]:
     url_at = anchor_at = 0
     for flag, url_end, anchor_end in zip(flags, _ends(found.link_ends), _ends(found.anchor_ends), strict=True):
         text = anchors[anchor_at:anchor_end].decode("utf-8", "replace")
-        yield Link(urls[url_at:url_end].decode("utf-8", "replace"), " ".join(text.split()), bool(flag & 1))
+        yield Link(
+            urls[url_at:url_end].decode("utf-8", "replace"),
+            " ".join(text.split()),
+            bool(flag & 1),
+            KINDS[flag >> 1 & 7],
+        )
         url_at, anchor_at = url_end, anchor_end
 
 

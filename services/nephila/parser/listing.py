@@ -10,9 +10,13 @@ import hashlib
 import struct
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, NamedTuple, TypeVar
 
+import msgspec
+
 from nephila.kernel import messages as m
+from nephila.kernel.routes import parse_routed
 from nephila.native import UrlError, parse_url
 from nephila.parser.text import cut_utf8
 
@@ -87,12 +91,14 @@ def whole(slices: Slices[T]) -> T:
             return found
 
 
-def resolved(own: str, entries: list[Entry]) -> Slices[list[Row]]:
-    """The links of a list found at `own`, each fingerprint once; what is no http(s) URL is left out.
+def resolved(own: str, entries: list[Entry], *, routes: bool = False) -> Slices[list[Row]]:
+    """The links of a list found at `own`, each fingerprint once; what is no http(s) URL is left out. `routes`: the
+    part behind "#/" and "#!" belongs to a URL (`kernel.routes`).
 
     O(entries); 50,000 URLs cost the Rust core about 60 ms, in slices of ENTRIES_PER_SLICE.
     """
     rows: dict[bytes, Row] = {}
+    parse = parse_routed if routes else parse_url
     for number, (url, lastmod, title, base) in enumerate(entries):
         if number % ENTRIES_PER_SLICE == ENTRIES_PER_SLICE - 1:
             yield
@@ -100,13 +106,13 @@ def resolved(own: str, entries: list[Entry]) -> Slices[list[Row]]:
             continue
         try:
             # An absolute URL needs no base, and parsing the base is as dear as the URL.
-            parts = parse_url(url) if url[:4] == "http" else parse_url(url, base or own)
+            parts = parse(url) if url[:4] == "http" else parse(url, base or own)
         except UrlError:
             continue
         key, href = parts.fingerprint, parts.href
         if key in rows or len(href) > MAX_URL_CHARS:
             continue
-        end = len(href) - len(parts.path_query)
+        end = href.index("/", len(parts.scheme) + 3)
         anchor = cut_utf8(" ".join(title.split()).encode("utf-8", "replace"), MAX_ANCHOR_BYTES) if title else b""
         rows[key] = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, lastmod)
     return list(rows.values())
@@ -134,6 +140,47 @@ def outlinks(
     flag = KIND_SITEMAP if listing.form == SITEMAP_INDEX else 0
     for at in range(0, len(rows), per_message):
         yield pack(page, rows[at : at + per_message], page.depth, listing.source, flag)
+
+
+def without_nofollow(links: m.Outlinks) -> m.Outlinks:
+    """The same without links that say nofollow, ugc or sponsored wherever they stand. O(bytes)."""
+    flags = links.flags
+    keep = [at for at in range(len(flags)) if not flags[at] & 1]
+    if len(keep) == len(flags):
+        return links
+    hosts = struct.unpack(f"<{2 * len(flags)}I", links.host_spans)
+    url_starts, url_ends = _spans(links.url_ends)
+    text_starts, text_ends = _spans(links.anchor_ends)
+    urls: list[bytes] = []
+    spans: list[int] = []
+    ends: list[int] = []
+    end = 0
+    for at in keep:
+        urls.append(links.urls[url_starts[at] : url_ends[at]])
+        shift = end - url_starts[at]
+        spans += (hosts[2 * at] + shift, hosts[2 * at + 1] + shift)
+        end += len(urls[-1])
+        ends.append(end)
+    texts = [links.anchors[text_starts[at] : text_ends[at]] for at in keep]
+    lastmods = [links.lastmods[8 * at : 8 * at + 8] for at in keep] if links.lastmods else []
+    return msgspec.structs.replace(
+        links,
+        fingerprints=b"".join([links.fingerprints[16 * at : 16 * at + 16] for at in keep]),
+        urls=b"".join(urls),
+        url_ends=struct.pack(f"<{len(keep)}I", *ends),
+        host_spans=struct.pack(f"<{2 * len(keep)}I", *spans),
+        anchors=b"".join(texts),
+        anchor_ends=struct.pack(f"<{len(keep)}I", *accumulate(map(len, texts))),
+        flags=bytes([flags[at] for at in keep]),
+        lastmods=b"".join(lastmods),
+        priorities=bytes([links.priorities[at] for at in keep]) if links.priorities else b"",
+    )
+
+
+def _spans(packed: bytes) -> tuple[list[int], list[int]]:
+    """Starts and ends of what stands one after the other."""
+    ends = list(struct.unpack(f"<{len(packed) // 4}I", packed))
+    return [0, *ends[:-1]], ends
 
 
 def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:

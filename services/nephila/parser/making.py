@@ -13,13 +13,14 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.clock import Clock
+from nephila.kernel.routes import ROUTE
 from nephila.parser.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.directives import nofollow
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.kinds import Kind
-from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole
+from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole, without_nofollow
 from nephila.parser.meta import to_json
 from nephila.parser.morelinks import more_links, tree_of
 from nephila.parser.passes import PageCall, PagePass
@@ -28,6 +29,8 @@ from nephila.parser.rules.apply import Seen
 from nephila.parser.sources import Form, read
 from nephila.parser.text import text_hash
 
+JSON_LINKS: Final = "json"
+"""What a job says in `parse.follow` to have addresses in JSON followed."""
 MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 asks anyone to accept."""
 
@@ -68,12 +71,12 @@ class Maker:
                 body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
             )
             links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
-            if config.follow and seen.follow and not found.crowded:
-                links = [*links, *self._more(page, body, found, encoding)]
+            if seen.follow and job.parse is not None and job.parse.follow and not found.crowded:
+                links = [*links, *self._more(page, job.parse, body, found, encoding)]
             return links, record, seen
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
-        if kind is Kind.JSON and not config.json_links:
+        if kind is Kind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
             content.links = []
         links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
         follow = self._may_follow(page, job, "")
@@ -94,8 +97,13 @@ class Maker:
         record.lang = found.lang[:MAX_LANG_CHARS]
         main = found.main_text
         # A page whose subject nobody can tell - a front page of links, a form - keeps what there is.
-        record.text = found.text if config.full_text or not main else main
-        record.text_hash = text_hash(main or record.text)
+        wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
+        text = main or found.text
+        record.text_hash = text_hash(text)
+        if wanted == m.MainText.ALL or config.full_text:
+            record.text = found.text
+        elif wanted != m.MainText.NONE:
+            record.text = text
         record.meta = to_json(
             {
                 "encoding": encoding,
@@ -116,20 +124,28 @@ class Maker:
             return (), seen
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
-            links.priorities = relevance.priorities(title, record.text, links)
+            links.priorities = relevance.priorities(title, text, links)
         if job.keep_links:
             record.links = links
-        return (links,) if follow else (), seen
+        if job.parse is not None and job.parse.skip_nofollow:
+            links = without_nofollow(links)
+        return (links,) if follow and links.flags else (), seen
 
-    def _more(self, page: m.Page, body: bytes, found: PagePass, encoding: str) -> Iterator[m.Outlinks]:
+    def _more(self, page: m.Page, parse: m.Parse, body: bytes, found: PagePass, encoding: str) -> Iterator[m.Outlinks]:
         """Links of the kinds that are asked for beside those of the page pass."""
-        known = found.fingerprints
+        known, relevance = found.fingerprints, self._relevance.get(page.job)
         keys = {known[at : at + 16] for at in range(0, len(known), 16)}
-        for flag, entries in more_links(tree_of(body, encoding), found.base, self._config.follow):
-            rows = [row for row in whole(resolved(page.url, entries)) if row.fingerprint not in keys]
+        for flag, entries in more_links(tree_of(body, encoding), found.base, parse.follow):
+            if flag & 1 and parse.skip_nofollow:
+                continue
+            found_rows = whole(resolved(page.url, entries, routes=ROUTE in parse.follow))
+            rows = [row for row in found_rows if row.fingerprint not in keys]
             if rows:
                 keys.update(row.fingerprint for row in rows)
-                yield pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, flag)
+                links = pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, flag)
+                if relevance is not None:
+                    links.priorities = relevance.priorities(found.title, found.main_text or found.text, links)
+                yield links
 
     def from_document(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.messages import Record
+
+MAX_NOTE_CHARS = 2000
 _encode = msgspec.json.Encoder().encode
 
 
@@ -28,3 +31,10 @@ def to_json(entries: dict[str, str], pairs: list[tuple[str, str]], max_chars: in
         # Only then can a value be too long: the common page pays for no look at each.
         text = _encode({key: value[:max_chars] for key, value in found.items()})
     return text.decode()
+
+
+def note(record: Record, name: str, text: str) -> None:
+    """A further entry of a record's metadata: what went wrong with a part of it."""
+    meta = msgspec.json.decode(record.meta) if record.meta else {}
+    meta[name] = text.encode("utf-8", "replace").decode()[:MAX_NOTE_CHARS]
+    record.meta = _encode(meta).decode()

@@ -1,4 +1,5 @@
-"""Links that a page has beside its anchors and frames, for jobs that ask for them: of <link>, of forms, in scripts.
+"""Links that a page has beside its anchors and frames, for jobs that ask for them: of <link>, of forms, in scripts,
+routes of single-page applications.
 
 The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page of
 80 KB, and is built only where a kind is asked for. Invariant: at most MAX_LINKS of each kind; what was guessed from a
@@ -8,10 +9,12 @@ script or made of a form's fields is marked as such (`GUESSED`), for nobody wrot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from nephila.kernel.routes import ROUTE, is_route
 from nephila.native import to_utf8
 from nephila.parser.documents.content import one_line
 from nephila.parser.listing import Entry
@@ -20,11 +23,16 @@ LINK_ELEMENT: Final = 4 << 1
 """Flags of what a <link> names."""
 GUESSED: Final = 7 << 1
 """Flags of what a script or a form comes to."""
+ANCHOR: Final = 0
+NOFOLLOW: Final = 1
+"""Flags of an anchor."""
 
 MAX_LINKS: Final = 200
 MAX_FIELDS: Final = 50
 MAX_SCRIPT_CHARS: Final = 256 << 10
+MAX_TITLE_CHARS: Final = 1 << 20
 _FEEDS: Final = frozenset(("application/rss+xml", "application/atom+xml", "application/feed+json"))
+_NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
 _NO_VALUE: Final = frozenset(("file", "password", "reset", "button", "image", "submit"))
 _HANDLERS: Final = ("onclick", "data-href", "data-url")
 # An address in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" are none.
@@ -36,16 +44,28 @@ _PICTURE: Final = re.compile(r"\.(?:js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf
 Found = Iterator[Entry]
 
 
-def more_links(tree: Any, base: str, kinds: tuple[str, ...]) -> list[tuple[int, list[Entry]]]:
+class _Titles:
+    """Texts of elements, as long as they are not too much in all: elements may lie in each other."""
+
+    def __init__(self) -> None:
+        self._left = MAX_TITLE_CHARS
+
+    def of(self, node: Any) -> str:
+        if self._left <= 0:
+            return ""
+        text = node.text()
+        self._left -= len(text)
+        return one_line(text[:MAX_SCRIPT_CHARS])[:200]
+
+
+def more_links(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[Entry]]]:
     """Links of these kinds, those of one flag together. `tree` has selectolax' `css`. O(nodes)."""
     by_flag: dict[int, list[Entry]] = {}
     for kind in kinds:
-        flag, read = KINDS[kind]
-        found = by_flag.setdefault(flag, [])
-        for count, entry in enumerate(read(tree)):
-            if count >= MAX_LINKS:
-                break
-            found.append(entry._replace(base=base))
+        # A kind that this version does not know is none that it could find.
+        for flag, read in KINDS.get(kind, ()):
+            found = by_flag.setdefault(flag, [])
+            found += [entry._replace(base=base) for entry in islice(read(tree), MAX_LINKS)]
     return [(flag, entries) for flag, entries in by_flag.items() if entries]
 
 
@@ -116,12 +136,12 @@ def _selected(select: Any) -> str:
 
 def _scripts(tree: Any) -> Found:
     """Addresses in quotes: in scripts of the page itself, in onclick, in data-href and data-url."""
-    left = MAX_SCRIPT_CHARS
+    left, titles = MAX_SCRIPT_CHARS, _Titles()
     for node in tree.css("script:not([src]), [onclick], [data-href], [data-url]"):
         of = node.attributes
         for name in _HANDLERS:
             if value := of.get(name):
-                yield from _quoted(value if name == "onclick" else f'"{value}"', one_line(node.text())[:200])
+                yield from _quoted(value if name == "onclick" else f'"{value}"', titles.of(node))
         if node.tag == "script" and left > 0 and "json" not in (of.get("type") or ""):
             text = node.text()[:left]
             left -= len(text)
@@ -135,12 +155,28 @@ def _quoted(text: str, title: str) -> Found:
             yield Entry(address, title=title)
 
 
-KINDS: Final[dict[str, tuple[int, Callable[[Any], Found]]]] = {
-    "canonical": (LINK_ELEMENT, _by_rel("canonical")),
-    "alternate": (LINK_ELEMENT, _alternates),
-    "feed": (LINK_ELEMENT, _feeds),
-    "next": (LINK_ELEMENT, _by_rel("next", "prev")),
-    "form": (GUESSED, _forms),
-    "script": (GUESSED, _scripts),
+def _routes(nofollow: bool) -> Callable[[Any], Found]:
+    """Anchors whose address has a route, which the page pass does not see; a link and its twin are told apart by it."""
+
+    def read(tree: Any) -> Found:
+        titles = _Titles()
+        for node in tree.css("a[href*='#'], area[href*='#']"):
+            of = node.attributes
+            address = of.get("href") or ""
+            rel = (of.get("rel") or "").lower().split()
+            if is_route(address.partition("#")[2].strip()) and nofollow == (not _NOFOLLOW.isdisjoint(rel)):
+                yield Entry(address, title=titles.of(node) or of.get("alt") or of.get("title") or "")
+
+    return read
+
+
+KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
+    "canonical": ((LINK_ELEMENT, _by_rel("canonical")),),
+    "alternate": ((LINK_ELEMENT, _alternates),),
+    "feed": ((LINK_ELEMENT, _feeds),),
+    "next": ((LINK_ELEMENT, _by_rel("next", "prev")),),
+    "form": ((GUESSED, _forms),),
+    "script": ((GUESSED, _scripts),),
+    ROUTE: ((ANCHOR, _routes(False)), (NOFOLLOW, _routes(True))),
 }
 """By name: flags, and what finds them."""

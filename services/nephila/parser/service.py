@@ -15,13 +15,16 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from nephila.kernel import failpoints
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
-from nephila.native import page_pass, partition_of, sniff_encoding
+from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
+from nephila.parser import othertext
 from nephila.parser.charset import Sniff
 from nephila.parser.config import ParserConfig
 from nephila.parser.document import Document
@@ -30,7 +33,7 @@ from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.making import Links, Maker, record_of
-from nephila.parser.meta import to_json
+from nephila.parser.meta import note, to_json
 from nephila.parser.oversize import PAGE, payload_of
 from nephila.parser.passes import PageCall
 from nephila.parser.rot.owner import Owner
@@ -74,6 +77,8 @@ class Parser:
         self._bus = bus
         self._maker = Maker(config, clock, page_pass, sniff)
         self._jobs: dict[str, m.CrawlJob] = {}
+        self._retold: set[str] = set()
+        """Jobs whose main text is another library's affair."""
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
         self.rot = Reporter(bus, clock, config.partitions)
@@ -124,7 +129,17 @@ class Parser:
         self._jobs[job.uid] = job
         self.rules.book.tell_job(job)
         self._maker.tell_job(job)
+        self._tell_text(job)
         delivery.ack()
+
+    def _tell_text(self, job: m.CrawlJob) -> None:
+        self._retold.discard(job.uid)
+        if job.deleted or job.parse is None or job.parse.main_text != m.MainText.TRAFILATURA:
+            return
+        if othertext.is_there():
+            self._retold.add(job.uid)
+        else:
+            log.error("parser: job %s: %s; its texts are those by density", job.uid, othertext.MISSING)
 
     def _on_page(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
@@ -139,10 +154,16 @@ class Parser:
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
             if not page.not_modified and self._is_for_child(kind, len(body)):
                 held = self._elsewhere.hold(body)
-                page.body = b""
+                # A page without its body, for others may read the same object: a raw sink has to find all of it.
+                delivery.message = page = msgspec.structs.replace(page, body=b"")
                 self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
             links, record, seen = self._maker.parse(page, job, body, kind, sniffed)
+            if seen is not None and kind is Kind.HTML and page.job in self._retold:
+                held = self._elsewhere.hold(body)
+                delivery.message = page = msgspec.structs.replace(page, body=b"")
+                self._elsewhere.begin(self._tell_anew(delivery, page, links, record, seen, held))
+                return
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
@@ -169,6 +190,26 @@ class Parser:
         receipts = [publish(OUTLINKS, partition, one) for one in links]
         receipts.append(publish(RECORDS, partition, record))
         delivery.ack_after(receipts)
+
+    async def _tell_anew(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen, held: Body
+    ) -> None:
+        """Put another library's main text in the place of ours, where it has one. Whatever it does costs the page
+        nothing else."""
+        kept = b""
+
+        def payload(body: bytes) -> bytes:
+            nonlocal kept
+            if self.rules.book.concerns(page.job):
+                kept = body
+            return othertext.payload_of(to_utf8(body, seen.encoding), page.url, self.config.max_text_bytes)
+
+        try:
+            record.text = await self._elsewhere.read(othertext.OTHER_TEXT, held, payload) or record.text
+        except Exception as error:
+            log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
+            note(record, "text_problem", str(error))
+        self._by_rules(delivery, page, links, record, seen, kept)
 
     # ---- pages that end badly
 

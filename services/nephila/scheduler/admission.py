@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, Seed
 from nephila.kernel.robots import Robots
+from nephila.kernel.routes import Routed
 from nephila.native import UrlParts
 from nephila.scheduler import again
 from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
@@ -69,7 +70,7 @@ def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
     frontier.on_wider(job.uid)
 
 
-def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts) -> None:
+def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
     """Admit a URL that another partition has found and judged as far as it could."""
     if seed.anchor:
         anchor(frontier, job, parts.host_key, parts.path_query)

@@ -15,7 +15,8 @@ from nephila.kernel.messages import (
     Receipts,
     Record,
 )
-from nephila.native import UrlError, parse_url
+from nephila.kernel.routes import redirected
+from nephila.native import UrlError
 from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
@@ -249,7 +250,7 @@ class Endings:
         """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
         entry = waiting.entry
         try:
-            target = parse_url(outcome.location)
+            target = redirected(job.spec, outcome.location, entry.url)
         except UrlError:
             self._end(waiting, job, out, Outcome.FAILED, "bad_redirect", outcome)
             return

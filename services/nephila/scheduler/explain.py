@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from nephila.kernel.messages import UrlState
-from nephila.native import parse_url
+from nephila.kernel.routes import parse_for
 from nephila.scheduler import facts
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.entry import Entry
@@ -95,7 +95,7 @@ def explain(
     `attempts` is what `restore` found handed out, `row` and `fetches` what the tables `pages` and `fetches` say of the
     URL, `now` monotonic seconds; `home` makes commands in sentences whole.
     """
-    parts = parse_url(url)
+    parts = parse_for(job.spec, url)
     frontier = dispatcher.frontier
     key = parts.fingerprint
     host = frontier.hosts.known(parts.host_key)

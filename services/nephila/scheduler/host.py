@@ -31,7 +31,7 @@ class OriginRobots:
         """Whether a URL of this origin may be fetched."""
         if self.rules is None:
             return self.policy == "allow"
-        return self.rules.allowed(agent, url[url.index("/", url.index("://") + 3) :])
+        return self.rules.allowed(agent, url[url.index("/", url.index("://") + 3) :].partition("#")[0])
 
 
 class Host:

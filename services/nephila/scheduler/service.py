@@ -22,8 +22,9 @@ from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError
 from nephila.scheduler.admission import add_links, add_seed
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.contact import first_contact
@@ -147,7 +148,7 @@ class Scheduler:
         job = self.frontier.jobs.get(seed.job)
         if job is not None:
             try:
-                parts = parse_url(seed.url)
+                parts = parse_for(job.spec, seed.url)
             except UrlError as error:
                 self.refused_seeds.append((seed.url, str(error)))
             else:

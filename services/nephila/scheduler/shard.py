@@ -27,8 +27,9 @@ from nephila.kernel.messages import (
     Receipts,
     Seed,
 )
+from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import FRONTIER
-from nephila.native import HostStore, UrlError, parse_url
+from nephila.native import HostStore, UrlError
 from nephila.scheduler.admission import add_links, add_seed, add_sent_on, note_anchor
 from nephila.scheduler.changelog import RECORD_BYTES, pieces, weight
 from nephila.scheduler.config import SchedulerConfig
@@ -232,7 +233,7 @@ class Shard:
             return
         self.at()
         try:
-            parts = parse_url(seed.url)
+            parts = parse_for(job.spec, seed.url)
         except UrlError as error:
             self.counts.refused_seeds.append((seed.url, str(error)))
         else:

@@ -58,5 +58,15 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     warc_bytes: int = 1_000_000_000
     """Bytes after which a WARC file is closed and the next begun (the usual size of the field)."""
 
+    raw_bytes: int = 1_000_000_000
+    """Bytes after which a file of bodies (format raw) is closed and the next begun."""
+
+    raw_total_bytes: int = 100_000_000_000
+    """Bytes of all such files, packed; of pages beyond only their heads are kept, and the log says so. 0 = no limit."""
+
+    raw_wait_s: float = 60.0
+    """Seconds a raw page waits for its record before it is written without: over a broker another member may have
+    taken the record."""
+
     parquet_rows: int = 50_000
     """Rows of a Parquet file; it is written between two flushes, so a larger file is a longer pause."""

@@ -1,18 +1,23 @@
 """Raw pages between the moment they are seen and the flush of their record.
 
 A page and its record are acked together, so that the body is in the file by the time its URL has ended. A page that
-comes after its record was flushed (its group had no credit) is written by the next flush, alone.
+comes after its record was flushed (its group had no credit) is written by the next flush, alone; so is one whose record
+does not come for `wait_s`, as over a broker, where another member may have taken it: no page waits for ever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Delivery
+from nephila.kernel.clock import Clock, Timer
 
 _Key = tuple[str, bytes, int, int]
+MAX_ALONE: Final = 100_000
+"""Pages written without their records whose records are known when they come after all."""
 
 
 @dataclass(slots=True)
@@ -34,8 +39,13 @@ class Taken:
 class RawPages:
     """Pages that wait for their records. O(1) per page."""
 
-    def __init__(self, on_late: Callable[[], None]) -> None:
-        self._waiting: dict[_Key, Delivery] = {}
+    def __init__(self, on_late: Callable[[], None], clock: Clock, wait_s: float) -> None:
+        self._clock = clock
+        self._wait_s = wait_s
+        self._timer: Timer | None = None
+        self._waiting: dict[_Key, tuple[float, Delivery]] = {}
+        """In the order in which they came; with when that was."""
+        self._alone: set[_Key] = set()
         self._missed: set[_Key] = set()
         self.late: list[Delivery] = []
         """Pages to be written without a record."""
@@ -56,8 +66,40 @@ class RawPages:
         # The same attempt delivered again replaces its twin, which has nothing to add.
         twin = self._waiting.pop(key, None)
         if twin is not None:
-            twin.ack()
-        self._waiting[key] = delivery
+            twin[1].ack()
+        self._waiting[key] = (self._clock.monotonic(), delivery)
+        self._watch()
+
+    def close(self) -> None:
+        """Watch no longer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _watch(self) -> None:
+        if self._timer is None and self._waiting:
+            came, _ = next(iter(self._waiting.values()))
+            self._timer = self._clock.call_at(came + self._wait_s, self._look)
+
+    def _look(self) -> None:
+        """Those that have waited long enough go without their records."""
+        self._timer = None
+        until = self._clock.monotonic() - self._wait_s
+        while self._waiting:
+            key, (came, delivery) = next(iter(self._waiting.items()))
+            if came > until:
+                break
+            del self._waiting[key]
+            self._let_go(key)
+            self.late.append(delivery)
+        if self.late:
+            self._on_late()
+        self._watch()
+
+    def _let_go(self, key: _Key) -> None:
+        if len(self._alone) >= MAX_ALONE:
+            self._alone.clear()
+        self._alone.add(key)
 
     def take(self, records: list[m.Record]) -> Taken:
         """Hand out the pages of these records and the late ones."""
@@ -66,12 +108,14 @@ class RawPages:
         self.late = []
         for record in records:
             key = (record.job, record.url_key, record.fetch_no, record.attempt)
-            delivery = self._waiting.pop(key, None)
-            if delivery is not None:
-                taken.deliveries.append(delivery)
-                taken.pages.append(delivery.message)
+            found = self._waiting.pop(key, None)
+            if found is not None:
+                taken.deliveries.append(found[1])
+                taken.pages.append(found[1].message)
                 continue
             taken.pages.append(None)
-            if record.outcome == m.Outcome.STORED:
+            if key in self._alone:
+                self._alone.discard(key)
+            elif record.outcome == m.Outcome.STORED:
                 self._missed.add(key)
         return taken

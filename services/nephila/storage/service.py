@@ -69,7 +69,7 @@ class Storage:
         self.trouble = ""
         """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
         self._closing = asyncio.Event()
-        self._raw = RawPages(self._more) if writer.raw else None
+        self._raw = RawPages(self._more, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
         bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
@@ -135,6 +135,8 @@ class Storage:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._raw is not None:
+            self._raw.close()
         self._closing.set()
         for task in (self._opening, self._task):
             if task is not None:

@@ -26,6 +26,15 @@ class Strategy(IntEnum):
     OPIC = 3
 
 
+class MainText(IntEnum):
+    """What becomes the text of a page."""
+
+    UNSPECIFIED = 0
+    TRAFILATURA = 1
+    ALL = 2
+    NONE = 3
+
+
 class Scope(msgspec.Struct, array_like=True, gc=False):
     """"""
 
@@ -106,6 +115,17 @@ class Traps(msgspec.Struct, array_like=True, gc=False):
     cap_share: float = 0.0
 
 
+class Parse(msgspec.Struct, array_like=True, gc=False):
+    """What is taken from the pages of a job."""
+
+    # Kinds of links beside anchors and frames: canonical, alternate, feed, next, form, script, route, json.
+    # With route the part of a URL behind "#/" or "#!" belongs to it.
+    follow: list[str] = msgspec.field(default_factory=list)
+    # Links that say nofollow, ugc or sponsored on every occurrence are left.
+    skip_nofollow: bool = False
+    main_text: MainText = MainText.UNSPECIFIED
+
+
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     """The whole desired state of a crawl. Topic `jobs` (compacted by uid)."""
 
@@ -133,6 +153,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     deleted: bool = False
     # Names of the rules that pages are read by; none: generic extraction.
     rules: list[str] = msgspec.field(default_factory=list)
+    # Null: all of it as its zeros say.
+    parse: Parse | None = None
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -31,8 +31,12 @@ def read_json(text: str, max_links: int) -> Content:
         return Content(text=raw, problem=f"not looked into: more than {MAX_BYTES:,} bytes of JSON")
     try:
         document = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return Content(text=raw, problem=f"no JSON: {error}"[:200])
+    except RecursionError:
+        return Content(text=raw, problem="not looked into: its values lie too deep in each other")
+    except msgspec.DecodeError as error:
+        # A number that no machine has is good JSON all the same.
+        what = "not looked into" if "out of range" in str(error) else "no JSON"
+        return Content(text=raw, problem=f"{what}: {error}"[:200])
     depth, links = _walk(document, max_links)
     content = Content(text=raw, title=_title(document), links=list(links.items()))
     if depth > MAX_DEPTH:

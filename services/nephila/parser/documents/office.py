@@ -61,13 +61,18 @@ def read_office(body: bytes) -> Content:
     content = Content()
     members: dict[bytes, Member] = {}
     try:
-        for member in directory(body):
+        for number, member in enumerate(directory(body), 1):
             members.setdefault(member.name, member)
+            if number == MAX_ENTRIES:
+                content.problem = f"not looked at beyond {MAX_ENTRIES:,} entries"
         if kind := _kind(body, members):
             content.facts["type"] = kind
         for name in (*_METADATA, *(name for name in members if name.endswith(b".opf"))):
             if name in members:
-                _properties(content, unpacked(body, members[name]))
+                xml = unpacked(body, members[name])
+                _properties(content, xml)
+                if len(xml) == MAX_MEMBER_BYTES:
+                    content.problem = f"its metadata is longer than {MAX_MEMBER_BYTES:,} bytes"
                 break
     except (ValueError, struct.error, zlib.error) as error:
         content.problem = f"broken archive: {error}"

@@ -1,8 +1,8 @@
-"""Stored pages that rules are tried on: files of HTML or JSON, and the responses of a WARC file.
+"""Stored pages that rules are tried on: files of HTML or JSON, the responses of a WARC file, the bodies of --keep-raw.
 
-A page's URL is what its WARC record says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
+A page's URL is what its record there says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
 beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line, and so is a record
-of a WARC; its pages come one at a time, however large it is.
+of a larger one; its pages come one at a time, however large it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nephila.kernel import rawfile
 from nephila.kernel.errors import UserError
 from nephila.native import sniff_encoding
 from nephila.parser.charset import encoding_of, encoding_of_text
@@ -59,6 +60,8 @@ def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
     try:
         if path.name.endswith((".warc", ".warc.gz")):
             yield from _of_warc(path)
+        elif rawfile.is_raw(path):
+            yield from _of_raw(path)
         else:
             yield _of_file(path, url)
     except OSError as error:
@@ -95,3 +98,21 @@ def _of_warc(path: Path) -> Iterator[Stored]:
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
     if bad is not None and not pages:
         raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")
+
+
+def _of_raw(path: Path) -> Iterator[Stored]:
+    pages = 0
+    bad: rawfile.Torn | None = None
+    for found in rawfile.read(path):
+        if isinstance(found, rawfile.Torn):
+            bad = bad or found
+            log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
+            continue
+        pages += 1
+        head = found.head
+        if head.left_out:
+            log.warning("%s: %s has no body: %s", path, ascii(head.url), ascii(head.left_out))
+        elif head.status == 200:
+            yield Stored(head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}")
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.why} (at byte {bad.offset})")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from nephila.kernel.errors import UsageError
 from nephila.storage.backends.base import Backend
+from nephila.storage.backends.bodies import Bodies
 from nephila.storage.backends.jsonl import Jsonl
 from nephila.storage.backends.parquet import Parquet
 from nephila.storage.backends.sqlite import Sqlite
@@ -26,7 +27,12 @@ def _postgres(config: StorageConfig) -> Ledger:
 LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
 """One of them is always on."""
 
-BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {"jsonl": Jsonl, "parquet": Parquet, "warc": Warc}
+BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
+    "jsonl": Jsonl,
+    "parquet": Parquet,
+    "raw": Bodies,
+    "warc": Warc,
+}
 """What is written besides it."""
 
 FORMATS = (*LEDGERS, *BACKENDS)

@@ -1,0 +1,163 @@
+"""Files of fetched bodies (`raw-00000.gz` …), as the sink of that name writes them and `rules apply` reads them.
+
+A file is a row of gzip members, each of one page: a line of JSON (`Head`), then the body as it was decoded. A body that
+the same writer has kept already is not written again: its head says where it stands. Invariants: every member is read
+by itself, so a file that ends in the middle of one gives all that stand before; a reader holds one body at a time, of
+at most MAX_BODY_BYTES. `zcat` shows the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+PREFIX: Final = "raw-"
+SUFFIX: Final = ".gz"
+MAX_BODY_BYTES: Final = 64 << 20
+_MAX_HEAD_BYTES: Final = 64 << 10
+_PIECE_BYTES: Final = 64 << 10
+_NAME: Final = re.compile(r"raw-\d{5,9}\.gz")
+_MAGIC: Final = b"\x1f\x8b\x08"
+
+
+class Head(msgspec.Struct, omit_defaults=True):
+    """What is known of a page without its body."""
+
+    url: str
+    job: str = ""
+    url_key: str = ""
+    fetch_no: int = 0
+    attempt: int = 0
+    status: int = 200
+    content_type: str = ""
+    charset: str = ""
+    fetched_at: float = 0.0
+    """Seconds since 1970 UTC."""
+    sha256: str = ""
+    """Of the body, in hex; the same as in the table `pages`."""
+    bytes: int = 0
+    """Of the body."""
+    kept_in: str = ""
+    """Name of the file beside this one that has the body; empty: it follows."""
+    kept_at: int = 0
+    """Where its member begins in that file."""
+    left_out: str = ""
+    """Why there is no body at all; empty when there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A page of a file."""
+
+    head: Head
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A member that cannot be read: the last one of a writer that was killed, or damage."""
+
+    offset: int
+    why: str
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Head).decode
+
+
+def is_raw(path: Path) -> bool:
+    """Whether that is the name of such a file."""
+    return _NAME.fullmatch(path.name) is not None
+
+
+def member(head: Head, body: bytes) -> bytes:
+    """What is packed as one member of a file."""
+    return _encode(head) + b"\n" + body
+
+
+def read(path: Path) -> Iterator[Kept | Torn]:
+    """The pages of a file in order, with bodies that stand in files beside it. O(bytes). Raises `OSError`."""
+    with path.open("rb") as file:
+        for found in _members(file):
+            yield _with_body(found, path) if isinstance(found, Kept) and found.head.kept_in else found
+
+
+def _with_body(found: Kept, path: Path) -> Kept | Torn:
+    head = found.head
+    first: Kept | Torn | None = None
+    if _NAME.fullmatch(head.kept_in):
+        with contextlib.suppress(OSError, ValueError), path.with_name(head.kept_in).open("rb") as file:
+            file.seek(head.kept_at)
+            first = next(_members(file), None)
+    if not isinstance(first, Kept) or first.head.sha256 != head.sha256:
+        return Torn(head.kept_at, f"the body of {head.url} is not in {head.kept_in[:40]!r} any more")
+    return Kept(head, first.body)
+
+
+def _members(file: BinaryIO) -> Iterator[Kept | Torn]:
+    source, whole = _Source(file), True
+    while source.at_member():
+        begun = source.at
+        try:
+            yield _page(source.unpack(_MAX_HEAD_BYTES + MAX_BODY_BYTES))
+            whole = True
+        except (zlib.error, ValueError, EOFError) as error:
+            if whole:
+                yield Torn(begun, str(error))
+            # What looks like a member inside of a torn one is told no second time.
+            whole = False
+            source.at = begun + 1
+
+
+def _page(data: bytes) -> Kept:
+    end = data.find(b"\n", 0, _MAX_HEAD_BYTES)
+    if end < 0:
+        raise ValueError("it has no line at its start that says what it is")
+    try:
+        head = _decode(data[:end])
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"its first line cannot be read: {error}") from None
+    return Kept(head, data[end + 1 :])
+
+
+class _Source:
+    """A file of gzip members, one at a time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.at = file.tell()
+
+    def at_member(self) -> bool:
+        """Go to the next place that begins like a member; False at the end of the file."""
+        while True:
+            self._file.seek(self.at)
+            piece = self._file.read(_PIECE_BYTES)
+            found = piece.find(_MAGIC)
+            if found >= 0:
+                self.at += found
+                return True
+            if len(piece) < _PIECE_BYTES:
+                return False
+            self.at += len(piece) - len(_MAGIC) + 1
+
+    def unpack(self, limit: int) -> bytes:
+        """The member that begins here; then it stands behind it. Raises `ValueError`, `EOFError`, `zlib.error`."""
+        self._file.seek(self.at)
+        inflater, parts, count = zlib.decompressobj(31), [], 0
+        while not inflater.eof:
+            piece = inflater.unconsumed_tail or self._file.read(_PIECE_BYTES)
+            if not piece:
+                raise EOFError("the file ends in the middle of it")
+            parts.append(inflater.decompress(piece, _PIECE_BYTES))
+            count += len(parts[-1])
+            if count > limit:
+                raise ValueError(f"it is larger than {limit >> 20} MiB")
+        self.at = self._file.tell() - len(inflater.unused_data)
+        return b"".join(parts)
