@@ -86,7 +86,9 @@ def up(cwd: Path, host_map: str, tree: Path | None = None, **env: str) -> Progra
 def pack(folder: Path, archive: Path) -> None:
     """A directory as it was left; what a process leaves beside its data is not part of it."""
     with tarfile.open(archive, "w:xz") as tar:
-        tar.add(folder, "o", filter=lambda entry: None if entry.name.endswith(("control.sock", ".lock", "-shm")) else entry)
+        tar.add(
+            folder, "o", filter=lambda entry: None if entry.name.endswith(("control.sock", ".lock", "-shm")) else entry
+        )
 
 
 def records(tree: Path | None = None) -> str:
