@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
@@ -21,7 +21,7 @@ from nephila.kernel.bus.claims import BlobClaims
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.errors import PermanentError, Unready, UserError
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, Seed
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, SEEDS
 
@@ -353,6 +353,25 @@ async def test_no_broker_is_one_line_with_the_remedy():
         await bus.start()
     with pytest.raises(UserError, match="no Kafka broker answers"):
         await kafka_topics.apply(config)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (errors.KafkaConnectionError("Unable to bootstrap"), "no Kafka broker answers at b:1 (KafkaConnectionError)"),
+        (TimeoutError(), "no Kafka broker answers at b:1 (TimeoutError)"),
+        (errors.TopicAuthorizationFailedError("pages"), "b:1 refuses: [Error 29] TopicAuthorizationFailedError: pages"),
+        (errors.InvalidSessionTimeoutError(), "refuses: [Error 26] InvalidSessionTimeoutError: set kafka: {session_s"),
+        (errors.GroupCoordinatorNotAvailableError(), "it has no coordinator for groups yet"),
+        (errors.KafkaError("two\nlines"), "the broker at b:1 refuses: KafkaError: two lines"),
+    ],
+)
+def test_what_a_broker_says_is_told_as_it_is(error, line):
+    """Silence is silence, a refusal is its own words; both are waited for, in one line."""
+    told = kafka_topics.trouble_with(KafkaConfig(bootstrap="b:1"), error)
+    assert isinstance(told, Unready)
+    assert line in str(told)
+    assert len(str(told).splitlines()) == 1
 
 
 async def test_no_topics_is_one_line_with_the_remedy(rig):
