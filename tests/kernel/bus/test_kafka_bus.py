@@ -44,12 +44,14 @@ async def rig(broker):
             self.buses.append(bus)
             return bus
 
-        async def raw(self, topic: str, partition: int, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        async def raw(
+            self, topic: str, partition: int, value: bytes, headers: list[tuple[str, bytes]], key: bytes | None = None
+        ) -> None:
             """A record that no bus of ours wrote."""
             producer = AIOKafkaProducer(bootstrap_servers=self.config.bootstrap)
             await producer.start()
             try:
-                await producer.send_and_wait(self.config.prefix + topic, value, partition=partition, headers=headers)
+                await producer.send_and_wait(self.config.prefix + topic, value, key, partition, headers=headers)
             finally:
                 await producer.stop()
 
@@ -186,6 +188,28 @@ async def test_bytes_that_are_no_message_are_a_dead_letter_and_the_next_goes_on(
     await until(lambda: urls(got) == ["good"] and len(dead) == 2)
     assert (dead[0].topic, dead[0].service, dead[0].partition) == ("seeds", "reader", 2)
     assert dead[0].message == b"\xff\xfe no message"
+
+
+async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
+    """Who starts does not begin without it and may try again; who is at work goes on, and is not ready."""
+    working, told, fatal = rig.bus(), [], []
+    working.subscribe(JOBS, "working", lambda d: (told.append(d.message.uid), d.ack()), credits=9)
+    working.on_fatal = fatal.append
+    await working.start()
+    await working.publish(JOBS, 0, CrawlJob("a"))
+    await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
+    await until(lambda: bool(fatal))
+    assert told == ["a"]
+    assert isinstance(fatal[0], Unready)
+    assert "jobs at 1 was written by a newer release (format 2): update this service; nothing is lost" in str(fatal[0])
+    assert working.troubles == [str(fatal[0])]
+    starting = rig.bus()
+    starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
+    reader(starting, [])
+    for _ in range(2):
+        with pytest.raises(Unready, match=r"jobs at 1 was written by a newer release \(format 2\)"):
+            await starting.start()
+    assert starting.held("reader") == frozenset()
 
 
 async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
