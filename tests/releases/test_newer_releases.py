@@ -8,9 +8,10 @@ import struct
 
 import msgspec
 import pytest
+from nephila.cli.main import main
 from nephila.scheduler.store import frame
 
-from tests.releases.past import crawl, releases, site, unpack_data
+from tests.releases.past import releases, site, unpack_data
 
 LATER = struct.pack("<I", 9)
 
@@ -73,16 +74,17 @@ def content(out):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_a_release_to_come(tmp_path, name):
+def test_a_file_of_a_release_to_come(tmp_path, capsys, monkeypatch, name):
     """Exit code 1 and one line that names file and number; no page is asked for, frontier and rows stay as they are."""
     change, words = FILES[name]
     unpack_data(releases()[-1].data / "crawl.tar.xz", tmp_path)
     change(tmp_path / "o")
     before = content(tmp_path / "o")
+    monkeypatch.chdir(tmp_path)
     with site() as web:
-        done = crawl(web, "--resume", cwd=tmp_path)
-    assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+        options = ["--out", "o", "--allow-private", "--host-map", web.host_map, "--format", "sqlite,jsonl,warc"]
+        assert main(["crawl", "--resume", *options]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
     assert words in line
     assert line.startswith(f"nephila: {NAMED.get(name, 'o/')}")
     assert "the program" in line or "backup" in line
