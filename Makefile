@@ -55,6 +55,10 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
 
+bench-endings: $(DEV)  ## crawls over the services that end by themselves with the right count, a scheduler killed before (WEB=DIR)
+	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_endings --web $(WEB) $(ARGS)
+
 bench-services: $(DEV)  ## CPU per page of each service over Kafka and PostgreSQL, broker and database beside it (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_services --web $(WEB) $(ARGS)

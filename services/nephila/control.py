@@ -1,8 +1,9 @@
-"""What may be asked of a program that runs (`nephila up`): one JSON object in, one out. docs/jobs.md lists it.
+"""What may be asked of a program that runs: one JSON object in, one out. docs/jobs.md lists it.
 
 Invariants: a request that cannot be understood or done is answered with one error line and changes nothing; the answer
 to a change comes when the change is in the frontier's log, and the log is synced. The jobs there are the only truth:
-nothing is kept here but what a connection has under way. Sockets are not known here.
+nothing is kept here but what a connection has under way. Sockets are not known here. A single crawl (`once`) answers
+all questions and opens quarantines; its job is what its command line says.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from nephila.native import UrlError, parse_url
 from nephila.rates import Rates
 from nephila.rulewatch import RuleWatch
 from nephila.scheduler.explain import Explanation
+from nephila.scheduler.facts import Home
 from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
@@ -112,6 +114,7 @@ class Status(_Request, tag="status"):
 
 
 Request = Union[Apply, Seeds, Seeded, List, Pause, Resume, Delete, Quarantines, Release, Explain, Status]  # noqa: UP007
+Change = Apply | Seeds | Seeded | Pause | Resume | Delete
 Session = dict[str, CrawlJob]
 """What a connection has under way: jobs that wait for their seeds, as they are to be then."""
 
@@ -119,7 +122,15 @@ Session = dict[str, CrawlJob]
 class Control:
     """Answers requests about the jobs of one assembly."""
 
-    def __init__(self, assembly: Assembly, directory: Path, formats: Iterable[str], rows: Source | None = None) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        directory: Path,
+        formats: Iterable[str],
+        rows: Source | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
         self.rates = Rates()
         self.on_change: Callable[[], None] | None = None
         """Called when the set of jobs, or one of them, has been changed."""
@@ -128,7 +139,7 @@ class Control:
         self._bus = assembly.bus
         self._clock = assembly.clock
         self._scheduler = assembly.scheduler
-        self._directory = directory
+        self._home = Home(str(directory), many=not once, running=True)
         self._formats = tuple(formats)
         self._source = rows or directory
         self._started = self._clock.monotonic()
@@ -156,6 +167,11 @@ class Control:
     # ---- requests
 
     async def _do(self, request: Request, session: Session) -> dict[str, Any]:
+        if isinstance(request, Change) and not self._home.many:
+            raise UserError(
+                f"one crawl runs here, as its command says; end it and change it with: {self._home.goes_on} "
+                "(jobs that come and go: nephila up)"
+            )
         match request:
             case Apply(job=content, more=more):
                 return await self._apply(content, more, session)
@@ -326,7 +342,7 @@ class Control:
         if jobview.spec(self._scheduler, uid) is None:
             raise UserError(f"job {uid!r} was deleted just now")
         now = self._clock.monotonic()
-        return jobview.explain(self._scheduler, uid, href, now, self._directory, row, fetches)
+        return jobview.explain(self._scheduler, uid, href, now, self._home, row, fetches)
 
     def _rows(self, uids: list[str], href: str) -> dict[str, dict[str, Any] | None]:
         return {uid: jobview.row(self._source, uid, href) for uid in uids}
@@ -337,7 +353,7 @@ class Control:
             "version": __version__,
             "process": os.getpid(),
             "uptime_s": round(self._clock.monotonic() - self._started, 3),
-            "directory": str(self._directory),
+            "directory": self._home.out,
             "formats": self._formats,
             "jobs": len(facts),
             "queued": sum(job.queued for job in facts),

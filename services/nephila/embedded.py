@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,11 +17,16 @@ import msgspec
 
 from nephila import jobview, rulehealth
 from nephila.assembly import GRACE_S, Assembly, Rooms
+from nephila.control import Control
+from nephila.controlsocket import ControlSocket
 from nephila.kernel.clock import Clock, SystemClock
+from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.readahead import read_ahead
 from nephila.rulewatch import RuleWatch
+
+log = logging.getLogger(__name__)
 
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
@@ -90,6 +96,9 @@ class Crawl:
         self.assembly = Assembly(plan.rooms, self.clock, plan.grace_s)
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
+        storage = plan.rooms.storage
+        self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
+        self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
         self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
@@ -104,7 +113,11 @@ class Crawl:
             seeding = asyncio.ensure_future(self._seed())
             if self.plan.max_time_s:
                 self.clock.call_at(self._started + self.plan.max_time_s, lambda: self.stop("max_time"))
-            await self._over.wait()
+            await self._listen()
+            try:
+                await self._over.wait()
+            finally:
+                await self.socket.close()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -122,6 +135,13 @@ class Crawl:
         result.anchors, result.seed_anchors = jobview.anchors(self.scheduler, self.plan.job.uid)
         return result
 
+    async def _listen(self) -> None:
+        """Take questions; a crawl without them is a crawl all the same."""
+        try:
+            await self.socket.open()
+        except UserError as error:
+            log.warning("nephila: %s; the crawl goes on and takes no requests", error)
+
     def stop(self, reason: str, error: BaseException | None = None) -> None:
         """End the crawl; the first reason counts. A second call shortens the drain to nothing."""
         if self._over.is_set():
@@ -133,7 +153,7 @@ class Crawl:
 
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[None]:
-        self.scheduler.on_turn = self._check_end
+        self.scheduler.on_turn = self._turn
         # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
         self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
         async with self.assembly.running(self._fatal):
@@ -187,6 +207,10 @@ class Crawl:
             self.result.reason, self.result.error = "failed", error
         self.assembly.hurry()
         self.stop("failed", error)
+
+    def _turn(self) -> None:
+        self.control.note()
+        self._check_end()
 
     def _check_end(self) -> None:
         """Over when nothing is on its way and nothing is left that is worth waiting for."""

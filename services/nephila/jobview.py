@@ -146,12 +146,12 @@ def explain(
     uid: str,
     url: str,
     now: float,
-    directory: Path,
+    home: Home,
     row: Mapping[str, Any] | None,
     fetches: Sequence[Mapping[str, Any]] = (),
 ) -> Explanation:
-    """What became of a URL in a job of this program, which is `nephila up` and runs."""
-    job, home = scheduler.frontier.jobs[uid], Home(str(directory), many=True)
+    """What became of a URL in a job of this program, which runs."""
+    job = scheduler.frontier.jobs[uid]
     return explain_url(scheduler.dispatcher, job, url, now, row=row, fetches=fetches, running=True, home=home)
 
 

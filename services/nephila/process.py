@@ -7,11 +7,15 @@ import contextlib
 import ctypes
 import gc
 import os
+import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+FOR_MAIN = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C reaches the whole group of processes, a service manager's SIGTERM too: the main process says what is to be
+done, the others ignore them."""
 _KEEP_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 

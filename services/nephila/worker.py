@@ -45,7 +45,7 @@ from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
-from nephila.process import raise_open_files, run_loop
+from nephila.process import FOR_MAIN, raise_open_files, run_loop
 from nephila.recent import Recent
 
 GROUP = "main"
@@ -147,9 +147,9 @@ class Worker:
 def main(arguments: list[str]) -> None:
     """`python -m nephila.worker DESCRIPTOR PARENT`."""
     descriptor, parent = map(int, arguments)
-    # Ctrl-C reaches the whole group of processes, a service manager's SIGTERM too: main says what is to be done.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in FOR_MAIN:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_MAIN)  # main blocked them while this was started
     die_with(parent)
     raise_open_files()
     end = socket.socket(fileno=descriptor)

@@ -31,6 +31,7 @@ from nephila.kernel.clock import Clock
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
+from nephila.process import FOR_MAIN
 
 log = logging.getLogger(__name__)
 
@@ -286,7 +287,12 @@ def _told(lost: int) -> str:
 def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
     """A worker on that end of a pair."""
     command = [sys.executable, "-P", "-m", "nephila.worker", str(descriptor), str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
+    # Inherited, until the worker ignores them by itself: Ctrl-C may come while it still imports.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_MAIN)
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _environment() -> dict[str, str]:

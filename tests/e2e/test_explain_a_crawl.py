@@ -124,11 +124,20 @@ def program(*words, cwd):
         process.communicate()
 
 
-def test_while_a_crawl_runs(tmp_path, stuck):
-    """The directory is read beside it."""
+@pytest.mark.parametrize("asked", ["the program", "the directory"])
+def test_while_a_crawl_runs(tmp_path, stuck, asked):
+    """It is asked, and its counts as well; where it has no socket the directory is read beside it."""
     options = ("--allow-private", "--host-map", stuck.host_map, "--delay", "0")
     with program("crawl", "http://a.test/", "--out", "o", *options, cwd=tmp_path):
         assert stuck.asked.wait(30)
+        if asked == "the directory":
+            (tmp_path / "o" / "control.sock").unlink()
+        else:
+            (job,) = json.loads(run("jobs", "list", "--out", "o", "--json", cwd=tmp_path).stdout)
+            assert (job["name"], job["state"]) == ("crawl", "running")
+            refused = run("jobs", "pause", "crawl", "--out", "o", cwd=tmp_path)
+            assert refused.returncode == 1
+            assert refused.stderr.startswith("nephila: one crawl runs here, as its command says; ")
         assert told(tmp_path, "http://a.test/slow")["kind"] == "leased"
         behind = told(tmp_path, "http://a.test/4")
         assert (behind["state"], behind["seen"]) == ("waiting", True)

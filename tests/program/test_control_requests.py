@@ -16,7 +16,8 @@ from nephila import jobview
 from nephila.control import Control, Request
 from nephila.kernel.jobspec import load
 from nephila.kernel.jobtable import SPEC
-from nephila.kernel.messages import Outcome, Quarantine, Record
+from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
+from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
 from nephila.scheduler.hosts import yield_of
 
@@ -35,11 +36,11 @@ def document(name="news", **spec):
 class Desk:
     """A control over a scripted web; `ask` lets the clock's due calls be made meanwhile."""
 
-    def __init__(self, world, directory):
+    def __init__(self, world, directory, *, once=False):
         self.world = world
         assembly = SimpleNamespace(bus=world.bus, clock=world.clock, scheduler=world.scheduler)
         self.directory = directory
-        self.control = Control(assembly, directory, ("sqlite", "jsonl"))
+        self.control = Control(assembly, directory, ("sqlite", "jsonl"), once=once)
         world.scheduler.on_turn = self.control.note
         self.session = {}
 
@@ -179,7 +180,7 @@ async def test_whoever_changes_a_waiting_job_has_the_word(desk):
     """A pause by somebody else is not undone when the seeds are in."""
     await desk.ask("jobs.apply", job=document(scope={"mode": "any"}))
     await desk.ask("jobs.apply", job=document(), more=True)
-    other = Desk(desk.world, desk.control._directory)
+    other = Desk(desk.world, desk.directory)
     await other.ask("jobs.resume", name="news")
     await other.ask("jobs.pause", name="news")
     await desk.ask("jobs.seeded", name="news")
@@ -336,6 +337,24 @@ async def test_a_disk_that_refuses_is_no_answer_that_all_is_well(desk, monkeypat
     monkeypatch.setattr(desk.world.scheduler.log, "sync", full)
     assert await desk.refusal("jobs.apply", job=document()) == "the program ended before this was written; do it again"
     assert "disk full" in str(ended[0])
+
+
+async def test_a_single_crawl_answers_and_is_not_changed(tmp_path):
+    """Its job is what its command line says; only quarantines are opened while it runs."""
+    world = await World(tmp_path / "frontier", site(PAGES)).start()
+    desk = Desk(world, tmp_path, once=True)
+    world.bus.publish(JOBS, 0, CrawlJob(uid="crawl", name="crawl", seeds=["http://a.test/0"]))
+    before = await desk.job("crawl")
+    requests = [("jobs.apply", {"job": document("crawl")}), ("jobs.seeds", {"name": "crawl", "urls": []})]
+    requests += [(f"jobs.{what}", {"name": "crawl"}) for what in ("seeded", "pause", "resume", "delete")]
+    for op, values in requests:
+        told = await desk.refusal(op, **values)
+        assert told.startswith("one crawl runs here")
+        assert f"nephila crawl --resume --out {tmp_path}" in told
+    assert await desk.job("crawl") == before
+    assert (await desk.ask("traps.list", name="crawl"))["quarantines"] == []
+    assert "is not in quarantine" in await desk.refusal("traps.release", name="crawl", host="a.test", place="/x/")
+    assert (await desk.ask("explain", url="http://a.test/0"))["explanation"]["job"] == "crawl"
 
 
 async def test_quarantines_are_listed_and_released_by_name(desk):

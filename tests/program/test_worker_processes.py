@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -147,3 +148,15 @@ async def test_more_begin_when_there_is_more_to_do():
             for _ in range(24):
                 assert (await rig.ended()).result is m.FetchResult.FETCHED
             assert (few, len(rig.workers.pids)) == (1, 2)
+
+
+def test_signals_while_a_worker_starts_are_for_main(capfd):
+    """Ctrl-C reaches the whole group of processes: one that still imports its modules says nothing and goes on."""
+    ours, its = socket.socketpair()
+    worker = module._spawn(its.fileno())
+    its.close()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        worker.send_signal(number)
+    ours.close()
+    assert worker.wait(60) == 0
+    assert capfd.readouterr().err == ""

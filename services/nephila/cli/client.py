@@ -80,8 +80,8 @@ def needed(directory: Path) -> Client:
         holder = Directory(directory).holder()
         if holder:
             raise UserError(
-                f"the nephila that runs in {directory} (process {holder}) takes no requests: it is starting or ending, "
-                "or it is a crawl; ask again, or end it and start nephila up"
+                f"the nephila that runs in {directory} (process {holder}) takes no requests: it is starting or ending; "
+                "ask again"
             )
         raise UserError(
             f"no nephila up is running in {directory}; start it with: nephila up --out {shlex.quote(str(directory))}"

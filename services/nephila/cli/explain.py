@@ -1,5 +1,5 @@
 """`nephila explain URL`: what became of a URL in a crawl, and why; changes nothing. Asks the program that runs
-in DIR where it answers (`nephila up`), else reads DIR, also while a crawl runs there."""
+in DIR where it answers, else reads DIR."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
         raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
     running = _is_running(directory, run)
     rows = directory.rows(run)
-    home = Home(str(directory.path), many=run is not None and run.command == "up")
+    home = Home(str(directory.path), many=run is not None and run.command == "up", running=running)
 
     def told(uid: str, **tables: object) -> Explanation:
         return explain_url(

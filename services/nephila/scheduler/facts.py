@@ -31,15 +31,21 @@ LONGER_S = 1.0
 
 
 class Home(NamedTuple):
-    """The directory of the crawl, as commands name it, and whether `nephila up` made it."""
+    """The directory of the crawl, as commands name it, whether `nephila up` made it, and whether one runs there."""
 
     out: str = ""
     many: bool = False
+    running: bool = False
 
     @property
     def option(self) -> str:
         """--out DIR; nothing where the directory is not known."""
         return f" --out {shlex.quote(self.out)}" if self.out else ""
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether `nephila jobs` can be of use: a crawl that is over fetches nothing more."""
+        return self.many or self.running
 
     @property
     def goes_on(self) -> str:
@@ -315,7 +321,7 @@ def trap(
         if closed is not None:
             fact.place, fact.reason, fact.since = closed.place, closed.reason, closed.since
             fact.fetches, fact.released = closed.fetches, closed.released
-            if home.many and not closed.released:
+            if home.takes_requests and not closed.released:
                 words = (job.spec.name or job.uid, closed.host, closed.place)
                 fact.release = f"nephila jobs release {' '.join(map(shlex.quote, words))}{home.option}"
     return fact if fact.shape or fact.place or fact.copy_of else None

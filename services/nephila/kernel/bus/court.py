@@ -3,8 +3,8 @@
 A position at which members ended again and again (notes.py) has what does it close behind it. While the court sits the
 group's other partitions pause; before each message the note of its position says that it is being tried, so that its
 next end is counted wherever that partition is opened then; a guilty one ends as a dead letter without being delivered.
-Invariants: at most one suspect is in hand, and at most one note says that something is being tried. One that neither ends the member nor is acked within `TRIAL_S` is no killer,
-and waits for something: its partition goes on as usual.
+Invariants: at most one suspect is in hand, and at most one note says that something is being tried. One that neither
+ends the member nor is acked within `TRIAL_S` is no killer, and waits for something: its partition goes on as usual.
 """
 
 from __future__ import annotations
