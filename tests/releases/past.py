@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -54,7 +55,7 @@ def releases() -> list[Release]:
 
 def known(commit: str) -> bool:
     """Whether the history here has a commit."""
-    return not git("cat-file", "-e", f"{commit}^{{tree}}").returncode
+    return shutil.which("git") is not None and not git("cat-file", "-e", f"{commit}^{{tree}}").returncode
 
 
 def git(*words: str) -> subprocess.CompletedProcess[bytes]:
