@@ -74,7 +74,7 @@ def killed_up(cwd: Path, tree: Path | None) -> None:
     with site() as web:
         program = up(cwd, web.host_map, tree, NEPHILA_FAILPOINT=END)
         program.apply(JOBS)
-        out, err = program.process.communicate(timeout=60)
+        out, err = program.process.communicate(timeout=120)
     assert program.process.returncode == -signal.SIGKILL, out + err
 
 

@@ -91,7 +91,7 @@ def nephila(*words: str, cwd: Path, tree: Path | None = None, **env: str) -> sub
         env=environment(tree, **env),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

@@ -15,7 +15,9 @@ import pytest
 from tests.releases.freeze import JOBS, killed_crawl, killed_up, up
 from tests.releases.past import PAGES, URLS, crawl, environment, known, releases, site, unpack_data, unpack_tree
 
-WAIT_S = 60
+pytestmark = pytest.mark.timeout(400)
+WAIT_S = 120
+"""Some programs one after the other: seconds, on a machine that has nothing else to do."""
 
 
 def each(release):

@@ -17,6 +17,7 @@ from tests.e2e.web import NEPHILA, page, run, serve
 from tests.releases.past import known, releases, unpack_tree
 from tools.kafka_broker import Broker
 
+pytestmark = pytest.mark.timeout(400)
 SERVICES = ("storage", "parser", "downloader", "scheduler")
 HOSTS, PAGES = 4, 80
 FIRST, SECOND = 12, 30
@@ -79,7 +80,7 @@ def test_a_crawl_that_is_rolled_back_and_updated(system, tmp_path_factory, monke
             system.until_rows(SECOND)
         assert system.end("scheduler") == [0]
         system.start("scheduler")
-        out, err = crawl.communicate(timeout=100)
+        out, err = crawl.communicate(timeout=200)
     finally:
         crawl.kill()
         crawl.wait()
