@@ -111,9 +111,10 @@ bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the b
 proto: $(DEV)  ## generate kernel/messages from proto/
 	@$(BIN)/python tools/protogen.py
 
-.PHONY: proto-baseline
-proto-baseline: $(DEV)  ## at a release: what the next one may not break
-	@$(BIN)/buf build --exclude-source-info -o proto/baseline.binpb
+.PHONY: release
+release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and what the next release may not break
+	@test -n "$(VERSION)" || { echo "usage: make release VERSION=0.2.0"; exit 2; }
+	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
 
 .PHONY: schema
 schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules

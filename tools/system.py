@@ -6,8 +6,10 @@ its name, its directory and its port over its restarts, as a pod of a StatefulSe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -178,7 +180,14 @@ class System:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port of loopback that nobody listens on, below those that outgoing connections are given: it is still free when
+    its member comes back after a while."""
+    try:
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        lowest = 32_768
+    for port in random.sample(range(10_000, max(lowest, 11_000)), 1000):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise NotReady("no port of loopback is free")

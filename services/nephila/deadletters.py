@@ -80,7 +80,7 @@ async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequen
                     if not places or one.place in places or one.place.partition(".")[0] in places:
                         yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.absent(config, error) from None
+        raise kafka_topics.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
@@ -155,7 +155,7 @@ async def replay(
                 await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
             yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.absent(config, error) from None
+        raise kafka_topics.trouble_with(config, error) from None
     finally:
         await producer.stop()
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from downloader_room import Room, answer
-from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Receipt
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.messages import FetchResult
-from nephila.kernel.topics import PAGES, REQUESTS
+from nephila.kernel.topics import PAGES
 
 MINE = frozenset({5})
 OTHERS = frozenset({6})
@@ -116,23 +114,6 @@ async def test_requests_of_an_earlier_owner_are_ignored() -> None:
     assert sorted(room.fetcher.urls) == [f"http://{name}.test/" for name in "abde"]
     assert (room.downloader.shards.stale, room.outcomes) == (1, [])
     assert room.downloader.in_flight == 4
-
-
-async def test_what_a_dead_member_may_have_begun_with_goes_back_and_the_host_rests() -> None:
-    """The server may have been asked a moment ago: the outcome says so, and nobody is dialled."""
-    room = Room()
-    await room.downloader.start()
-    request = m.FetchRequest("j", b"k" * 16, "http://a.test/", "a.test", fetch_no=3, attempt=2)
-    dealt_with = Receipt()
-    room.bus.unacked += 1
-    room.bus._groups[REQUESTS][0].offer(5, request, dealt_with, 2)
-    await room.settle()
-    assert room.fetcher.fetches == []
-    (outcome,) = room.outcomes
-    assert (outcome.result, outcome.fetch_no, outcome.attempt) == (FetchResult.UNSPECIFIED, 3, 2)
-    assert outcome.started_at == outcome.ended_at == room.clock.now()
-    assert dealt_with.done
-    assert room.bus.unacked == 0
 
 
 async def test_nobody_dials_while_the_broker_may_have_given_the_partitions_away() -> None:

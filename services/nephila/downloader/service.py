@@ -110,12 +110,6 @@ class Downloader:
         if self.shards.is_stale(delivery.partition, request):
             delivery.ack()
             return
-        if delivery.attempts > 1:
-            # Who had it may have asked the server just before the end: it goes back, and the host rests.
-            outcome = given_back(request)
-            outcome.started_at = outcome.ended_at = self._clock.now()
-            delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, outcome),))
-            return
         if self.shards.is_leaving(delivery.partition):
             self._clock.call_at(self._clock.monotonic() + _GIVE_BACK_S, lambda: self._refuse(delivery))
             return

@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from nephila.kernel import documents
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobtable import API_VERSION, DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
+from nephila.kernel.jobtable import DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
 from nephila.kernel.kinds import seconds
 from nephila.kernel.messages import CrawlJob, HostBudget, HostPolicy, Parse, Politeness, Recrawl, Scope, Traps
-from nephila.kernel.strictyaml import Node, from_builtins, parse
+from nephila.kernel.strictyaml import Node, from_builtins
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,7 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    documents = [_document(node) for node in parse(data, name)]
-    if not documents:
-        raise UsageError(f"{name}: there is no job in it; it begins with apiVersion: {API_VERSION}, kind: {KIND}")
-    return documents
+    return documents.load(data, name, _document, "job", KIND)
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
@@ -50,14 +48,9 @@ def from_json(content: Any, place: str = "job") -> JobDocument:
     return _document(from_builtins(content, place))
 
 
-def distinct(documents: Iterable[JobDocument]) -> list[JobDocument]:
+def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
     """The same, unless two of them are one job."""
-    found: dict[str, JobDocument] = {}
-    for document in documents:
-        first = found.setdefault(document.name, document)
-        if first is not document:
-            raise UsageError(f"{document.place}: the job {document.name!r} comes twice, first at {first.place}")
-    return list(found.values())
+    return documents.distinct(found, "job")
 
 
 def _document(node: Node) -> JobDocument:

@@ -7,6 +7,7 @@ an object; what is not an object is complete in the store.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -20,6 +21,8 @@ from nephila.scheduler.job import Job
 from nephila.scheduler.politeness import from_state
 from nephila.scheduler.robots import believe, crawl_delay_s
 from nephila.scheduler.traps import CAP_FETCHES, CAP_SHARE, Yield
+
+log = logging.getLogger(__name__)
 
 _NUMBER = "\0"
 """Before the number of a job, where earlier programs have written its uid."""
@@ -80,8 +83,20 @@ class Hosts:
         for text in record.robots:
             self.take_robots(host, text)
         for part in self._named(record.yields):
-            known = host.yields[part.job] = Yield(part.job, host.key)
+            host.yields[part.job] = self._yield(host, part)
+
+    def _yield(self, host: Host, part: HostYield) -> Yield:
+        known = Yield(part.job, host.key)
+        try:
             known.unpack(part.packed)
+        except ValueError as error:
+            # A release to come has packed it in its own way. What was closed stands with the job as well.
+            log.warning("%s; learned anew", error)
+            closed = [q for job in self.numbered.values() if job.uid == part.job for q in job.quarantines.values()]
+            for quarantine in closed:
+                if quarantine.host == host.key:
+                    known.restore(quarantine)
+        return known
 
     def take_robots(self, host: Host, text: RobotsTxt) -> None:
         """Believe a robots.txt from now on."""

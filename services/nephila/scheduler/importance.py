@@ -180,7 +180,10 @@ class Importance:
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise ValueError(f"state of importance is damaged: {error}") from None
         if version != _VERSION:
-            raise ValueError(f"state of importance has version {version}, not {_VERSION}")
+            raise ValueError(
+                f"state of importance has version {version}, this program reads {_VERSION}; resume with the program "
+                "version that wrote it"
+            )
         self._rounds, self._cash, self._copies = rounds, cash, copies
         self.stale = sum(copy & 255 for copy in copies.values())
         waiting = [c for c in cash.values() if c > 0]

@@ -18,13 +18,15 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
+
+M = TypeVar("M")
 
 VERSION = 2
 _MAGIC = b"NPHFRNT\x00"
@@ -33,8 +35,8 @@ _FRAME = struct.Struct("<II")
 _MAX_FRAME = 1 << 30
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_commit = msgspec.msgpack.Decoder(FrontierCommit).decode
-_decode_snapshot = msgspec.msgpack.Decoder(FrontierSnapshot).decode
+_commits = msgspec.msgpack.Decoder(FrontierCommit)
+_snapshots = msgspec.msgpack.Decoder(FrontierSnapshot)
 
 
 def frame(payload: bytes) -> bytes:
@@ -65,6 +67,18 @@ def _check_header(path: Path, data: bytes) -> None:
         )
 
 
+def _decode(decoder: msgspec.msgpack.Decoder[M], payload: bytes, path: Path, offset: int) -> M:
+    """What a sound frame holds. Fields that a later program has added are passed over; a value it has added is not
+    guessed at."""
+    try:
+        return decoder.decode(payload)
+    except msgspec.DecodeError as error:
+        raise UserError(
+            f"{path} says at byte {offset} what this program does not know ({error}); resume with the program version "
+            "that wrote it"
+        ) from None
+
+
 def disk_error(error: OSError, path: Path) -> UserError:
     """An OSError while writing, in one line with the remedy."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -80,7 +94,7 @@ def read_snapshot(path: Path) -> Iterator[FrontierSnapshot]:
     while (payload := _frame_at(data, offset)) is not None:
         if not payload:
             return
-        yield _decode_snapshot(payload)
+        yield _decode(_snapshots, payload, path, offset)
         offset += _FRAME.size + len(payload)
     raise UserError(f"{path} is damaged at byte {offset}; restore it from a backup")
 
@@ -142,7 +156,7 @@ class CommitLog:
         offset = len(_HEADER)
         # An empty payload is no commit: it is how the zeros read that a power cut leaves behind the last whole frame.
         while payload := _frame_at(data, offset):
-            yield _decode_commit(payload)
+            yield _decode(_commits, payload, path, offset)
             offset += _FRAME.size + len(payload)
         if offset == len(data):
             return

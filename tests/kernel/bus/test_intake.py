@@ -146,19 +146,6 @@ def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back(
     assert rig.urls == ["1-0a"]
 
 
-def test_requests_that_a_member_may_have_begun_with_are_told_from_others():
-    """Those that were there when its partition was opened after its end, credit or not; of what came later, nobody
-    knew."""
-    rig = Rig(REQUESTS, credits=1)
-    tp = rig.open(0)
-    rig.intake.places[tp].doubt = 1
-    rig.take(tp, 0, 1)
-    for _ in range(4):
-        rig.got[-1].ack()
-    assert [delivery.attempts for delivery in rig.got] == [2, 2, 1, 1]
-    assert rig.bus.unacked == 0
-
-
 async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():
     """Messages of the others do not count."""
     rig = Rig(credits=99)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, errors
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
@@ -21,7 +21,7 @@ from nephila.kernel.bus.claims import BlobClaims
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.errors import PermanentError, Unready, UserError
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, Seed
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, SEEDS
 
@@ -44,12 +44,14 @@ async def rig(broker):
             self.buses.append(bus)
             return bus
 
-        async def raw(self, topic: str, partition: int, value: bytes, headers: list[tuple[str, bytes]]) -> None:
+        async def raw(
+            self, topic: str, partition: int, value: bytes, headers: list[tuple[str, bytes]], key: bytes | None = None
+        ) -> None:
             """A record that no bus of ours wrote."""
             producer = AIOKafkaProducer(bootstrap_servers=self.config.bootstrap)
             await producer.start()
             try:
-                await producer.send_and_wait(self.config.prefix + topic, value, partition=partition, headers=headers)
+                await producer.send_and_wait(self.config.prefix + topic, value, key, partition, headers=headers)
             finally:
                 await producer.stop()
 
@@ -186,6 +188,28 @@ async def test_bytes_that_are_no_message_are_a_dead_letter_and_the_next_goes_on(
     await until(lambda: urls(got) == ["good"] and len(dead) == 2)
     assert (dead[0].topic, dead[0].service, dead[0].partition) == ("seeds", "reader", 2)
     assert dead[0].message == b"\xff\xfe no message"
+
+
+async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
+    """Who starts does not begin without it and may try again; who is at work goes on, and is not ready."""
+    working, told, fatal = rig.bus(), [], []
+    working.subscribe(JOBS, "working", lambda d: (told.append(d.message.uid), d.ack()), credits=9)
+    working.on_fatal = fatal.append
+    await working.start()
+    await working.publish(JOBS, 0, CrawlJob("a"))
+    await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
+    await until(lambda: bool(fatal))
+    assert told == ["a"]
+    assert isinstance(fatal[0], Unready)
+    assert "jobs at 1 was written by a newer release (format 2): update this service; nothing is lost" in str(fatal[0])
+    assert working.troubles == [str(fatal[0])]
+    starting = rig.bus()
+    starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
+    reader(starting, [])
+    for _ in range(2):
+        with pytest.raises(Unready, match=r"jobs at 1 was written by a newer release \(format 2\)"):
+            await starting.start()
+    assert starting.held("reader") == frozenset()
 
 
 async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
@@ -353,6 +377,25 @@ async def test_no_broker_is_one_line_with_the_remedy():
         await bus.start()
     with pytest.raises(UserError, match="no Kafka broker answers"):
         await kafka_topics.apply(config)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (errors.KafkaConnectionError("Unable to bootstrap"), "no Kafka broker answers at b:1 (KafkaConnectionError)"),
+        (TimeoutError(), "no Kafka broker answers at b:1 (TimeoutError)"),
+        (errors.TopicAuthorizationFailedError("pages"), "b:1 refuses: [Error 29] TopicAuthorizationFailedError: pages"),
+        (errors.InvalidSessionTimeoutError(), "refuses: [Error 26] InvalidSessionTimeoutError: set kafka: {session_s"),
+        (errors.GroupCoordinatorNotAvailableError(), "it has no coordinator for groups yet"),
+        (errors.KafkaError("two\nlines"), "the broker at b:1 refuses: KafkaError: two lines"),
+    ],
+)
+def test_what_a_broker_says_is_told_as_it_is(error, line):
+    """Silence is silence, a refusal is its own words; both are waited for, in one line."""
+    told = kafka_topics.trouble_with(KafkaConfig(bootstrap="b:1"), error)
+    assert isinstance(told, Unready)
+    assert line in str(told)
+    assert len(str(told).splitlines()) == 1
 
 
 async def test_no_topics_is_one_line_with_the_remedy(rig):

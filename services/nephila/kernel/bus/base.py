@@ -66,8 +66,8 @@ def gathered(receipts: Iterable[Receipt]) -> Receipt:
 
 
 class Delivery:
-    """One message handed to one group; acked exactly once (a second ack is ignored). `attempts` above 1: it has been
-    delivered before, or may have been, to a member that ended without a word."""
+    """One message handed to one group; acked exactly once (a second ack is ignored). `attempts` above 1: a handler
+    has put it off before."""
 
     __slots__ = ("_on_ack", "attempts", "message", "partition")
 

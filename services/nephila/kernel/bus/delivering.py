@@ -51,19 +51,19 @@ class Subscription:
         self.credit = credit
         self.on_dead = on_dead
         self.draining = False
-        self.waiting: deque[tuple[int, Any, Receipt, int]] = deque()
+        self.waiting: deque[tuple[int, Any, Receipt]] = deque()
 
-    def offer(self, partition: int, message: Any, receipt: Receipt, attempts: int = 1) -> None:
+    def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
         """Deliver now, or keep the order behind what already waits."""
         if self.credit <= 0 or self.waiting:
-            self.waiting.append((partition, message, receipt, attempts))
+            self.waiting.append((partition, message, receipt))
             return
         self.credit -= 1
-        self._begin(partition, message, receipt, attempts)
+        self._begin(partition, message, receipt)
 
-    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+    def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
         """Its first delivery here."""
-        self._deliver(partition, message, receipt, attempts)
+        self._deliver(partition, message, receipt, 1)
 
     def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
         delivery = self._made(partition, message, receipt, attempts)

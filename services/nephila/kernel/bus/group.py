@@ -15,7 +15,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
@@ -31,6 +30,7 @@ from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
 from nephila.kernel.bus.opening import Opening, mark, openings, passed
+from nephila.kernel.bus.pulse import Pulse
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
 
@@ -41,8 +41,6 @@ POLL_MS, POLL_RECORDS = 200, 200
 SLICE_S = 0.1
 """What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
 BACKOFF_S, MARK_S = 0.5, 0.1
-LEASE_SHARE = 0.8
-"""Part of the session after which a member that got no heartbeat through must not emit."""
 
 
 class Group(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -61,7 +59,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """Topics that are not on the broker any more."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
-        self._beat_at = 0.0
+        self._pulse = Pulse(config.session_s)
         self._joined = False
         self._joining = False
         self._closing = False
@@ -97,7 +95,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        on_heartbeat(consumer, partial(setattr, self, "_beat_at"))
+        on_heartbeat(consumer, self._pulse.heard)
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -134,7 +132,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     @property
     def may_emit(self) -> bool:
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
-        return time.monotonic() < self._beat_at + LEASE_SHARE * self.config.session_s
+        return self._pulse.may_emit(time.monotonic())
 
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
@@ -234,7 +232,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if not self._joined:
             pass  # a consumer that was begun anew claims what the one before it held
         elif consumer is not None and consumer._coordinator.generation < 0:
-            alive = time.monotonic() - self._beat_at < self.config.session_s / 2
+            alive = self._pulse.steady(time.monotonic())
             self._lose(frozenset(self.membership.held))
             if self.membership.held and alive:
                 self._namesake()
@@ -264,7 +262,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._joining, self._joined = False, True
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
         self._lose(gone)
-        self._beat_at = time.monotonic()
+        self._pulse.joined(time.monotonic())
         opening = {}
         for tp in assigned:
             place = self.intake.places.get(tp)
@@ -303,9 +301,9 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         for tp, place in mine.items():
             start, end, note, _ = found[tp]
             place.ready = True
-            if self.intake.topics[tp.topic].topic.leased:
-                place.note, place.doubt = AT_WORK, end if note.crashes else 0
-            elif note.suspicious and start < end and not place.gone:
+            # What a leased topic delivers was committed before: no member has ended over what lies behind its position.
+            leased = self.intake.topics[tp.topic].topic.leased
+            if note.suspicious and start < end and not place.gone and not leased:
                 self._court.accuse(tp, note, start, end)
             else:
                 place.note = AT_WORK

@@ -37,7 +37,7 @@ CLAIM_RETRY_S = 1.0
 class Place:
     """One partition of one topic while it is ours."""
 
-    __slots__ = ("doubt", "gone", "held_bytes", "leaving", "note", "objects", "position", "ready", "stopped", "wanted")
+    __slots__ = ("gone", "held_bytes", "leaving", "note", "objects", "position", "ready", "stopped", "wanted")
 
     def __init__(self) -> None:
         self.position: Position | None = None
@@ -48,9 +48,6 @@ class Place:
         """Not ours any more: what still ends counts for nothing."""
         self.note = AT_WORK
         """What is written beside the position when it is committed."""
-        self.doubt = 0
-        """Offset below which a member that ended without a word may have begun with what is delivered: of a leased
-        topic, where a position is committed on reading, half a second late."""
         self.held_bytes = 0
         self.stopped = False
         """Refused: what comes next must not be read by this program."""
@@ -73,13 +70,13 @@ class KafkaSubscription(Subscription):
         self.on_ended = on_ended
         return self
 
-    def _begin(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+    def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
         self.in_hand[partition] += 1
         ended = Receipt()
         ended.add_done_callback(lambda: self._ended(partition, receipt))
         if self.topic.leased:
             receipt.resolve_one()
-        super()._begin(partition, message, ended, attempts)
+        super()._begin(partition, message, ended)
 
     def press(self, partitions: frozenset[int]) -> None:
         """Deliver what waits of these partitions without regard to credit."""
@@ -207,9 +204,8 @@ class Intake:
         if self.court is not None and tp in self.court:
             self.court.take(Case(tp, reader, record.offset, messages, receipt))
             return
-        attempts = 2 if record.offset < place.doubt else 1
         for message in messages:
-            reader.offer(record.partition, message, receipt, attempts)
+            reader.offer(record.partition, message, receipt)
 
     def _bury(self, reader: KafkaSubscription, position: Position, record: ConsumerRecord, error: str) -> None:
         """The bytes themselves go to the dead letters, as far as they fit."""

@@ -206,7 +206,7 @@ class KafkaBus:
                 self._sweeping = asyncio.get_running_loop().create_task(sweep(self.claims))
         except (KafkaError, OSError) as error:
             await self.close()
-            raise kafka_topics.absent(self.config, error) from None
+            raise kafka_topics.trouble_with(self.config, error) from None
         except BaseException:
             await self.close()
             raise

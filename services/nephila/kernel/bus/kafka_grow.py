@@ -130,7 +130,7 @@ async def _ends(
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
     except (KafkaError, OSError) as error:
-        raise kafka_topics.absent(config, error) from None
+        raise kafka_topics.trouble_with(config, error) from None
     finally:
         await consumer.stop()
     return {tp: (first[tp], last[tp]) for tp in tps}

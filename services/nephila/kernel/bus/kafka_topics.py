@@ -15,7 +15,24 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    CoordinatorNotAvailableError,
+    GroupAuthorizationFailedError,
+    IncompatibleBrokerVersion,
+    InvalidSessionTimeoutError,
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageSizeTooLargeError,
+    NodeNotReadyError,
+    RequestTimedOutError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+    UnsupportedVersionError,
+    for_code,
+)
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.errors import Unready, UsageError, UserError
@@ -35,6 +52,22 @@ TABLE = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 """Whoever starts reads the whole of a table first: old messages go soon, and the broker keeps its last segment."""
+SILENT = (KafkaConnectionError, KafkaTimeoutError, NodeNotReadyError, RequestTimedOutError, OSError)
+"""Nobody is there, or nobody in time."""
+REMEDIES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
+    (
+        (InvalidSessionTimeoutError,),
+        "set kafka: {session_s: ...} to what its group.min.session.timeout.ms allows",
+    ),
+    (
+        (TopicAuthorizationFailedError, GroupAuthorizationFailedError, ClusterAuthorizationFailedError),
+        "give this program's user the right to its topics and groups",
+    ),
+    ((UnsupportedVersionError, IncompatibleBrokerVersion), "it is too old for this program"),
+    ((CoordinatorNotAvailableError,), "it has no coordinator for groups yet, or too few brokers for its offsets topic"),
+    ((MessageSizeTooLargeError,), "apply the topics of this release: nephila topics apply"),
+)
+"""What to do, by what it says."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -53,12 +86,16 @@ def hush() -> None:
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 
-def absent(config: KafkaConfig, error: BaseException) -> UserError:
-    """The line for a broker that does not answer."""
-    return Unready(
-        f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
-        "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
-    )
+def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
+    """The line for a broker that does not answer, or for what it says instead of doing what it is asked."""
+    if isinstance(error, SILENT):
+        return Unready(
+            f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
+            "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
+        )
+    what = " ".join(str(error).split()) or type(error).__name__
+    remedy = next((f": {words}" for kinds, words in REMEDIES if isinstance(error, kinds)), "")
+    return Unready(f"the broker at {config.bootstrap} refuses: {what}{remedy}")
 
 
 @contextlib.asynccontextmanager
@@ -69,11 +106,11 @@ async def admin(config: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
         await client.start()
     except (KafkaError, OSError, ValueError) as error:
         await client.close()
-        raise absent(config, error) from None
+        raise trouble_with(config, error) from None
     try:
         yield client
     except KafkaError as error:
-        raise UserError(f"the broker at {config.bootstrap} refuses: {type(error).__name__}: {error}") from None
+        raise trouble_with(config, error) from None
     finally:
         await client.close()
 

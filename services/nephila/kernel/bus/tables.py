@@ -19,7 +19,7 @@ from nephila.kernel.bus.base import Receipt
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.wire import TooNew, message_of, unseal
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.errors import PermanentError, Unready, UserError
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class Table:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Return once everything that is there has been delivered."""
+        """Return once everything that is there has been delivered. Raises `Unready` for what a newer release wrote: who
+        has not read all of a table does not begin to work."""
         self._task = asyncio.get_running_loop().create_task(self._run())
         caught = asyncio.get_running_loop().create_task(self.caught_up.wait())
         await asyncio.wait([self._task, caught], return_when=asyncio.FIRST_COMPLETED)
@@ -64,9 +65,11 @@ class Table:
                 log.warning("table %s: %s: %s; trying again", self.topic.name, type(error).__name__, error)
                 await asyncio.sleep(BACKOFF_S)
             except TooNew as error:
-                self._fatal(
-                    UserError(f"{self._tp.topic} was written by a newer release ({error}): update this service")
-                )
+                where = f"{self._tp.topic} at {self.next}"
+                newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                if not self.caught_up.is_set():
+                    raise Unready(newer) from None
+                self._fatal(Unready(newer))
                 return
 
     async def _read(self) -> None:

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from nephila.kernel import documents
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobtable import API_VERSION
-from nephila.kernel.strictyaml import Node, from_builtins, parse
+from nephila.kernel.strictyaml import Node, from_builtins
 from nephila.parser.rules.spec import Rule, build
 from nephila.parser.rules.table import DOCUMENT, KIND
 
@@ -45,10 +45,7 @@ class RuleDocument:
 
 def load(data: bytes, name: str) -> list[RuleDocument]:
     """The rules of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    documents = [_document(node) for node in parse(data, name)]
-    if not documents:
-        raise UsageError(f"{name}: there is no rule in it; it begins with apiVersion: {API_VERSION}, kind: {KIND}")
-    return documents
+    return documents.load(data, name, _document, "rule", KIND)
 
 
 def from_json(content: Any, place: str = "rule") -> RuleDocument:
@@ -65,14 +62,9 @@ def from_text(text: str, place: str = "rule") -> RuleDocument:
     return from_json(content, place)
 
 
-def distinct(documents: Iterable[RuleDocument]) -> list[RuleDocument]:
+def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
     """The same, unless two of them are one rule."""
-    found: dict[str, RuleDocument] = {}
-    for document in documents:
-        first = found.setdefault(document.name, document)
-        if first is not document:
-            raise UsageError(f"{document.place}: the rule {document.name!r} comes twice, first at {first.place}")
-    return list(found.values())
+    return documents.distinct(found, "rule")
 
 
 def version_of(spec: dict[str, Any]) -> int:
