@@ -66,7 +66,7 @@ def _words(text: str) -> int:
 
 
 def without_site(title: str, site: str, host: str) -> str:
-    """A title without the site's name at its end; `site` is what the page calls it ("" if nothing), `host` its URL's."""
+    """A title without the site's name at its end; `site` is what the page calls it (or ""), `host` its URL's."""
     names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
     whole = title[:MAX_CHARS]
     for bar in _BAR.finditer(whole):

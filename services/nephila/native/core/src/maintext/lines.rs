@@ -1,17 +1,20 @@
 //! Columns of a line itself, of its place and of its neighbours.
 
 use crate::boxes::{Box, CONTEXTS};
+use crate::tags::*;
 use crate::words::{self, *};
 
 use super::view::{fit, inner_of, share, Columns, View};
 use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
 
-/// Of a line its first bytes are looked at for sentence ends, digits and the like.
-const LOOK_BYTES: usize = 256;
+/// Of a line its first bytes are looked at for digits, signs and words.
+const LOOK_BYTES: usize = 64;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
 
-const NEAR: [u32; 21] = [
+/// Contexts and groups of class words that told anything in training.
+const PLACES: [u8; 10] = [NAV, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BODY];
+const NEAR: [u32; 18] = [
     GROUP_COMMENT,
     GROUP_ARTICLE,
     GROUP_FOOTER,
@@ -20,21 +23,18 @@ const NEAR: [u32; 21] = [
     GROUP_DETAIL,
     GROUP_CONTENT,
     GROUP_HERO,
-    GROUP_FAQ,
-    GROUP_REPLY,
     GROUP_REVIEW,
     GROUP_ADS,
     GROUP_BUTTON,
-    GROUP_JOIN,
-    GROUP_FORM,
     GROUP_ITEM,
     GROUP_RELATED,
-    GROUP_CAROUSEL,
     GROUP_BYLINE,
-    GROUP_PRICE,
     GROUP_POST,
+    GROUP_HIDDEN,
+    GROUP_FILTER,
+    GROUP_TOC,
 ];
-const ANY: [u32; 24] = [
+const ANY: [u32; 23] = [
     GROUP_CONSENT,
     GROUP_ARTICLE,
     GROUP_HIDDEN,
@@ -52,13 +52,12 @@ const ANY: [u32; 24] = [
     GROUP_SOCIAL,
     GROUP_HERO,
     GROUP_CAPTION,
-    GROUP_LIST,
     GROUP_BYLINE,
     GROUP_BUTTON,
-    GROUP_ITEM,
     GROUP_POST,
     GROUP_ADS,
-    GROUP_JOIN,
+    GROUP_FILTER,
+    GROUP_TOC,
 ];
 /// Also how many words of the first two text groups a line has.
 pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
@@ -66,26 +65,22 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     out.put(lines.iter().map(|line| fit(i64::from(line.len))));
     out.put(view.shares.iter().copied());
     let looks: Vec<Look> = lines.iter().map(|line| Look::at(view.of(line))).collect();
-    out.put(looks.iter().map(|look| look.stops));
     out.put(lines.iter().map(|line| ending(view.of(line))));
     out.put(looks.iter().map(|look| look.digits));
-    out.put(looks.iter().map(|look| look.capitals));
     out.put(looks.iter().map(|look| look.signs));
     out.put(view.kinds.iter().copied());
     out.put(lines.iter().map(|line| inner_of(line.inner)));
     let counts: Vec<[u16; TEXT_GROUPS]> = lines
         .iter()
-        .map(|line| {
-            let text = view.of(line);
-            words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
-        })
+        .map(|line| words::of_text(head(view.of(line))))
         .collect();
     for group in 0..TEXT_GROUPS {
         out.put(counts.iter().map(|count| count[group] as i16));
     }
     let stands: Vec<&Box> = lines.iter().map(|line| view.stand(line)).collect();
     out.put(stands.iter().map(|stand| fit(i64::from(stand.depth))));
-    for bit in 0..CONTEXTS.len() {
+    for tag in PLACES {
+        let bit = CONTEXTS.iter().position(|known| *known == tag).unwrap_or(0);
         out.put(stands.iter().map(|stand| (stand.context >> bit & 1) as i16));
     }
     for bit in NEAR {
@@ -97,38 +92,26 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
 }
 
+#[inline]
+fn head(text: &[u8]) -> &[u8] {
+    &text[..text.len().min(LOOK_BYTES)]
+}
+
 /// Counts over the head of a line.
 struct Look {
-    stops: i16,
     digits: i16,
-    capitals: i16,
     signs: i16,
 }
 
 impl Look {
     fn at(text: &[u8]) -> Self {
-        let head = &text[..text.len().min(LOOK_BYTES)];
-        let (mut digits, mut capitals, mut signs) = (0u16, 0u16, 0u16);
+        let head = head(text);
+        let (mut digits, mut signs) = (0u8, 0u8);
         for b in head {
-            digits += u16::from(b.is_ascii_digit());
-            capitals += u16::from(b.is_ascii_uppercase());
-            signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
+            digits += u8::from(b.is_ascii_digit());
+            signs += u8::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
         }
-        let mut stops = 0u16;
-        for (b, next) in head.iter().zip(head.iter().skip(1)) {
-            // No `matches!` here: as comparisons side by side this is vector code.
-            stops += u16::from((*next == b' ') & ((*b == b'.') | (*b == b'!') | (*b == b'?')));
-        }
-        if !head.is_ascii() {
-            stops += memchr::memmem::find_iter(head, "。").count() as u16;
-        }
-        let size = head.len() as u64;
-        Look {
-            stops: stops as i16,
-            digits: share(u64::from(digits), size) as i16,
-            capitals: share(u64::from(capitals), size) as i16,
-            signs: signs as i16,
-        }
+        Look { digits: share(u64::from(digits), head.len() as u64) as i16, signs: i16::from(signs) }
     }
 }
 
@@ -157,7 +140,7 @@ pub fn places(out: &mut Columns, view: &View<'_>) {
 
 pub fn neighbours(out: &mut Columns, view: &View<'_>) {
     let bytes: Vec<i16> = view.lines.iter().map(|line| fit(i64::from(line.len))).collect();
-    for column in [&bytes, &view.shares, &view.kinds] {
+    for column in [&bytes, &view.kinds] {
         for above in NEIGHBOURS {
             let at = |line: usize| line.checked_add_signed(-above).and_then(|at| column.get(at)).copied();
             out.put((0..column.len()).map(|line| at(line).unwrap_or(-1)));
