@@ -42,10 +42,11 @@ class Box:
     """One block element; `every` and `context` include those of its ancestors, `near` those of the two classed
     boxes above."""
 
-    __slots__ = ("context", "depth", "every", "key", "one", "own", "parent", "two")
+    __slots__ = ("context", "depth", "every", "key", "one", "own", "parent", "tag", "two")
 
-    def __init__(self, parent: int) -> None:
+    def __init__(self, parent: int, tag: int) -> None:
         self.parent = parent
+        self.tag = tag
         self.depth = self.context = self.every = self.own = self.one = self.two = self.key = 0
 
     def near(self) -> int:
@@ -57,14 +58,14 @@ class Boxes:
     """Grows by one with every block element."""
 
     def __init__(self) -> None:
-        self.items = [Box(0)]
+        self.items = [Box(0, 0)]
 
     def open(self, parent: int, tag: int, attrs: list[tuple[bytes, bytes]]) -> int:
         """The number of a new box (the parent's if there are too many). `attrs` as they stand in the page."""
         if len(self.items) >= MAX_BOXES:
             return parent
         above = self.items[parent]
-        box = Box(parent)
+        box = Box(parent, tag)
         own, name = _says(attrs) if attrs else (0, b"")
         if above.own:
             box.one, box.two = above.own, above.one

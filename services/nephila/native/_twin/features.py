@@ -12,11 +12,11 @@ from typing import Final
 
 from nephila.native._twin import words
 from nephila.native._twin.boxes import CONTEXTS, Box
-from nephila.native._twin.tags import TAGS
+from nephila.native._twin.tags import TAGS, ids
 
 MAX_LINES: Final = 1 << 16
-LOOK_BYTES: Final = 64
-"""Of a line its first bytes are looked at for digits, signs and words."""
+LOOK_BYTES: Final = 256
+"""Of a line its first bytes are looked at for commas, digits and the like."""
 TOP: Final = 32767
 
 GAUSS_NARROW: Final = (272, 218, 112, 37, 8, 1)
@@ -35,38 +35,41 @@ _KINDS: Final = {
 _INNER: Final = {"a": 1, "span": 2, "strong": 3, "b": 3, "em": 4, "i": 4, "button": 5, "label": 6, "time": 7, "code": 8}
 KIND_OF: Final = [_KINDS.get(name, 0) for name in TAGS]
 INNER_OF: Final = [_INNER.get(name, 0) for name in TAGS]
+_ARTICLE = ids("article")[0]
 H1: Final = 6
 H6: Final = 10
 
 _DIGITS: Final = b"0123456789"
+_UPPER: Final = bytes(range(65, 91))
 _WIDE_STOPS: Final = tuple("。！？…”".encode()[at : at + 3] for at in range(0, 15, 3))
-SHARES: Final = ("comment", "item", "price", "article")
-"""Groups whose share of the page tells something of its type. Any more such figures name single pages of the training
-set more than types of page."""
-PLACES: Final = ("nav", "footer", "aside", "form", "article", "main", "table", "ul", "figure", "body")
+SHARES: Final = (
+    "comment", "reply", "item", "price", "code", "review", "faq", "article", "content", "detail", "list",
+)  # fmt: skip
 NEAR: Final = (
-    "comment", "article", "footer", "nav", "consent", "detail", "content", "hero", "review", "ads", "button", "item",
-    "related", "byline", "post", "hidden", "filter", "toc",
+    "comment", "article", "footer", "nav", "consent", "detail", "content", "hero", "faq", "reply", "review", "ads",
+    "button", "join", "form", "item", "related", "carousel", "byline", "price", "post",
 )  # fmt: skip
 ANY: Final = (
     "consent", "article", "hidden", "header", "nav", "side", "footer", "related", "carousel", "review", "comment",
-    "faq", "content", "detail", "social", "hero", "caption", "byline", "button", "post", "ads", "filter", "toc",
+    "faq", "content", "detail", "social", "hero", "caption", "list", "byline", "button", "item", "post", "ads", "join",
 )  # fmt: skip
-"""Contexts and groups of class words that told anything in training; the others told nothing."""
+"""Groups of class words that told anything in training; the others of words.txt told nothing."""
 NEIGHBOURS: Final = (1, -1, 2, -2)
 """How many lines above (positive) or below."""
 LEVELS: Final = 5
 
 NAMES: Final = (
-    "bytes", "link_share", "ends", "digits", "signs", "kind", "inner", *words.TEXT_GROUPS,
-    "depth", *(f"in_{name}" for name in PLACES), *(f"near_{name}" for name in NEAR),
+    "bytes", "link_share", "ends", "digits", "capitals", "signs", "kind", "inner", *words.TEXT_GROUPS,
+    "depth", *(f"in_{name}" for name in CONTEXTS), *(f"near_{name}" for name in NEAR),
     *(f"any_{name}" for name in ANY), "index", "reverse", "place", "place_bytes",
-    *(f"{what}{n:+d}" for what in ("bytes", "kind") for n in NEIGHBOURS),
+    *(f"{what}{n:+d}" for what in ("bytes", "link_share", "kind") for n in NEIGHBOURS),
     *(f"{what}_{width}" for width in ("narrow", "wide", "flat") for what in ("text", "linked", "prose")),
     "like_lines", "like_bytes", "like_link_share", "like_first", "like_spread", "like_prose", "same",
     *(f"{what}_up{level}" for level in range(1, LEVELS + 1) for what in ("bytes", "link_share", "lines", "prose")),
-    "from_best_30", "from_best_60", "from_h1", "from_title", "from_heading", "heading", "heading_boiler", "page_bytes",
-    "page_link_share", "page_prose", "page_line", "page_in_article", "page_in_main",
+    *(f"{what}_{q}" for q in (30, 60) for what in ("from_best", "best_lines")),
+    "from_h1", "from_title", "from_heading", "heading", "heading_boiler", "page_bytes", "page_link_share", "page_lines",
+    "page_prose",
+    "page_line", "page_in_article", "page_in_main", "page_in_body", "page_main_bytes", "page_articles",
     *(f"page_{name}" for name in SHARES),
 )  # fmt: skip
 
@@ -86,7 +89,7 @@ def features(lines: list[Line], texts: list[bytes], boxes: list[Box], title: byt
     _likes(found, lines, texts, stand, sums)
     _containers(found, lines, boxes, sums)
     _headings(found, texts, title)
-    _page(found, lines, stand, sums)
+    _page(found, lines, boxes, stand, sums)
     return [[min(max(value, -TOP - 1), TOP) for value in found[name]] for name in NAMES]
 
 
@@ -101,15 +104,16 @@ def _own(found: Columns, lines: list[Line], texts: list[bytes], stand: list[Box]
     found["link_share"] = [share(line[2], line[1]) for line in lines]
     found["ends"] = [_ending(text) for text in texts]
     found["digits"] = [share(len(head) - len(head.translate(None, _DIGITS)), len(head)) for head in heads]
+    found["capitals"] = [share(len(head) - len(head.translate(None, _UPPER)), len(head)) for head in heads]
     found["signs"] = [len(head) - len(head.translate(None, b"|>/@")) for head in heads]
     found["kind"] = [KIND_OF[line[3]] for line in lines]
     found["inner"] = [INNER_OF[line[6]] for line in lines]
-    counts = [words.of_text(head) for head in heads]
+    counts = [words.of_text(head[: LOOK_BYTES // 2]) for head in heads]
     for at, name in enumerate(words.TEXT_GROUPS):
         found[name] = [count[at] for count in counts]
     found["depth"] = [box.depth for box in stand]
-    for name in PLACES:
-        found[f"in_{name}"] = [box.context >> CONTEXTS[name] & 1 for box in stand]
+    for name, bit in CONTEXTS.items():
+        found[f"in_{name}"] = [box.context >> bit & 1 for box in stand]
     near = [box.near() for box in stand]
     for name in NEAR:
         found[f"near_{name}"] = [bits >> words.GROUP[name] & 1 for bits in near]
@@ -155,7 +159,7 @@ class _Sums:
 
 def _neighbours(found: Columns) -> None:
     count = len(found["bytes"])
-    for name in ("bytes", "kind"):
+    for name in ("bytes", "link_share", "kind"):
         column = found[name]
         for n in NEIGHBOURS:
             found[f"{name}{n:+d}"] = [column[at - n] if 0 <= at - n < count else -1 for at in range(count)]
@@ -235,6 +239,7 @@ def _containers(found: Columns, lines: list[Line], boxes: list[Box], sums: _Sums
     for q in (30, 60):
         start, stop = _best(sums, first, end, q)
         found[f"from_best_{q}"] = [_outside(at, start, stop) for at in range(count)]
+        found[f"best_lines_{q}"] = [share(stop - start, count)] * count
 
 
 def _measure(sums: _Sums, start: int, stop: int) -> tuple[int, int, int, int]:
@@ -296,22 +301,30 @@ def _titled(kinds: list[int], texts: list[bytes], title: bytes) -> int:
     return line
 
 
-def _page(found: Columns, lines: list[Line], stand: list[Box], sums: _Sums) -> None:
+def _page(found: Columns, lines: list[Line], boxes: list[Box], stand: list[Box], sums: _Sums) -> None:
     count, total = len(lines), sums.bytes[-1]
 
     def part(bit: int, of: str) -> int:
-        inside = sum(line[1] for line, box in zip(lines, stand, strict=True) if getattr(box, of) >> bit & 1)
-        return share(inside, total)
+        return sum(line[1] for line, box in zip(lines, stand, strict=True) if getattr(box, of) >> bit & 1)
 
+    nav = 1 << CONTEXTS["nav"]
+    main = CONTEXTS["main"]
+    in_main = sum(
+        line[1] for line, box in zip(lines, stand, strict=True) if box.context >> main & 1 and not box.context & nav
+    )
     values = {
         "page_bytes": total >> 3,
         "page_link_share": share(sums.links[-1], total),
+        "page_lines": count,
         "page_prose": share(sums.prose[-1], total),
         "page_line": total // count if count else 0,
-        "page_in_article": part(CONTEXTS["article"], "context"),
-        "page_in_main": part(CONTEXTS["main"], "context"),
+        "page_in_article": share(part(CONTEXTS["article"], "context"), total),
+        "page_in_main": share(part(main, "context"), total),
+        "page_in_body": share(part(CONTEXTS["body"], "context"), total),
+        "page_main_bytes": in_main >> 3,
+        "page_articles": sum(box.tag == _ARTICLE for box in boxes),
     }
     for name in SHARES:
-        values[f"page_{name}"] = part(words.GROUP[name], "every")
+        values[f"page_{name}"] = share(part(words.GROUP[name], "every"), total)
     for name, value in values.items():
         found[name] = [value] * count

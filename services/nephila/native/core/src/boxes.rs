@@ -44,6 +44,7 @@ const CONTEXT_OF: [u16; COUNT] = {
 #[derive(Clone, Copy, Default)]
 pub struct Box {
     pub parent: u32,
+    pub tag: u8,
     pub context: u16,
     pub depth: u16,
     pub own: u32,
@@ -84,6 +85,7 @@ impl Boxes {
         let (one, two) = if above.own != 0 { (above.own, above.one) } else { (above.one, above.two) };
         self.items.push(Box {
             parent,
+            tag,
             context: above.context
                 | CONTEXT_OF[tag as usize]
                 | if own & ENTRY != 0 && own & CONTENT != 0 { IN_BODY } else { 0 },

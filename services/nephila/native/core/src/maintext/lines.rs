@@ -1,20 +1,17 @@
 //! Columns of a line itself, of its place and of its neighbours.
 
 use crate::boxes::{Box, CONTEXTS};
-use crate::tags::*;
 use crate::words::{self, *};
 
 use super::view::{fit, inner_of, share, Columns, View};
 use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
 
-/// Of a line its first bytes are looked at for digits, signs and words.
-const LOOK_BYTES: usize = 64;
+/// Of a line its first bytes are looked at for digits, capitals and the like.
+const LOOK_BYTES: usize = 256;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
 
-/// Contexts and groups of class words that told anything in training.
-const PLACES: [u8; 10] = [NAV, FOOTER, ASIDE, FORM, ARTICLE, MAIN, TABLE, UL, FIGURE, BODY];
-const NEAR: [u32; 18] = [
+const NEAR: [u32; 21] = [
     GROUP_COMMENT,
     GROUP_ARTICLE,
     GROUP_FOOTER,
@@ -23,18 +20,21 @@ const NEAR: [u32; 18] = [
     GROUP_DETAIL,
     GROUP_CONTENT,
     GROUP_HERO,
+    GROUP_FAQ,
+    GROUP_REPLY,
     GROUP_REVIEW,
     GROUP_ADS,
     GROUP_BUTTON,
+    GROUP_JOIN,
+    GROUP_FORM,
     GROUP_ITEM,
     GROUP_RELATED,
+    GROUP_CAROUSEL,
     GROUP_BYLINE,
+    GROUP_PRICE,
     GROUP_POST,
-    GROUP_HIDDEN,
-    GROUP_FILTER,
-    GROUP_TOC,
 ];
-const ANY: [u32; 23] = [
+const ANY: [u32; 24] = [
     GROUP_CONSENT,
     GROUP_ARTICLE,
     GROUP_HIDDEN,
@@ -52,12 +52,13 @@ const ANY: [u32; 23] = [
     GROUP_SOCIAL,
     GROUP_HERO,
     GROUP_CAPTION,
+    GROUP_LIST,
     GROUP_BYLINE,
     GROUP_BUTTON,
+    GROUP_ITEM,
     GROUP_POST,
     GROUP_ADS,
-    GROUP_FILTER,
-    GROUP_TOC,
+    GROUP_JOIN,
 ];
 /// Also how many words of the first two text groups a line has.
 pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
@@ -67,20 +68,23 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     let looks: Vec<Look> = lines.iter().map(|line| Look::at(view.of(line))).collect();
     out.put(lines.iter().map(|line| ending(view.of(line))));
     out.put(looks.iter().map(|look| look.digits));
+    out.put(looks.iter().map(|look| look.capitals));
     out.put(looks.iter().map(|look| look.signs));
     out.put(view.kinds.iter().copied());
     out.put(lines.iter().map(|line| inner_of(line.inner)));
     let counts: Vec<[u16; TEXT_GROUPS]> = lines
         .iter()
-        .map(|line| words::of_text(head(view.of(line))))
+        .map(|line| {
+            let text = view.of(line);
+            words::of_text(&text[..text.len().min(LOOK_BYTES / 2)])
+        })
         .collect();
     for group in 0..TEXT_GROUPS {
         out.put(counts.iter().map(|count| count[group] as i16));
     }
     let stands: Vec<&Box> = lines.iter().map(|line| view.stand(line)).collect();
     out.put(stands.iter().map(|stand| fit(i64::from(stand.depth))));
-    for tag in PLACES {
-        let bit = CONTEXTS.iter().position(|known| *known == tag).unwrap_or(0);
+    for bit in 0..CONTEXTS.len() {
         out.put(stands.iter().map(|stand| (stand.context >> bit & 1) as i16));
     }
     for bit in NEAR {
@@ -92,26 +96,28 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
 }
 
-#[inline]
-fn head(text: &[u8]) -> &[u8] {
-    &text[..text.len().min(LOOK_BYTES)]
-}
-
 /// Counts over the head of a line.
 struct Look {
     digits: i16,
+    capitals: i16,
     signs: i16,
 }
 
 impl Look {
     fn at(text: &[u8]) -> Self {
-        let head = head(text);
-        let (mut digits, mut signs) = (0u8, 0u8);
+        let head = &text[..text.len().min(LOOK_BYTES)];
+        let (mut digits, mut capitals, mut signs) = (0u16, 0u16, 0u16);
         for b in head {
-            digits += u8::from(b.is_ascii_digit());
-            signs += u8::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
+            digits += u16::from(b.is_ascii_digit());
+            capitals += u16::from(b.is_ascii_uppercase());
+            signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
         }
-        Look { digits: share(u64::from(digits), head.len() as u64) as i16, signs: i16::from(signs) }
+        let size = head.len() as u64;
+        Look {
+            digits: share(u64::from(digits), size) as i16,
+            capitals: share(u64::from(capitals), size) as i16,
+            signs: signs as i16,
+        }
     }
 }
 
@@ -140,7 +146,7 @@ pub fn places(out: &mut Columns, view: &View<'_>) {
 
 pub fn neighbours(out: &mut Columns, view: &View<'_>) {
     let bytes: Vec<i16> = view.lines.iter().map(|line| fit(i64::from(line.len))).collect();
-    for column in [&bytes, &view.kinds] {
+    for column in [&bytes, &view.shares, &view.kinds] {
         for above in NEIGHBOURS {
             let at = |line: usize| line.checked_add_signed(-above).and_then(|at| column.get(at)).copied();
             out.put((0..column.len()).map(|line| at(line).unwrap_or(-1)));

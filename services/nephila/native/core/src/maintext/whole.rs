@@ -1,5 +1,7 @@
 //! Columns of headings and of the whole page.
 
+use crate::boxes::IN_BODY;
+use crate::tags::ARTICLE;
 use crate::words::*;
 
 use super::view::{fit, share, Columns, View};
@@ -9,9 +11,24 @@ const H6_KIND: i16 = 10;
 /// Where there is no such line.
 const NOWHERE: i16 = -32767;
 
-const SHARES: [u32; 4] = [GROUP_COMMENT, GROUP_ITEM, GROUP_PRICE, GROUP_ARTICLE];
-/// Article and main, as bits of `CONTEXTS`.
-const CONTEXT_SHARES: [u16; 2] = [1 << 5, 1 << 6];
+const SHARES: [u32; 11] = [
+    GROUP_COMMENT,
+    GROUP_REPLY,
+    GROUP_ITEM,
+    GROUP_PRICE,
+    GROUP_CODE,
+    GROUP_REVIEW,
+    GROUP_FAQ,
+    GROUP_ARTICLE,
+    GROUP_CONTENT,
+    GROUP_DETAIL,
+    GROUP_LIST,
+];
+/// Index of `CONTEXTS`.
+const IN_NAV: u16 = 1;
+const IN_ARTICLE: u16 = 1 << 5;
+const IN_MAIN: u16 = 1 << 6;
+const CONTEXT_SHARES: [u16; 3] = [IN_ARTICLE, IN_MAIN, IN_BODY];
 
 pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]) {
     let count = view.kinds.len();
@@ -53,24 +70,29 @@ fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
 
 pub fn page(out: &mut Columns, view: &View<'_>) {
     let (count, total) = (view.lines.len(), view.total(0));
-    let (mut contexts, mut groups) = ([0u64; CONTEXT_SHARES.len()], [0u64; SHARES.len()]);
+    let (mut contexts, mut subject, mut groups) = ([0u64; CONTEXT_SHARES.len()], 0u64, [0u64; SHARES.len()]);
     for line in view.lines {
         let (stand, size) = (view.stand(line), u64::from(line.len));
         for (sum, bit) in contexts.iter_mut().zip(CONTEXT_SHARES) {
             *sum += size * u64::from(stand.context & bit != 0);
         }
+        subject += size * u64::from(stand.context & (IN_MAIN | IN_NAV) == IN_MAIN);
         for (sum, bit) in groups.iter_mut().zip(SHARES) {
             *sum += size * u64::from(stand.every >> bit & 1);
         }
     }
-    let values = [
+    let mut values = vec![
         (total >> 3) as i64,
         share(view.total(1), total),
+        count as i64,
         share(view.total(2), total),
         total.checked_div(count as u64).unwrap_or(0) as i64,
     ];
-    let shares = contexts.iter().chain(&groups).map(|sum| share(*sum, total));
-    for value in values.into_iter().chain(shares) {
+    values.extend(contexts.map(|sum| share(sum, total)));
+    values.push((subject >> 3) as i64);
+    values.push(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64);
+    values.extend(groups.map(|sum| share(sum, total)));
+    for value in values {
         out.put(std::iter::repeat_n(fit(value), count));
     }
 }
