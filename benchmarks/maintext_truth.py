@@ -1,7 +1,8 @@
 """Pages whose main text somebody has written down (WCXB), and the word-F1 of an answer.
 
 A directory holds `html/ID.html.gz` and `ground-truth/ID.json` (Web Content Extraction Benchmark; development split in
-../shared/data/wcxb-dev, CC-BY-4.0). Words are runs of letters and digits in lower case, counted as a multiset.
+../shared/data/wcxb-dev, CC-BY-4.0). Words are runs of letters and digits in lower case, counted as a multiset. Also the
+test pages of Readability: what that program takes from an article, checked by people.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tarfile
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -16,7 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from nephila.native import page_pass
+
 _WORD = re.compile(r"\w+")
+ASIDE = 5
+"""One site in so many is kept aside."""
 
 
 class TruePage(NamedTuple):
@@ -36,6 +42,21 @@ def pages(directory: Path) -> Iterator[TruePage]:
         body = gzip.decompress((directory / "html" / f"{path.stem}.html.gz").read_bytes())
         kind = told["_internal"]["page_type"]["primary"]
         yield TruePage(path.stem, told.get("url") or "", kind, body, told["ground_truth"].get("main_content") or "")
+
+
+def readability(path: Path) -> Iterator[TruePage]:
+    """The test pages in a tar file of `NAME/source.html` and `NAME/expected.html`."""
+    with tarfile.open(path) as tar:
+        for name in sorted(name for name in tar.getnames() if name.endswith("/source.html")):
+            source, expected = (tar.extractfile(at) for at in (name, name.replace("source.html", "expected.html")))
+            if source and expected:
+                text = page_pass(expected.read(), "http://page.invalid/", "utf-8", main_text=False).text.decode()
+                yield TruePage(name.split("/")[-2], "", "readability", source.read(), text)
+
+
+def aside(page: TruePage) -> bool:
+    """Whether its site is one of those that no choice was made by."""
+    return zlib.crc32(f"held{fold(page.url or page.id, 10**9)}".encode()) % ASIDE == 0
 
 
 def fold(url: str, folds: int) -> int:

@@ -65,6 +65,19 @@ CHINESE = page(
     + "</article></main>",
     "蜘蛛网的秘密 - 新闻",
 )
+JAPANESE = page(
+    "<div id=contents><h1>蜘蛛の巣の秘密</h1>"
+    + "<p>黄金色の蜘蛛は世界で最も大きな巣を作り、毎晩それを直す。谷の農家は害虫が減ったので喜んでいる。</p>" * 8
+    + "</div>",
+    "蜘蛛の巣の秘密 - ニュース",
+)
+TABLE = page(
+    f"<main><h1>Webs by year</h1><p>{PROSE[0]}</p><table><tr><th>Year<th>Webs counted<th>Place</tr>"
+    + "".join(f"<tr><td>{1900 + n}<td>{n * 37} webs<td>Valley number {n}</tr>" for n in range(120))
+    + f"</table><p>{PROSE[1]}</p></main>",
+    "Webs by year",
+)
+BARE = f"<title>Webs</title>{'<br><br>'.join(PROSE * 4)}".encode()
 
 
 def run(core: ModuleType, body: bytes, **limits: Any) -> Any:
@@ -79,11 +92,14 @@ def run(core: ModuleType, body: bytes, **limits: Any) -> Any:
         (FORUM, PROSE),
         (DOCUMENTATION, (*PROSE[:2], "spin(threads=8)")),
         (CHINESE, ("金色的圆网蜘蛛",)),
+        (JAPANESE, ("黄金色の蜘蛛",)),
+        (TABLE, ("Valley number 3\n", "Valley number 117", *PROSE[:2])),
+        (BARE, PROSE),
     ],
-    ids=["article", "forum", "documentation", "chinese"],
+    ids=["article", "forum", "documentation", "chinese", "japanese", "table", "bare"],
 )
 def test_subject_without_frame(core: ModuleType, body: bytes, there: tuple[str, ...]) -> None:
-    """Prose, posts and code are there; menu, cookie banner and footer are not."""
+    """Prose, posts, code and data are there, with or without markup; menu, cookie banner and footer are not."""
     text = run(core, body).main_text.decode()
     for part in there:
         assert part.strip() in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.byline import byline
-from nephila.parser.headline import alike, from_title
+from nephila.parser.headline import alike, from_title, without_site
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,22 @@ def test_json_ld_in_cdata_and_several_names_in_one_property() -> None:
     script = '\n//<![CDATA[\n{"@type":"Article","headline":"H","datePublished":"2026-01-02"}\n//]]>\n'
     assert byline([("og:title dc.title", "M")], [script])[::2] == ("H", "2026-01-02")
     assert byline([("x dc.title", "M"), ("dcterms.creator", "C")], [])[:2] == ("M", "C")
+
+
+@pytest.mark.parametrize(
+    ("title", "site", "host", "found"),
+    [
+        ("Why spiders spin | Spider News", "Spider News", "", "Why spiders spin"),
+        ("Why spiders spin | SpiderNews", "", "www.spidernews.test", "Why spiders spin"),
+        ("Webs · Threads · a.b-c", "", "a.b-c", "Webs · Threads"),
+        ("Why spiders spin - Spider News", "Spider News", "", "Why spiders spin - Spider News"),
+        ("Why spiders spin | Old News", "Spider News", "x.test", "Why spiders spin | Old News"),
+        ("| Spider News", "Spider News", "", "| Spider News"),
+        ("? | Spider News", "Spider News", "", "? | Spider News"),
+        ("Spider News", "Spider News", "spidernews.test", "Spider News"),
+        ("Webs | ", "", "", "Webs | "),
+    ],
+)
+def test_only_the_name_of_the_site_goes_from_a_stated_title(title: str, site: str, host: str, found: str) -> None:
+    """Behind a bar, where the page or its host says that this is the site."""
+    assert without_site(title, site, host) == found

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from nephila.kernel import documents
-from nephila.kernel.errors import UsageError
 from nephila.kernel.jobtable import DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
 from nephila.kernel.kinds import seconds
 from nephila.kernel.messages import CrawlJob, HostBudget, HostPolicy, Parse, Politeness, Recrawl, Scope, Traps

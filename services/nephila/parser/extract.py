@@ -11,6 +11,7 @@ import mimetypes
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 import webencodings
@@ -21,7 +22,7 @@ from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.documents.single import fill_document, fill_list
-from nephila.parser.headline import from_title
+from nephila.parser.headline import from_title, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
 from nephila.parser.markdown import markdown as as_markdown
@@ -103,14 +104,18 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
     parts = Parts(tree)
     said = byline(pairs if tree is None else parts.metas(), parts.texts("script"), found.title)
     images, videos = media(pairs, parts.media, resolve)
+    stated = dict(reversed(pairs))
+    host = urlsplit(result["url"] or resolve(found.canonical)).hostname or ""
     result.update(
         encoding=encoding,
-        title=(said.title or from_title(found.title, *parts.headings()))[: config.max_title_chars],
+        title=without_site(
+            said.title or from_title(found.title, *parts.headings()), stated.get("og:site_name", ""), host
+        )[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,
         published=said.published or parts.published(),
         author=said.author or parts.author(),
-        description=found.description or dict(reversed(pairs)).get("og:description", ""),
+        description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
         links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
         images=[one.url for one in images],

@@ -1,8 +1,9 @@
 """The headline of a document that states none: its <title> without the site's name.
 
 The rules for a <title> are those of Mozilla's Readability (Article titles, `_getArticleTitle`), by whose pages titles
-are judged, so that the two agree: a part behind the last separator is the site, unless too little would be left.
-Invariant: pure; white space collapsed; O(length).
+are judged, so that the two agree: a part behind the last separator is the site, unless too little would be left. Of a
+title that is stated (or left whole by these rules) only what the page itself names as its site goes, and only behind a
+bar or a dot: dashes stand in too many headlines. Invariant: pure; white space collapsed; O(length).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _SEPARATOR: Final = re.compile(r"\s[|\-–—\\/>»]\s")
 _HIERARCHY: Final = re.compile(r"\s[\\/>»]\s")
 _FIRST_PART: Final = re.compile(r"^[^|\-–—\\/>»]*[|\-–—\\/>»]")
 _TOKEN: Final = re.compile(r"\w+")
+_BAR: Final = re.compile(r"\s+[|·•»]\s+")
 
 FEW_WORDS: Final = 3
 """With fewer left the part on the other side is the headline;"""
@@ -61,6 +63,20 @@ def _behind_colon(whole: str) -> str:
 def _words(text: str) -> int:
     """As many as there are gaps, and one: an empty text counts one."""
     return len(re.split(r"\s+", text))
+
+
+def without_site(title: str, site: str, host: str) -> str:
+    """A title without the site's name at its end; `site` is what the page calls it (or ""), `host` its URL's."""
+    names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
+    whole = title[:MAX_CHARS]
+    for bar in _BAR.finditer(whole):
+        if _letters(whole[bar.end() :]) in names and _letters(whole[: bar.start()]):
+            return whole[: bar.start()]
+    return title
+
+
+def _letters(text: str) -> str:
+    return "".join(_TOKEN.findall(text.lower()))
 
 
 def nearer(name: str, said: str, title: str) -> str:

@@ -39,7 +39,6 @@ _ARTICLE = ids("article")[0]
 H1: Final = 6
 H6: Final = 10
 
-_STOPS: Final = (b". ", b"! ", b"? ")
 _DIGITS: Final = b"0123456789"
 _UPPER: Final = bytes(range(65, 91))
 _WIDE_STOPS: Final = tuple("。！？…”".encode()[at : at + 3] for at in range(0, 15, 3))
@@ -60,7 +59,7 @@ NEIGHBOURS: Final = (1, -1, 2, -2)
 LEVELS: Final = 5
 
 NAMES: Final = (
-    "bytes", "link_share", "stops", "ends", "digits", "capitals", "signs", "kind", "inner", *words.TEXT_GROUPS,
+    "bytes", "link_share", "ends", "digits", "capitals", "signs", "kind", "inner", *words.TEXT_GROUPS,
     "depth", *(f"in_{name}" for name in CONTEXTS), *(f"near_{name}" for name in NEAR),
     *(f"any_{name}" for name in ANY), "index", "reverse", "place", "place_bytes",
     *(f"{what}{n:+d}" for what in ("bytes", "link_share", "kind") for n in NEIGHBOURS),
@@ -103,7 +102,6 @@ def _own(found: Columns, lines: list[Line], texts: list[bytes], stand: list[Box]
     heads = [text[:LOOK_BYTES] for text in texts]
     found["bytes"] = [line[1] for line in lines]
     found["link_share"] = [share(line[2], line[1]) for line in lines]
-    found["stops"] = [sum(map(head.count, _STOPS)) + head.count("。".encode()) for head in heads]
     found["ends"] = [_ending(text) for text in texts]
     found["digits"] = [share(len(head) - len(head.translate(None, _DIGITS)), len(head)) for head in heads]
     found["capitals"] = [share(len(head) - len(head.translate(None, _UPPER)), len(head)) for head in heads]

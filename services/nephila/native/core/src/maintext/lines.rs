@@ -6,7 +6,7 @@ use crate::words::{self, *};
 use super::view::{fit, inner_of, share, Columns, View};
 use super::windows::{flat, gauss, GAUSS_NARROW, GAUSS_WIDE};
 
-/// Of a line its first bytes are looked at for sentence ends, digits and the like.
+/// Of a line its first bytes are looked at for digits, capitals and the like.
 const LOOK_BYTES: usize = 256;
 /// How many lines above (positive) or below.
 const NEIGHBOURS: [isize; 4] = [1, -1, 2, -2];
@@ -66,7 +66,6 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     out.put(lines.iter().map(|line| fit(i64::from(line.len))));
     out.put(view.shares.iter().copied());
     let looks: Vec<Look> = lines.iter().map(|line| Look::at(view.of(line))).collect();
-    out.put(looks.iter().map(|look| look.stops));
     out.put(lines.iter().map(|line| ending(view.of(line))));
     out.put(looks.iter().map(|look| look.digits));
     out.put(looks.iter().map(|look| look.capitals));
@@ -99,7 +98,6 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
 
 /// Counts over the head of a line.
 struct Look {
-    stops: i16,
     digits: i16,
     capitals: i16,
     signs: i16,
@@ -114,17 +112,8 @@ impl Look {
             capitals += u16::from(b.is_ascii_uppercase());
             signs += u16::from((*b == b'|') | (*b == b'>') | (*b == b'/') | (*b == b'@'));
         }
-        let mut stops = 0u16;
-        for (b, next) in head.iter().zip(head.iter().skip(1)) {
-            // No `matches!` here: as comparisons side by side this is vector code.
-            stops += u16::from((*next == b' ') & ((*b == b'.') | (*b == b'!') | (*b == b'?')));
-        }
-        if !head.is_ascii() {
-            stops += memchr::memmem::find_iter(head, "。").count() as u16;
-        }
         let size = head.len() as u64;
         Look {
-            stops: stops as i16,
             digits: share(u64::from(digits), size) as i16,
             capitals: share(u64::from(capitals), size) as i16,
             signs: signs as i16,

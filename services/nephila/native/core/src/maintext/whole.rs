@@ -1,6 +1,6 @@
 //! Columns of headings and of the whole page.
 
-use crate::boxes::{Box, IN_BODY};
+use crate::boxes::IN_BODY;
 use crate::tags::ARTICLE;
 use crate::words::*;
 
@@ -28,6 +28,7 @@ const SHARES: [u32; 11] = [
 const IN_NAV: u16 = 1;
 const IN_ARTICLE: u16 = 1 << 5;
 const IN_MAIN: u16 = 1 << 6;
+const CONTEXT_SHARES: [u16; 3] = [IN_ARTICLE, IN_MAIN, IN_BODY];
 
 pub fn headings(out: &mut Columns, view: &View<'_>, title: &[u8], boiler: &[i16]) {
     let count = view.kinds.len();
@@ -69,25 +70,29 @@ fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
 
 pub fn page(out: &mut Columns, view: &View<'_>) {
     let (count, total) = (view.lines.len(), view.total(0));
-    let part = |inside: &dyn Fn(&Box) -> bool| -> u64 {
-        view.lines.iter().filter(|line| inside(view.stand(line))).map(|line| u64::from(line.len)).sum()
-    };
+    let (mut contexts, mut subject, mut groups) = ([0u64; CONTEXT_SHARES.len()], 0u64, [0u64; SHARES.len()]);
+    for line in view.lines {
+        let (stand, size) = (view.stand(line), u64::from(line.len));
+        for (sum, bit) in contexts.iter_mut().zip(CONTEXT_SHARES) {
+            *sum += size * u64::from(stand.context & bit != 0);
+        }
+        subject += size * u64::from(stand.context & (IN_MAIN | IN_NAV) == IN_MAIN);
+        for (sum, bit) in groups.iter_mut().zip(SHARES) {
+            *sum += size * u64::from(stand.every >> bit & 1);
+        }
+    }
     let mut values = vec![
         (total >> 3) as i64,
         share(view.total(1), total),
         count as i64,
         share(view.total(2), total),
         total.checked_div(count as u64).unwrap_or(0) as i64,
-        share(part(&|stand| stand.context & IN_ARTICLE != 0), total),
-        share(part(&|stand| stand.context & IN_MAIN != 0), total),
-        share(part(&|stand| stand.context & IN_BODY != 0), total),
-        (part(&|stand| stand.context & (IN_MAIN | IN_NAV) == IN_MAIN) >> 3) as i64,
-        view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64,
     ];
-    for bit in SHARES {
-        values.push(share(part(&|stand| stand.every >> bit & 1 != 0), total));
-    }
+    values.extend(contexts.map(|sum| share(sum, total)));
+    values.push((subject >> 3) as i64);
+    values.push(view.boxes.iter().filter(|stand| stand.tag == ARTICLE).count() as i64);
+    values.extend(groups.map(|sum| share(sum, total)));
     for value in values {
-        out.put((0..count).map(|_| fit(value)));
+        out.put(std::iter::repeat_n(fit(value), count));
     }
 }
