@@ -19,6 +19,14 @@ pub struct Line {
     pub inner: u8,
 }
 
+impl Line {
+    /// As `<IIIHH`.
+    pub fn packed(&self) -> [u8; 16] {
+        let words = [self.start, self.len, self.link, u32::from(self.tag) | u32::from(self.flags) << 16];
+        words.iter().rev().fold(0, |all: u128, word| all << 32 | u128::from(*word)).to_le_bytes()
+    }
+}
+
 /// What surrounds the text being added.
 #[derive(Clone, Copy)]
 pub struct Context {
