@@ -90,6 +90,9 @@ fn each(text: &[u8], mut found: impl FnMut(u128)) {
 #[inline(always)]
 fn lookup(word: u128) -> u64 {
     let slot = ((word as u64 ^ (word >> 64) as u64).wrapping_mul(WORD_MULTIPLIER) >> WORD_SHIFT) as usize;
+    if WORD_TAKEN[slot / 64] >> (slot % 64) & 1 == 0 {
+        return 0;
+    }
     let at = WORD_SLOTS[slot] as usize;
     if WORD_KEYS[at] == word {
         WORD_GROUPS[at]
