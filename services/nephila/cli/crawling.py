@@ -24,6 +24,8 @@ from nephila.storage.faults import StoreLost
 from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nephila.embedded import Plan, Result
     from nephila.storage.reader import Summary
 
@@ -191,8 +193,6 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
 
 
 def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
-    from rich.console import Console
-
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
     from nephila.storage import reader
@@ -206,7 +206,7 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=again)
     plan.seeds = seeds if again else _begun(seeds, plan, run)
-    progress = Progress(Console(stderr=True, quiet=quiet))
+    progress = Progress(None if quiet else _standard_error())
 
     async def main() -> Result:
         crawl = Crawl(plan)
@@ -234,6 +234,12 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
         counts = _counted(rows, only, result)
         _close_books(directory, run, result, counts)
     return result, counts
+
+
+def _standard_error() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
 
 
 def _counted(rows: Source, job: str | None, result: Result) -> Summary:

@@ -7,14 +7,13 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
 from nephila import jobview
 from nephila.cli.safe import plain
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from nephila.embedded import Crawl
 
 WINDOW_S = 5.0
@@ -24,14 +23,15 @@ WINDOW_S = 5.0
 class Progress:
     """Shows pages/s, queued, in flight, hosts waiting and errors by class twice a second."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None) -> None:
+        """Without a console nothing is shown, and nothing loaded that could."""
         self._console = console
         self._marks: deque[tuple[float, int]] = deque()
         self._task: asyncio.Task[None] | None = None
 
     def watch(self, crawl: Crawl) -> None:
         """Start showing a crawl; harmless when the output is not a terminal."""
-        if self._console.is_terminal:
+        if self._console is not None and self._console.is_terminal:
             self._task = asyncio.ensure_future(self._run(crawl))
 
     async def stop(self) -> None:
@@ -41,6 +41,8 @@ class Progress:
             await asyncio.wait([self._task])
 
     async def _run(self, crawl: Crawl) -> None:
+        from rich.live import Live
+
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
                 live.update(self.line(crawl), refresh=True)
@@ -48,6 +50,8 @@ class Progress:
 
     def line(self, crawl: Crawl) -> Text:
         """The line as it is now."""
+        from rich.text import Text
+
         scheduler = crawl.scheduler
         ended = scheduler.ended(crawl.plan.job.uid)
         total = sum(ended.values())

@@ -7,14 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from nephila import native
 from nephila.cli.safe import plain
 from nephila.storage.source import place_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from nephila.directory import Directory, Run
     from nephila.embedded import Result
     from nephila.storage.reader import Summary
@@ -38,6 +38,8 @@ def show(directory: Directory, run: Run, result: Result, counts: Summary, *, as_
         return
     if quiet:
         return
+    from rich.console import Console
+
     console = Console(highlight=False, markup=False, soft_wrap=True)
     _outcomes(console, run, result)
     _hosts(console, counts)
@@ -76,6 +78,8 @@ def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
 
 
 def _outcomes(console: Console, run: Run, result: Result) -> None:
+    from rich.table import Table
+
     rate = run.outcomes.get("stored", 0) / result.elapsed_s if result.elapsed_s > 0 and run.runs == 1 else 0
     pace = f" ({rate:.1f} pages/s)" if rate else ""
     console.print(f"{ENDS.get(run.reason, run.reason)} after {result.elapsed_s:.1f} s{pace}")
@@ -90,6 +94,8 @@ def _outcomes(console: Console, run: Run, result: Result) -> None:
 
 
 def _hosts(console: Console, counts: Summary) -> None:
+    from rich.table import Table
+
     if counts.hosts_total < 2:
         return
     table = Table(box=None, pad_edge=False)

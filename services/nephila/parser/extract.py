@@ -5,8 +5,8 @@ Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which t
 
 from __future__ import annotations
 
-import codecs
 import contextlib
+import functools
 import mimetypes
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,9 +14,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
-import webencodings
 
-from nephila.native import UrlError, page_pass, parse_url, sniff_encoding
+from nephila.native import UrlError, page_pass, parse_url, sniff_encoding, to_utf8
 from nephila.parser.byline import byline
 from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
@@ -26,7 +25,7 @@ from nephila.parser.headline import from_title, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
 from nephila.parser.markdown import markdown as as_markdown
-from nephila.parser.media import media
+from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
 from nephila.parser.sandbox import BlockingSandbox
 from nephila.parser.sources import form_of
@@ -93,6 +92,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
     pairs = found.meta
     base = found.base
 
+    @functools.cache
     def resolve(raw: str) -> str:
         try:
             href = parse_url(raw, base).href
@@ -117,11 +117,15 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         author=said.author or parts.author(),
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
-        links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
+        links=[
+            {"url": link_url, "text": text, "nofollow": nofollow}
+            for link_url, text, nofollow in unpack(found)
+            if not link_url.startswith(_NOWHERE)
+        ],
         images=[one.url for one in images],
         videos=[one.url for one in videos],
         media=[
-            {"kind": kind, **{name: said for name, said in one._asdict().items() if said}}
+            {"kind": kind, **{name: said for name, said in zip(Medium._fields, one, strict=True) if said}}
             for kind, found_of in (("image", images), ("video", videos))
             for one in found_of
         ],
@@ -135,13 +139,8 @@ def _tree(body: bytes, encoding: str) -> Any:
         return None
     from selectolax.lexbor import LexborHTMLParser
 
-    known = webencodings.lookup(encoding)
-    codec = known.codec_info.name if known is not None else "windows-1252"
-    text = body.decode(codec, "replace")
-    if codec == "utf-8" and "\ufffd" not in text:
-        # The parser takes the bytes as they are: as text they would be encoded again, which takes longer than the tree.
-        return LexborHTMLParser(body.removeprefix(codecs.BOM_UTF8))
-    return LexborHTMLParser(text.encode("utf-8", "replace"))
+    # The parser takes bytes as they are: from text it would make them again, which takes longer than the tree.
+    return LexborHTMLParser(to_utf8(body, encoding))
 
 
 def extract_batch(lines: Iterable[str]) -> Iterator[str]:

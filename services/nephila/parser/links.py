@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -24,18 +25,12 @@ class Link(NamedTuple):
 def unpack(found: PagePass) -> Iterator[Link]:
     """The links in document order. O(bytes)."""
     urls, anchors, flags = found.link_urls, found.anchors, found.link_flags
+    ends = struct.Struct(f"<{len(flags)}I").unpack
     url_at = anchor_at = 0
-    for flag, url_end, anchor_end in zip(flags, _ends(found.link_ends), _ends(found.anchor_ends), strict=True):
+    for flag, url_end, anchor_end in zip(flags, ends(found.link_ends), ends(found.anchor_ends), strict=True):
         text = anchors[anchor_at:anchor_end].decode("utf-8", "replace")
-        yield Link(
-            urls[url_at:url_end].decode("utf-8", "replace"),
-            " ".join(text.split()),
-            bool(flag & 1),
-            KINDS[flag >> 1 & 7],
-        )
+        if not (text.isascii() and text.isprintable()):
+            # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
+            text = " ".join(text.split())
+        yield Link(urls[url_at:url_end].decode("utf-8", "replace"), text, bool(flag & 1), KINDS[flag >> 1 & 7])
         url_at, anchor_at = url_end, anchor_end
-
-
-def _ends(packed: bytes) -> Iterator[int]:
-    """Little-endian uint32, whatever the machine's order."""
-    return (int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4))

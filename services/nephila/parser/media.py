@@ -38,7 +38,9 @@ _PLAYERS: Final = re.compile(
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
-_Add = Callable[[str | None, Any], bool]
+_Element = tuple[Any, dict[str, str | None]]
+"""A node and its attributes, which take a while to be read."""
+_Add = Callable[[str | None, _Element], bool]
 
 
 class Medium(NamedTuple):
@@ -60,12 +62,12 @@ def media(
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
 
-    def add(into: dict[str, Medium], raw: str | None, node: Any) -> bool:
+    def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
         url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
         if url and (url in into or len(into) < MAX_MEDIA):
             known = into.get(url)
             if known is None or (node is not None and not any(known[1:])):
-                into[url] = Medium(url, *(("", "", "") if node is None else _said(node, resolve)))
+                into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
         return bool(url)
 
     for name, value in pairs:
@@ -80,22 +82,23 @@ def media(
 
 def _node(node: Any, image: _Add, video: _Add) -> None:
     attributes = node.attributes
+    element = node, attributes
     if node.tag == "img":
         # A lazy image carries a data: placeholder in src and its address beside it.
-        if not any(image(attributes.get(name), node) for name in _LAZY):
-            image(_best_of(attributes), node)
+        if not any(image(attributes.get(name), element) for name in _LAZY):
+            image(_best_of(attributes), element)
     elif node.tag == "video":
-        video(attributes.get("src") or attributes.get("data-src"), node)
-        image(attributes.get("poster"), node)
+        video(attributes.get("src") or attributes.get("data-src"), element)
+        image(attributes.get("poster"), element)
     elif node.tag == "source":
         around = "" if node.parent is None else node.parent.tag
         if around not in ("picture", "video"):
             return
-        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), node)
+        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), element)
     else:
         raw = attributes.get("src") or attributes.get("data-src") or ""
         if _PLAYERS.search(raw):
-            video(raw, node)
+            video(raw, element)
 
 
 def _best_of(attributes: dict[str, str | None]) -> str:
@@ -124,9 +127,8 @@ def best_of_srcset(srcset: str | None) -> str:
     return best
 
 
-def _said(node: Any, resolve: Callable[[str], str]) -> tuple[str, str, str]:
+def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str], str]) -> tuple[str, str, str]:
     """Its own words, its figure's caption, and where a link around it leads."""
-    attributes = node.attributes
     alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
     caption = anchor = ""
     above = node.parent

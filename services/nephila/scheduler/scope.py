@@ -132,9 +132,11 @@ class CompiledScope:
 
     def excluded(self, url: str) -> str:
         """The exclude pattern that matches, or the empty string."""
-        for pattern in self._exclude:
-            if pattern.search(url):
-                return str(pattern.pattern)
+        if self._exclude:
+            raw = url.encode()
+            for pattern in self._exclude:
+                if pattern.search(raw):
+                    return str(pattern.pattern)
         return ""
 
     def decide(self, url: str, host_key: str, depth: int = 0) -> Verdict:
@@ -148,8 +150,10 @@ class CompiledScope:
         if pattern:
             return Verdict(False, f"excluded by {pattern!r}")
         if self._include:
+            # Of bytes, RE2 need not say where in the text it was found.
+            raw = url.encode()
             for program in self._include:
-                if program.search(url):
+                if program.search(raw):
                     return Verdict(True, f"included by {program.pattern!r}")
             return Verdict(False, "matches no include pattern")
         return inside

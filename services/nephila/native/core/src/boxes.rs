@@ -5,7 +5,7 @@
 //! beyond that count as part of their parent.
 
 use crate::tags::*;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Span, Tokenizer};
 use crate::words;
 
 pub const MAX_BOXES: usize = 1 << 17;
@@ -61,27 +61,35 @@ impl Box {
     }
 }
 
-/// Grows by one with every block element.
+/// Grows by one with every block element, where boxes are asked for.
 pub struct Boxes {
     pub items: Vec<Box>,
+    wanted: bool,
+    /// Opened so far, noted or not.
+    count: usize,
     memo: Memo,
 }
 
 impl Boxes {
-    pub fn new() -> Self {
-        let mut items = Vec::with_capacity(512);
+    pub fn new(wanted: bool) -> Self {
+        let mut items = Vec::with_capacity(if wanted { 1024 } else { 1 });
         items.push(Box::default());
-        Boxes { items, memo: Memo::new() }
+        Boxes { items, wanted, count: 1, memo: Memo::new() }
     }
 
-    /// The number of a new box (the parent's if there are too many) with the attributes of the current tag.
+    /// The number of a new box (the parent's if there are too many, or none is wanted) with the attributes of the
+    /// current tag, and whether what it says is a comment.
     #[inline]
-    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> u32 {
-        if self.items.len() >= MAX_BOXES {
-            return parent;
+    pub fn open(&mut self, parent: u32, tag: u8, tok: &Tokenizer<'_>) -> (u32, bool) {
+        if self.count >= MAX_BOXES {
+            return (parent, self.items[parent as usize].own & COMMENT != 0);
+        }
+        self.count += 1;
+        let (own, name) = if tok.attrs.is_empty() { (0, &[][..]) } else { self.says(tok) };
+        if !self.wanted {
+            return (parent, own & COMMENT != 0);
         }
         let above = self.items[parent as usize];
-        let (own, name) = if tok.attrs.is_empty() { (0, &[][..]) } else { self.says(tok) };
         let (one, two) = if above.own != 0 { (above.own, above.one) } else { (above.one, above.two) };
         self.items.push(Box {
             parent,
@@ -96,7 +104,7 @@ impl Boxes {
             every: above.every | own,
             key: mix(above.key, tag, name),
         });
-        self.items.len() as u32 - 1
+        (self.items.len() as u32 - 1, own & COMMENT != 0)
     }
 
     /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others.
@@ -108,7 +116,7 @@ impl Boxes {
             match name.len() {
                 5 if name.eq_ignore_ascii_case(b"class") => {
                     let value = tok.slice(attr.value);
-                    own |= self.memo.groups(value);
+                    own |= self.memo.groups(attr.value, tok);
                     key = &value[..value.len().min(KEY_BYTES)];
                 }
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own |= HIDDEN,
@@ -140,34 +148,32 @@ fn mix(above: u64, tag: u8, name: &[u8]) -> u64 {
     value
 }
 
-/// The groups of the classes seen last: a page has few different ones, each many times.
+/// Where a class stood last and what it said: a page has few different ones, each many times.
 struct Memo {
-    slots: Vec<(Vec<u8>, u32)>,
+    slots: [(Span, u32); Self::SLOTS],
 }
 
 impl Memo {
-    const SLOTS: usize = 64;
+    const SLOTS: usize = 256;
     const LONGEST: usize = 128;
 
     fn new() -> Self {
-        Memo { slots: Vec::new() }
+        Memo { slots: [((0, 0), 0); Self::SLOTS] }
     }
 
-    fn groups(&mut self, value: &[u8]) -> u32 {
-        if value.len() > Self::LONGEST || value.len() < 8 {
+    #[inline]
+    fn groups(&mut self, span: Span, tok: &Tokenizer<'_>) -> u32 {
+        let value = tok.slice(span);
+        if value.len() > Self::LONGEST {
             return words::of_attribute(value);
         }
-        if self.slots.is_empty() {
-            self.slots.resize(Self::SLOTS, (Vec::new(), 0));
-        }
-        let end = value.len() - 8;
-        let word = |at: usize| u64::from_le_bytes(value[at..at + 8].try_into().unwrap_or_default());
-        let mixed = (word(0) ^ word(end).rotate_left(23) ^ value.len() as u64).wrapping_mul(K);
-        let slot = &mut self.slots[(mixed >> 58) as usize];
-        if slot.0 != value {
-            slot.0.clear();
-            slot.0.extend_from_slice(value);
-            slot.1 = words::of_attribute(value);
+        let ends = match (value.first_chunk::<8>(), value.last_chunk::<8>()) {
+            (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
+            _ => value.iter().fold(0, |word, b| word << 8 | u64::from(*b)),
+        };
+        let slot = &mut self.slots[((ends ^ value.len() as u64).wrapping_mul(K) >> 56) as usize];
+        if tok.slice(slot.0) != value {
+            *slot = (span, words::of_attribute(value));
         }
         slot.1
     }

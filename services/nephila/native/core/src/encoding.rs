@@ -89,28 +89,23 @@ pub fn prescan(input: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn meta(input: &[u8], p: &mut usize) -> Option<&'static Encoding> {
-    let mut names: Vec<Vec<u8>> = Vec::new();
+    let mut names: Vec<&[u8]> = Vec::new();
     let (mut pragma, mut need_pragma) = (false, None);
     let mut charset = None;
     while let Some((name, value)) = attribute(input, p) {
-        if names.contains(&name) {
+        if names.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             continue;
         }
-        match name.as_slice() {
-            b"http-equiv" => pragma |= value == b"content-type",
-            b"content" => {
-                if charset.is_none() {
-                    if let Some(found) = charset_of(&value).and_then(Encoding::for_label) {
-                        charset = Some(found);
-                        need_pragma = Some(true);
-                    }
-                }
+        if name.eq_ignore_ascii_case(b"http-equiv") {
+            pragma |= value.eq_ignore_ascii_case(b"content-type");
+        } else if name.eq_ignore_ascii_case(b"content") && charset.is_none() {
+            if let Some(found) = charset_of(&value.to_ascii_lowercase()).and_then(Encoding::for_label) {
+                charset = Some(found);
+                need_pragma = Some(true);
             }
-            b"charset" => {
-                charset = Encoding::for_label(&value);
-                need_pragma = Some(false);
-            }
-            _ => {}
+        } else if name.eq_ignore_ascii_case(b"charset") {
+            charset = Encoding::for_label(value);
+            need_pragma = Some(false);
         }
         names.push(name);
     }
@@ -128,8 +123,8 @@ fn meta(input: &[u8], p: &mut usize) -> Option<&'static Encoding> {
     })
 }
 
-/// "Get an attribute": lower-cased name and value; None at `>` (left standing) or at the end.
-fn attribute(input: &[u8], p: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
+/// "Get an attribute": name and value as they stand; None at `>` (left standing) or at the end.
+fn attribute<'i>(input: &'i [u8], p: &mut usize) -> Option<(&'i [u8], &'i [u8])> {
     let at = |p: usize| input.get(p).copied();
     while at(*p).is_some_and(|b| is_space(b) || b == b'/') {
         *p += 1;
@@ -137,49 +132,47 @@ fn attribute(input: &[u8], p: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
     if at(*p)? == b'>' {
         return None;
     }
-    let (mut name, mut value) = (Vec::new(), Vec::new());
-    loop {
+    let start = *p;
+    let name = loop {
         let b = at(*p)?;
-        if b == b'=' && !name.is_empty() {
+        if b == b'=' && *p > start {
             *p += 1;
-            break;
+            break &input[start..*p - 1];
         }
         if is_space(b) {
+            let name = &input[start..*p];
             while at(*p).is_some_and(is_space) {
                 *p += 1;
             }
             if at(*p)? != b'=' {
-                return Some((name, value));
+                return Some((name, b""));
             }
             *p += 1;
-            break;
+            break name;
         }
         if matches!(b, b'/' | b'>') {
-            return Some((name, value));
+            return Some((&input[start..*p], b""));
         }
-        name.push(b.to_ascii_lowercase());
         *p += 1;
-    }
+    };
     while at(*p).is_some_and(is_space) {
         *p += 1;
     }
     let first = at(*p)?;
+    let start = *p;
     if matches!(first, b'"' | b'\'') {
         loop {
             *p += 1;
-            let b = at(*p)?;
-            if b == first {
+            if at(*p)? == first {
                 *p += 1;
-                return Some((name, value));
+                return Some((name, &input[start + 1..*p - 1]));
             }
-            value.push(b.to_ascii_lowercase());
         }
     }
     while let Some(b) = at(*p) {
         if is_space(b) || b == b'>' {
-            return Some((name, value));
+            return Some((name, &input[start..*p]));
         }
-        value.push(b.to_ascii_lowercase());
         *p += 1;
     }
     None

@@ -26,17 +26,21 @@ const PREFIXES: [&str; 13] = [
     "sailthru.",
 ];
 
+/// Without the space around it.
+fn trimmed(bytes: &[u8]) -> &[u8] {
+    let from = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
+    let end = bytes.iter().rposition(|b| !is_space(*b)).map_or(from, |at| at + 1);
+    &bytes[from..end]
+}
+
 /// Trimmed, at most `MAX_VALUE` bytes, valid UTF-8 because the input is.
 pub fn value(bytes: Cow<'_, [u8]>) -> String {
-    let from = bytes.iter().position(|b| !is_space(*b)).unwrap_or(bytes.len());
-    let mut end = bytes.iter().rposition(|b| !is_space(*b)).map_or(from, |at| at + 1);
-    if end - from > MAX_VALUE {
-        end = from + MAX_VALUE;
-        while bytes[end] & 0xC0 == 0x80 {
-            end -= 1;
-        }
+    let kept = trimmed(&bytes);
+    let mut end = kept.len().min(MAX_VALUE);
+    while kept.get(end).is_some_and(|b| b & 0xC0 == 0x80) {
+        end -= 1;
     }
-    String::from_utf8_lossy(&bytes[from..end]).into_owned()
+    String::from_utf8_lossy(&kept[..end]).into_owned()
 }
 
 impl Page<'_> {
@@ -84,38 +88,66 @@ impl Page<'_> {
     }
 
     fn meta(&mut self) {
-        let Some(content) = self.decoded(b"content").map(value) else { return };
-        if self.decoded(b"http-equiv").is_some_and(|equiv| equiv.eq_ignore_ascii_case(b"refresh")) {
-            if let Some(target) = refresh_target(&content) {
-                let target = target.to_owned();
-                if self.head.refresh.is_none() {
-                    self.head.refresh = Some(target.clone());
-                }
-                self.refresh_link(target);
-            }
+        let Some(content) = self.decoded(b"content") else { return };
+        let name = self.decoded(b"property").or_else(|| self.decoded(b"name"));
+        let kind = name.as_deref().map_or(Kind::Other, |name| kind_of(trimmed(name)));
+        let refresh = self.decoded(b"http-equiv").is_some_and(|equiv| equiv.eq_ignore_ascii_case(b"refresh"));
+        if !refresh && kind == Kind::Other {
+            return;
         }
-        let name =
-            self.decoded(b"property").or_else(|| self.decoded(b"name")).map(|name| value(name).to_ascii_lowercase());
-        let Some(name) = name else { return };
-        match name.as_str() {
-            "robots" | "nephila" => {
-                if self.head.robots.len() + content.len() < MAX_VALUE {
-                    if !self.head.robots.is_empty() {
-                        self.head.robots.push(',');
-                    }
-                    self.head.robots.push_str(&content.to_ascii_lowercase());
-                }
-            }
-            "description" => {
-                self.head.description.get_or_insert(content);
-            }
-            _ => {
-                let kept = NAMES.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-                if kept && self.head.meta.len() < MAX_META {
-                    self.head.meta.push((name, content));
-                }
-            }
+        // From here on it is one of the few that are kept.
+        let (content, name) = (value(content), name.map(value));
+        if refresh {
+            self.refresh(&content);
         }
+        let head = &mut self.head;
+        match kind {
+            Kind::Robots if head.robots.len() + content.len() < MAX_VALUE => {
+                if !head.robots.is_empty() {
+                    head.robots.push(',');
+                }
+                head.robots.push_str(&content.to_ascii_lowercase());
+            }
+            Kind::Description => {
+                head.description.get_or_insert(content);
+            }
+            Kind::Kept if head.meta.len() < MAX_META => {
+                head.meta.push((name.unwrap_or_default().to_ascii_lowercase(), content));
+            }
+            _ => {}
+        }
+    }
+
+    fn refresh(&mut self, content: &str) {
+        if let Some(target) = refresh_target(content) {
+            if self.head.refresh.is_none() {
+                self.head.refresh = Some(target.to_owned());
+            }
+            self.refresh_link(target.to_owned());
+        }
+    }
+}
+
+/// What a meta is by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Robots,
+    Description,
+    Kept,
+    Other,
+}
+
+fn kind_of(name: &[u8]) -> Kind {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    let starts = |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
+    if is("robots") || is("nephila") {
+        Kind::Robots
+    } else if is("description") {
+        Kind::Description
+    } else if NAMES.iter().any(|known| is(known)) || PREFIXES.iter().any(|known| starts(known)) {
+        Kind::Kept
+    } else {
+        Kind::Other
     }
 }
 

@@ -2,7 +2,10 @@
 //!
 //! One loop, no recursion, no tree: memory is the output plus a stack of at most 1,024 small elements.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
 
 use crate::boxes::Boxes;
 use crate::entities;
@@ -25,6 +28,15 @@ pub enum Href<'a> {
     Attribute(&'a [u8]),
     /// Decoded text (meta refresh).
     Text(String),
+}
+
+impl Href<'_> {
+    fn attribute(&self) -> &[u8] {
+        match self {
+            Href::Attribute(raw) => raw,
+            Href::Text(_) => b"",
+        }
+    }
 }
 
 pub const KIND_A: u8 = 0;
@@ -65,8 +77,6 @@ pub enum Follow {
     Visible,
 }
 
-type Seen<'a> = HashMap<&'a [u8], u32, foldhash::fast::RandomState>;
-
 pub struct Page<'a> {
     pub tok: Tokenizer<'a>,
     pub stack: Stack,
@@ -80,17 +90,19 @@ pub struct Page<'a> {
     pub follow: Follow,
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
-    seen: Seen<'a>,
+    /// Links by their hrefs.
+    seen: HashTable<u32>,
+    hasher: RandomState,
 }
 
 impl<'a> Page<'a> {
-    pub fn new(input: &'a [u8], max_links: usize, max_text: usize) -> Self {
+    pub fn new(input: &'a [u8], max_links: usize, max_text: usize, boxes: bool) -> Self {
         Page {
             tok: Tokenizer::new(input),
             stack: Stack::new(),
             // A fifth of a page is text, as a rule.
             text: TextSink::new(max_text, input.len() / 5),
-            boxes: Boxes::new(),
+            boxes: Boxes::new(boxes),
             head: Head::default(),
             links: Vec::with_capacity(256),
             // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
@@ -99,7 +111,8 @@ impl<'a> Page<'a> {
             frameset_ok: true,
             follow: Follow::Nothing,
             anchor: None,
-            seen: HashMap::with_capacity_and_hasher(256, Default::default()),
+            seen: HashTable::with_capacity(256),
+            hasher: RandomState::default(),
         }
     }
 
@@ -235,16 +248,19 @@ impl<'a> Page<'a> {
 
     /// Note a link; its first occurrence counts, `nofollow` only if every one says so.
     pub fn link(&mut self, href: &'a [u8], kind: u8, nofollow: bool) -> Option<u32> {
-        if let Some(at) = self.seen.get(href) {
-            self.links[*at as usize].nofollow &= nofollow;
+        let hash = self.hasher.hash_one(href);
+        let links = &mut self.links;
+        if let Some(at) = self.seen.find(hash, |at| links[*at as usize].href.attribute() == href) {
+            links[*at as usize].nofollow &= nofollow;
             return Some(*at);
         }
-        if self.links.len() >= self.max_raw {
+        if links.len() >= self.max_raw {
             return None;
         }
-        let at = self.links.len() as u32;
-        self.seen.insert(href, at);
-        self.links.push(RawLink { href: Href::Attribute(href), kind, nofollow, anchor: (0, 0) });
+        let at = links.len() as u32;
+        links.push(RawLink { href: Href::Attribute(href), kind, nofollow, anchor: (0, 0) });
+        let hasher = &self.hasher;
+        self.seen.insert_unique(hash, at, |at| hasher.hash_one(links[*at as usize].href.attribute()));
         Some(at)
     }
 

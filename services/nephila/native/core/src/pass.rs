@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::links::{self, Links};
 use crate::page::Page;
+use crate::text::Line;
 use crate::{encoding, entities, maintext, urls_py};
 
 /// More elements than this beyond the stack's depth: a tree would walk through all of them for every tag.
@@ -27,7 +28,7 @@ pub struct PagePass {
     meta: Vec<(String, String)>,
     refresh: String,
     text: Vec<u8>,
-    lines: Vec<u8>,
+    lines: Vec<Line>,
     main_lines: Vec<u32>,
     main_text: Vec<u8>,
     links: Links,
@@ -35,9 +36,13 @@ pub struct PagePass {
     depth: u32,
 }
 
-fn u32s<'py>(py: Python<'py>, values: &[u32]) -> Bound<'py, PyBytes> {
-    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    PyBytes::new(py, &bytes)
+fn u32s<'py>(py: Python<'py>, values: &[u32]) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, values.len() * 4, |bytes| {
+        for (place, value) in bytes.chunks_exact_mut(4).zip(values) {
+            place.copy_from_slice(&value.to_le_bytes());
+        }
+        Ok(())
+    })
 }
 
 #[pymethods]
@@ -67,8 +72,8 @@ impl PagePass {
         &self.description
     }
     #[getter]
-    fn meta(&self) -> Vec<(String, String)> {
-        self.meta.clone()
+    fn meta(&self) -> Vec<(&str, &str)> {
+        self.meta.iter().map(|(name, content)| (name.as_str(), content.as_str())).collect()
     }
     #[getter]
     fn refresh(&self) -> &str {
@@ -79,11 +84,16 @@ impl PagePass {
         PyBytes::new(py, &self.text)
     }
     #[getter]
-    fn text_lines<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.lines)
+    fn text_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        PyBytes::new_with(py, self.lines.len() * 16, |bytes| {
+            for (place, line) in bytes.chunks_exact_mut(16).zip(&self.lines) {
+                place.copy_from_slice(&line.packed());
+            }
+            Ok(())
+        })
     }
     #[getter]
-    fn main_lines<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn main_lines<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         u32s(py, &self.main_lines)
     }
     #[getter]
@@ -99,7 +109,7 @@ impl PagePass {
         PyBytes::new(py, &self.links.urls)
     }
     #[getter]
-    fn link_ends<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn link_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         u32s(py, &self.links.ends)
     }
     #[getter]
@@ -107,7 +117,7 @@ impl PagePass {
         PyBytes::new(py, &self.links.fingerprints)
     }
     #[getter]
-    fn host_spans<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn host_spans<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         u32s(py, &self.links.host_spans)
     }
     #[getter]
@@ -115,7 +125,7 @@ impl PagePass {
         PyBytes::new(py, &self.links.anchors)
     }
     #[getter]
-    fn anchor_ends<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn anchor_ends<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         u32s(py, &self.links.anchor_ends)
     }
     #[getter]
@@ -142,17 +152,11 @@ fn owned(bytes: Vec<u8>) -> String {
 }
 
 fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool) -> PagePass {
-    let mut page = Page::new(input, max_links, max_text);
+    let mut page = Page::new(input, max_links, max_text, main);
     page.run();
     let base = links::base_of(&page, document);
     let found = links::finish(&page, &base, max_links);
     let head = std::mem::take(&mut page.head);
-    let mut lines = Vec::with_capacity(page.text.lines.len() * 16);
-    for line in &page.text.lines {
-        for word in [line.start, line.len, line.link, u32::from(line.tag) | u32::from(line.flags) << 16] {
-            lines.extend_from_slice(&word.to_le_bytes());
-        }
-    }
     let main_lines = if main {
         let title = head.title.as_deref().unwrap_or_default();
         maintext::main_lines(&page.text.text, &page.text.lines, &page.boxes.items, title)
@@ -172,7 +176,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         meta: head.meta,
         refresh: refresh.unwrap_or_default(),
         text: std::mem::take(&mut page.text.text),
-        lines,
+        lines: std::mem::take(&mut page.text.lines),
         main_lines,
         main_text,
         links: found,

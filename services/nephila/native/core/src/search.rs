@@ -90,16 +90,36 @@ pub fn attribute_name_end(input: &[u8], from: usize) -> usize {
 /// Short distances first: most attribute values end within 32 bytes, less than a call of memchr costs.
 #[inline(always)]
 pub fn find_near(hay: &[u8], byte: u8) -> Option<usize> {
+    const ONES: u128 = u128::from_le_bytes([1; 16]);
     let mut at = 0;
-    while at < 32 {
-        let Some(word) = word_at(hay, at) else { break };
-        let hit = equal(word, byte);
+    while at < 48 {
+        let Some(chunk) = hay.get(at..).and_then(|rest| rest.first_chunk::<16>()) else { break };
+        // As `equal`, sixteen bytes at a time: half as many branches that nobody can foresee.
+        let mixed = u128::from_le_bytes(*chunk) ^ (ONES * u128::from(byte));
+        let hit = mixed.wrapping_sub(ONES) & !mixed & (ONES << 7);
         if hit != 0 {
             return Some(at + (hit.trailing_zeros() / 8) as usize);
         }
-        at += 8;
+        at += 16;
     }
     memchr(byte, &hay[at..]).map(|offset| at + offset)
+}
+
+/// The first byte from `at` on that may end a run of words: a control, or a space before a space or a control; None
+/// where fewer than nine bytes are left before one is found, with where they begin.
+#[inline(always)]
+pub fn odd_byte(text: &[u8], mut at: usize) -> Result<usize, usize> {
+    while let (Some(word), Some(next)) = (word_at(text, at), word_at(text, at + 1)) {
+        let control = !(((word & !HIGHS) + ONES * 0x60) | word) & HIGHS;
+        let other = !(((word ^ (ONES * 0x20)) & !HIGHS) + ONES * 0x7F) & !word & HIGHS;
+        let low = !(((next & !HIGHS) + ONES * 0x5F) | next) & HIGHS;
+        let odd = control | (other & low);
+        if odd != 0 {
+            return Ok(at + (odd.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
+    Err(at)
 }
 
 /// Index just past the comment whose text starts at `from` (after `<!--`).

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the text is its lines joined by "\n"; no line is empty or ends in whitespace.
 
+use crate::search::odd_byte;
 use crate::tokenizer::is_space;
 
 /// One line: 16 bytes when packed as `<IIIHH`, without what only the main-text model reads.
@@ -17,6 +18,14 @@ pub struct Line {
     pub place: u32,
     /// Innermost element where it begins.
     pub inner: u8,
+}
+
+impl Line {
+    /// As `<IIIHH`.
+    pub fn packed(&self) -> [u8; 16] {
+        let words = [self.start, self.len, self.link, u32::from(self.tag) | u32::from(self.flags) << 16];
+        words.iter().rev().fold(0, |all: u128, word| all << 32 | u128::from(*word)).to_le_bytes()
+    }
 }
 
 /// What surrounds the text being added.
@@ -201,26 +210,18 @@ pub fn is_blank(part: &[u8]) -> bool {
 #[inline]
 fn run_end(part: &[u8], p: usize) -> usize {
     let mut end = p;
-    // Sixteen bytes at a time while nothing odd is among them (the loop is vector code).
-    while let Some(chunk) = part.get(end..end + 17) {
-        let mut odd = false;
-        for i in 0..16 {
-            odd |= (chunk[i] < b' ') | ((chunk[i] == b' ') & (chunk[i + 1] <= b' '));
+    loop {
+        let ends = |at: usize| {
+            let b = part[at];
+            is_space(b) && !(b == b' ' && part.get(at + 1).is_some_and(|next| !is_space(*next)))
+        };
+        match odd_byte(part, end) {
+            Ok(at) if ends(at) => return at,
+            // A control that is no white space, or a space before one.
+            Ok(at) => end = at + 1,
+            Err(at) => return (at..part.len()).find(|at| ends(*at)).unwrap_or(part.len()),
         }
-        if odd {
-            break;
-        }
-        end += 16;
     }
-    while end < part.len() {
-        let b = part[end];
-        if is_space(b) && !(b == b' ' && part.get(end + 1).is_some_and(|next| !is_space(*next))) {
-            break;
-        }
-        end += 1;
-    }
-    // A chunk may have ended on the single space before a word: then `end` stands on that word, which is fine.
-    end
 }
 
 /// Whitespace collapsed and trimmed, cut to `limit` bytes at a character, appended to `out`. O(n).

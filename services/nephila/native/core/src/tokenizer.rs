@@ -47,6 +47,8 @@ pub enum Token {
 pub struct Tokenizer<'a> {
     pub input: &'a [u8],
     pub pos: usize,
+    /// Where the text before a tag ended: a `<` that needs no second look.
+    tag_next: usize,
     pub raw: Raw,
     /// Name whose end tag leaves the raw state, as in the input of its start tag.
     pub raw_name: &'a [u8],
@@ -96,6 +98,7 @@ impl<'a> Tokenizer<'a> {
         Tokenizer {
             input,
             pos: 0,
+            tag_next: usize::MAX,
             raw: Raw::Data,
             raw_name: b"",
             foreign: false,
@@ -133,7 +136,7 @@ impl<'a> Tokenizer<'a> {
             if start >= self.input.len() {
                 return Token::Eof;
             }
-            if self.input[start] != b'<' || !self.is_markup(start) {
+            if start != self.tag_next && (self.input[start] != b'<' || !self.is_markup(start)) {
                 return self.text_from(start);
             }
             if let Some(token) = self.markup(start) {
@@ -157,6 +160,7 @@ impl<'a> Tokenizer<'a> {
             let lt = from + offset;
             if self.is_markup(lt) {
                 self.pos = lt;
+                self.tag_next = lt;
                 return Token::Text((start as u32, lt as u32));
             }
             from = lt + 1;

@@ -1,6 +1,5 @@
 //! What each tag does: the standard's "in body", table, frameset and foreign content rules on the stack.
 
-use crate::boxes::COMMENT;
 use crate::page::{Follow, Frames, Page, KIND_A, KIND_AREA, KIND_FRAME, KIND_IFRAME};
 use crate::stack::{HTML_NS, HTML_POINT, MATH_NS, MATH_TEXT, SVG_NS};
 use crate::tags::*;
@@ -133,8 +132,7 @@ impl Page<'_> {
             return self.stack.push(tag, self.tok.hash, 0);
         }
         self.text.break_line();
-        let place = self.boxes.open(self.stack.place(), tag, &self.tok);
-        let comments = self.boxes.items[place as usize].own & COMMENT != 0;
+        let (place, comments) = self.boxes.open(self.stack.place(), tag, &self.tok);
         self.stack.push(tag, self.tok.hash, if comments { F_COMMENT } else { 0 });
         if let Some(top) = self.stack.items.last_mut() {
             // Where the stack is full this is the element that the text really stands in.
