@@ -1,24 +1,27 @@
 //! The memory of a region of the trie: blocks in chunks of at most 128 KB, and which of them are free.
 //!
 //! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
-//! 31 bits and 0 says "nothing". Chunks have one size once a region is not small, so that what one region gives back
+//! 31 bits and 0 says "nothing". A block is whole cache lines, and begins with one in a chunk that could be aligned.
+//! Chunks have one size once a region is not small, so that what one region gives back
 //! serves any other: the heap does not go to pieces. Holes that no block fits in stay until the owner copies what lives.
 
-/// Unit of offsets and sizes.
-pub const GRAIN: usize = 8;
+/// Unit of sizes: a cache line.
+pub const LINE: usize = 64;
+/// Unit of offsets.
+const GRAIN: usize = 8;
 /// Grains of a chunk: bits of their number in a reference.
 const BITS: u32 = 14;
 const FIRST: usize = 256;
 const LARGEST: usize = (GRAIN << BITS) - 64;
 /// Readable bytes behind the last block: rests and tags are read in words that may reach beyond it.
 const SPARE: usize = 24;
-/// Freed blocks up to this size (in grains) are kept for blocks of the same size; larger ones wait for the next copy.
-const LISTED: usize = 160;
+/// Freed blocks up to this size (in lines) are kept for blocks of the same size; larger ones wait for the next copy.
+const LISTED: usize = 20;
 
 #[derive(Default)]
 pub struct Arena {
     chunks: Vec<Vec<u8>>,
-    /// By size in grains: the first free block of that size, each of which names the next one.
+    /// By size in lines: the first free block of that size, each of which names the next one.
     free: Vec<u32>,
     used: usize,
     live: usize,
@@ -27,7 +30,7 @@ pub struct Arena {
 }
 
 pub fn round(size: usize) -> usize {
-    size.next_multiple_of(GRAIN)
+    size.next_multiple_of(LINE)
 }
 
 impl Arena {
@@ -38,45 +41,48 @@ impl Arena {
 
     /// Reference of a block of at least `size` bytes, of any content. O(1).
     pub fn allocate(&mut self, size: usize) -> u32 {
-        let grains = size.div_ceil(GRAIN);
-        self.live += grains * GRAIN;
-        if let Some(&first) = self.free.get(grains).filter(|first| **first != 0) {
-            self.free[grains] = u32_at(self.block(first), 0);
+        let lines = size.div_ceil(LINE);
+        self.live += lines * LINE;
+        if let Some(&first) = self.free.get(lines).filter(|first| **first != 0) {
+            self.free[lines] = u32_at(self.block(first), 0);
             return first;
         }
-        let end = |chunk: &Vec<u8>| chunk.len() + grains * GRAIN;
+        let end = |chunk: &Vec<u8>| chunk.len() + lines * LINE;
         if self.chunks.last().is_none_or(|chunk| end(chunk) > chunk.capacity()) {
-            self.add_chunk(grains * GRAIN);
+            self.add_chunk(lines * LINE);
         }
-        self.used += grains * GRAIN;
+        self.used += lines * LINE;
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
         let at = chunk.len() - SPARE;
-        chunk.resize(chunk.len() + grains * GRAIN, 0);
+        chunk.resize(chunk.len() + lines * LINE, 0);
         (number << BITS | at / GRAIN) as u32
     }
 
     fn add_chunk(&mut self, size: usize) {
-        let first = if self.chunks.is_empty() { GRAIN } else { 0 };
-        let mut chunk = Vec::new();
-        chunk.reserve_exact((first + size + SPARE).max((self.used.max(self.expected) / 8).clamp(FIRST, LARGEST)));
+        let mut chunk = Vec::<u8>::new();
+        let bytes = (self.used.max(self.expected) / 8).clamp(FIRST, LARGEST);
+        chunk.reserve_exact((size + LINE + SPARE).max(bytes));
+        // Up to the next line, and never at 0.
+        let first = (chunk.as_ptr() as usize + GRAIN).next_multiple_of(LINE) - chunk.as_ptr() as usize;
+        let first = if first % GRAIN == 0 { first } else { GRAIN };
         chunk.resize(first + SPARE, 0);
         self.chunks.push(chunk);
     }
 
     pub fn release(&mut self, reference: u32, size: usize) {
-        let grains = size.div_ceil(GRAIN);
-        self.live -= grains * GRAIN;
-        if grains > LISTED {
+        let lines = size.div_ceil(LINE);
+        self.live -= lines * LINE;
+        if lines > LISTED {
             return;
         }
-        if self.free.len() <= grains {
-            self.free.reserve_exact(grains + 1 - self.free.len());
-            self.free.resize(grains + 1, 0);
+        if self.free.len() <= lines {
+            self.free.reserve_exact(lines + 1 - self.free.len());
+            self.free.resize(lines + 1, 0);
         }
-        let next = self.free[grains];
+        let next = self.free[lines];
         put(self.block_mut(reference), 0, &next.to_le_bytes());
-        self.free[grains] = reference;
+        self.free[lines] = reference;
     }
 
     /// Bytes in allocated blocks.

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use super::leaf::Key;
+use super::leaf::{Key, Marks};
 use super::node::{self, slot_index, NODE};
 use super::region::Region;
 use super::shape::ensure;
@@ -81,20 +81,20 @@ impl Forest {
             }
             count = nodes;
         }
-        let mut from = [0u8; STAGE];
+        let mut marks = [Marks::default(); STAGE];
         for (index, key) in keys.iter().enumerate() {
             if references[index] != 0 {
-                let (at, byte) = self.regions[places[index] as usize].sight(references[index], *key);
-                from[index] = at as u8;
+                let byte;
+                (marks[index], byte) = self.regions[places[index] as usize].sight(references[index], *key);
                 read ^= byte;
             }
         }
         black_box(read);
         let mut found = 0;
         for (index, key) in keys.iter().enumerate() {
-            if references[index] != 0 {
+            if !marks[index].is_empty() {
                 let region = &self.regions[places[index] as usize];
-                let there = region.in_leaf(references[index], *key, from[index] as usize);
+                let there = region.is_among(references[index], *key, marks[index]);
                 found |= u64::from(there) << index;
             }
         }
