@@ -113,6 +113,22 @@ impl Region {
         reference != 0 && Leaf::read(block).find(block, key).is_some()
     }
 
+    /// Add a key to its leaf, if there is room; was it new? O(1).
+    #[inline(always)]
+    pub fn push(&mut self, reference: u32, key: Key) -> Option<bool> {
+        let block = self.arena.block_mut(reference);
+        let mut leaf = Leaf::read(block);
+        if leaf.find(block, key).is_some() {
+            return Some(false);
+        }
+        if leaf.count == leaf.room {
+            return None;
+        }
+        leaf.push(block, key);
+        self.count += 1;
+        Some(true)
+    }
+
     /// Add a key of this region; was it new? O(1) on average.
     pub fn insert(&mut self, key: Key) -> bool {
         let mut parent = self.root();
@@ -297,13 +313,16 @@ impl Region {
         true
     }
 
-    /// Copy or build anew where holes or hollow leaves have become too many. O(1) unless it does; amortised O(1).
-    pub fn tidy(&mut self) {
-        if self.removed > self.count + leaf::MOST {
+    /// Copy or build anew where holes or hollow leaves have become too many; did it? O(1) unless it does; amortised
+    /// O(1).
+    pub fn tidy(&mut self) -> bool {
+        let (hollow, wasteful) = (self.removed > self.count + leaf::MOST, self.arena.wasteful());
+        if hollow {
             self.rebuild();
-        } else if self.arena.wasteful() {
+        } else if wasteful {
             self.compact();
         }
+        hollow || wasteful
     }
 
     pub fn nbytes(&self) -> usize {
