@@ -21,8 +21,8 @@ const LISTED: usize = 20;
 #[derive(Default)]
 pub struct Arena {
     chunks: Vec<Vec<u8>>,
-    /// By size in lines: the first free block of that size, each of which names the next one.
-    free: Vec<u32>,
+    /// By size in lines: the free blocks of that size. Not in the blocks: reading one costs a wait for memory.
+    free: Vec<Vec<u32>>,
     used: usize,
     live: usize,
     /// Bytes that it was made for.
@@ -43,9 +43,8 @@ impl Arena {
     pub fn allocate(&mut self, size: usize) -> u32 {
         let lines = size.div_ceil(LINE);
         self.live += lines * LINE;
-        if let Some(&first) = self.free.get(lines).filter(|first| **first != 0) {
-            self.free[lines] = u32_at(self.block(first), 0);
-            return first;
+        if let Some(free) = self.free.get_mut(lines).and_then(Vec::pop) {
+            return free;
         }
         let end = |chunk: &Vec<u8>| chunk.len() + lines * LINE;
         if self.chunks.last().is_none_or(|chunk| end(chunk) > chunk.capacity()) {
@@ -78,11 +77,9 @@ impl Arena {
         }
         if self.free.len() <= lines {
             self.free.reserve_exact(lines + 1 - self.free.len());
-            self.free.resize(lines + 1, 0);
+            self.free.resize_with(lines + 1, Vec::new);
         }
-        let next = self.free[lines];
-        put(self.block_mut(reference), 0, &next.to_le_bytes());
-        self.free[lines] = reference;
+        self.free[lines].push(reference);
     }
 
     /// Bytes in allocated blocks.
@@ -98,7 +95,9 @@ impl Arena {
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
-        chunks + self.free.capacity() * 4 + self.chunks.capacity() * std::mem::size_of::<Vec<u8>>()
+        let lists = self.free.capacity() + self.chunks.capacity();
+        let free: usize = self.free.iter().map(|list| list.capacity() * 4).sum();
+        chunks + free + lists * std::mem::size_of::<Vec<u8>>()
     }
 
     /// The block and what lies behind it in its chunk.
