@@ -3,7 +3,9 @@
 //! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
 //! 31 bits and 0 says "nothing". A block is whole cache lines, and begins with one in a chunk that could be aligned.
 //! Chunks have one size once a region is not small, so that what one region gives back
-//! serves any other: the heap does not go to pieces. Holes that no block fits in stay until the owner copies what lives.
+//! serves any other: the heap does not go to pieces, and what is large lies in huge pages (slabs). Holes that no block fits in stay until the owner copies what lives.
+
+use super::slabs;
 
 /// Unit of sizes: a cache line.
 pub const LINE: usize = 64;
@@ -18,9 +20,42 @@ const SPARE: usize = 24;
 /// Freed blocks up to this size (in lines) are kept for blocks of the same size; larger ones wait for the next copy.
 const LISTED: usize = 20;
 
+enum Chunk {
+    Heap(Vec<u8>),
+    Slab(&'static mut [u8]),
+}
+
+impl Chunk {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Chunk::Heap(bytes) => bytes,
+            Chunk::Slab(bytes) => bytes,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Chunk::Heap(bytes) => bytes,
+            Chunk::Slab(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Chunk::Slab(bytes) = self {
+            slabs::give(std::mem::take(bytes));
+        }
+    }
+}
+
 #[derive(Default)]
 pub struct Arena {
-    chunks: Vec<Vec<u8>>,
+    chunks: Vec<Chunk>,
+    /// Where the next block of the last chunk begins.
+    fill: usize,
     /// By size in lines: the free blocks of that size. Not in the blocks: reading one costs a wait for memory.
     free: Vec<Vec<u32>>,
     used: usize,
@@ -46,26 +81,30 @@ impl Arena {
         if let Some(free) = self.free.get_mut(lines).and_then(Vec::pop) {
             return free;
         }
-        let end = |chunk: &Vec<u8>| chunk.len() + lines * LINE;
-        if self.chunks.last().is_none_or(|chunk| end(chunk) > chunk.capacity()) {
-            self.add_chunk(lines * LINE);
+        let size = lines * LINE;
+        if self.chunks.last().is_none_or(|chunk| self.fill + size + SPARE > chunk.bytes().len()) {
+            self.add_chunk(size);
         }
-        self.used += lines * LINE;
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        let at = chunk.len() - SPARE;
-        chunk.resize(chunk.len() + lines * LINE, 0);
-        (number << BITS | at / GRAIN) as u32
+        let at = self.fill;
+        self.fill += size;
+        self.used += size;
+        ((self.chunks.len() - 1) << BITS | at / GRAIN) as u32
     }
 
     fn add_chunk(&mut self, size: usize) {
-        let mut chunk = Vec::<u8>::new();
         let bytes = (self.used.max(self.expected) / 8).clamp(FIRST, LARGEST);
-        chunk.reserve_exact((size + LINE + SPARE).max(bytes));
-        // Up to the next line, and never at 0.
-        let first = (chunk.as_ptr() as usize + GRAIN).next_multiple_of(LINE) - chunk.as_ptr() as usize;
-        let first = if first % GRAIN == 0 { first } else { GRAIN };
-        chunk.resize(first + SPARE, 0);
+        let fits = bytes == LARGEST && size + LINE + SPARE <= slabs::CHUNK;
+        let slab = if fits { slabs::take() } else { None };
+        let chunk = match slab {
+            Some(slab) => Chunk::Slab(slab),
+            None => Chunk::Heap(vec![0; bytes.max(size + LINE + SPARE)]),
+        };
+        // The next line, and never at 0.
+        let address = chunk.bytes().as_ptr() as usize;
+        self.fill = (address + GRAIN).next_multiple_of(LINE) - address;
+        if self.fill % GRAIN != 0 {
+            self.fill = GRAIN;
+        }
         self.chunks.push(chunk);
     }
 
@@ -94,16 +133,16 @@ impl Arena {
 
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
-        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
-        let lists = self.free.capacity() + self.chunks.capacity();
+        let chunks: usize = self.chunks.iter().map(|chunk| chunk.bytes().len()).sum();
         let free: usize = self.free.iter().map(|list| list.capacity() * 4).sum();
-        chunks + free + lists * std::mem::size_of::<Vec<u8>>()
+        let lists = self.free.capacity() * size_of::<Vec<u32>>() + self.chunks.capacity() * size_of::<Chunk>();
+        chunks + free + lists
     }
 
     /// The block and what lies behind it in its chunk.
     #[inline(always)]
     pub fn block(&self, reference: u32) -> &[u8] {
-        &self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+        &self.chunks[(reference >> BITS) as usize].bytes()[(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
     }
 
     /// A block to read and another to write.
@@ -112,22 +151,22 @@ impl Arena {
         let ((source, first), (target, second)) = (place(from), place(to));
         if source < target {
             let (before, behind) = self.chunks.split_at_mut(target);
-            (&before[source][first..], &mut behind[0][second..])
+            (&before[source].bytes()[first..], &mut behind[0].bytes_mut()[second..])
         } else if source > target {
             let (before, behind) = self.chunks.split_at_mut(source);
-            (&behind[0][first..], &mut before[target][second..])
+            (&behind[0].bytes()[first..], &mut before[target].bytes_mut()[second..])
         } else if first < second {
-            let (before, behind) = self.chunks[source].split_at_mut(second);
+            let (before, behind) = self.chunks[source].bytes_mut().split_at_mut(second);
             (&before[first..], behind)
         } else {
-            let (before, behind) = self.chunks[source].split_at_mut(first);
+            let (before, behind) = self.chunks[source].bytes_mut().split_at_mut(first);
             (behind, &mut before[second..])
         }
     }
 
     #[inline(always)]
     pub fn block_mut(&mut self, reference: u32) -> &mut [u8] {
-        &mut self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+        &mut self.chunks[(reference >> BITS) as usize].bytes_mut()[(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
     }
 }
 
