@@ -12,7 +12,7 @@ use super::node::{self, Node, NODE};
 /// A new leaf takes at most this many empty slots.
 const WIDEST: usize = 64;
 /// Bits that a directory may lack: beyond them the path is compressed.
-const NEAR: u32 = 4;
+const NEAR: u32 = 6;
 
 pub struct Region {
     pub arena: Arena,

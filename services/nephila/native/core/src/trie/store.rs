@@ -79,7 +79,9 @@ impl Store {
             }
         } else if self.colds > 0 {
             for (index, key) in keys.iter().enumerate() {
-                if *found >> index & 1 == 0 && self.forest.locate(*key).map_or(Ok(false), |at| self.on_disk(at, *key))? {
+                if *found >> index & 1 == 0
+                    && self.forest.locate(*key).map_or(Ok(false), |at| self.on_disk(at, *key))?
+                {
                     *found |= 1 << index;
                 }
             }
