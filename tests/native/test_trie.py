@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -137,6 +138,18 @@ def test_memory_comes_back() -> None:
     assert seen.nbytes < full / 10
     seen.discard_many(b"".join(keys))
     assert seen.nbytes < 4096
+
+
+def test_large_tries_take_the_memory_of_those_before() -> None:
+    """Six large tries, one after the other, need hardly more memory than the first one did."""
+    trie_class, statm = native().Trie, Path("/proc/self/statm")
+    if not statm.exists():
+        pytest.skip("the memory of a process is read from /proc")
+    batch, sizes = random.Random(2).randbytes(16 * 400_000), []
+    for _ in range(6):
+        assert trie_class().add(batch) == 400_000
+        sizes.append(int(statm.read_text().split()[1]) * 4096)
+    assert sizes[-1] - sizes[0] < 2 * len(batch)
 
 
 def test_threads_wait_for_each_other() -> None:

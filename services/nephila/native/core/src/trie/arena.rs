@@ -1,25 +1,63 @@
 //! The memory of a region of the trie: blocks in chunks of at most 128 KB, and which of them are free.
 //!
 //! Invariant: a block never moves, begins at a multiple of 8 and is never at 0, so a reference (chunk and grain) fits in
-//! 31 bits and 0 says "nothing". Chunks have one size once a region is not small, so that what one region gives back
-//! serves any other: the heap does not go to pieces. Holes that no block fits in stay until the owner copies what lives.
+//! 31 bits and 0 says "nothing". A block is whole cache lines, and begins with one in a chunk that could be aligned.
+//! Chunks have one size once a region is not small, so that what one region gives back
+//! serves any other: the heap does not go to pieces, and what is large lies in huge pages (slabs). Holes that no block fits in stay until the owner copies what lives.
 
-/// Unit of offsets and sizes.
-pub const GRAIN: usize = 8;
+use super::slabs;
+
+/// Unit of sizes: a cache line.
+pub const LINE: usize = 64;
+/// Unit of offsets.
+const GRAIN: usize = 8;
 /// Grains of a chunk: bits of their number in a reference.
 const BITS: u32 = 14;
 const FIRST: usize = 256;
 const LARGEST: usize = (GRAIN << BITS) - 64;
 /// Readable bytes behind the last block: rests and tags are read in words that may reach beyond it.
 const SPARE: usize = 24;
-/// Freed blocks up to this size (in grains) are kept for blocks of the same size; larger ones wait for the next copy.
-const LISTED: usize = 160;
+/// Freed blocks up to this size (in lines) are kept for blocks of the same size; larger ones wait for the next copy.
+const LISTED: usize = 20;
+
+enum Chunk {
+    Heap(Vec<u8>),
+    Slab(&'static mut [u8]),
+}
+
+impl Chunk {
+    #[inline(always)]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Chunk::Heap(bytes) => bytes,
+            Chunk::Slab(bytes) => bytes,
+        }
+    }
+
+    #[inline(always)]
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Chunk::Heap(bytes) => bytes,
+            Chunk::Slab(bytes) => bytes,
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Chunk::Slab(bytes) = self {
+            slabs::give(std::mem::take(bytes));
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct Arena {
-    chunks: Vec<Vec<u8>>,
-    /// By size in grains: the first free block of that size, each of which names the next one.
-    free: Vec<u32>,
+    chunks: Vec<Chunk>,
+    /// Where the next block of the last chunk begins.
+    fill: usize,
+    /// By size in lines: the free blocks of that size. Not in the blocks: reading one costs a wait for memory.
+    free: Vec<Vec<u32>>,
     used: usize,
     live: usize,
     /// Bytes that it was made for.
@@ -27,7 +65,7 @@ pub struct Arena {
 }
 
 pub fn round(size: usize) -> usize {
-    size.next_multiple_of(GRAIN)
+    size.next_multiple_of(LINE)
 }
 
 impl Arena {
@@ -38,45 +76,49 @@ impl Arena {
 
     /// Reference of a block of at least `size` bytes, of any content. O(1).
     pub fn allocate(&mut self, size: usize) -> u32 {
-        let grains = size.div_ceil(GRAIN);
-        self.live += grains * GRAIN;
-        if let Some(&first) = self.free.get(grains).filter(|first| **first != 0) {
-            self.free[grains] = u32_at(self.block(first), 0);
-            return first;
+        let lines = size.div_ceil(LINE);
+        self.live += lines * LINE;
+        if let Some(free) = self.free.get_mut(lines).and_then(Vec::pop) {
+            return free;
         }
-        let end = |chunk: &Vec<u8>| chunk.len() + grains * GRAIN;
-        if self.chunks.last().is_none_or(|chunk| end(chunk) > chunk.capacity()) {
-            self.add_chunk(grains * GRAIN);
+        let size = lines * LINE;
+        if self.chunks.last().is_none_or(|chunk| self.fill + size + SPARE > chunk.bytes().len()) {
+            self.add_chunk(size);
         }
-        self.used += grains * GRAIN;
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        let at = chunk.len() - SPARE;
-        chunk.resize(chunk.len() + grains * GRAIN, 0);
-        (number << BITS | at / GRAIN) as u32
+        let at = self.fill;
+        self.fill += size;
+        self.used += size;
+        ((self.chunks.len() - 1) << BITS | at / GRAIN) as u32
     }
 
     fn add_chunk(&mut self, size: usize) {
-        let first = if self.chunks.is_empty() { GRAIN } else { 0 };
-        let mut chunk = Vec::new();
-        chunk.reserve_exact((first + size + SPARE).max((self.used.max(self.expected) / 8).clamp(FIRST, LARGEST)));
-        chunk.resize(first + SPARE, 0);
+        let bytes = (self.used.max(self.expected) / 8).clamp(FIRST, LARGEST);
+        let fits = bytes == LARGEST && size + LINE + SPARE <= slabs::CHUNK;
+        let slab = if fits { slabs::take() } else { None };
+        let chunk = match slab {
+            Some(slab) => Chunk::Slab(slab),
+            None => Chunk::Heap(vec![0; bytes.max(size + LINE + SPARE)]),
+        };
+        // The next line, and never at 0.
+        let address = chunk.bytes().as_ptr() as usize;
+        self.fill = (address + GRAIN).next_multiple_of(LINE) - address;
+        if self.fill % GRAIN != 0 {
+            self.fill = GRAIN;
+        }
         self.chunks.push(chunk);
     }
 
     pub fn release(&mut self, reference: u32, size: usize) {
-        let grains = size.div_ceil(GRAIN);
-        self.live -= grains * GRAIN;
-        if grains > LISTED {
+        let lines = size.div_ceil(LINE);
+        self.live -= lines * LINE;
+        if lines > LISTED {
             return;
         }
-        if self.free.len() <= grains {
-            self.free.reserve_exact(grains + 1 - self.free.len());
-            self.free.resize(grains + 1, 0);
+        if self.free.len() <= lines {
+            self.free.reserve_exact(lines + 1 - self.free.len());
+            self.free.resize_with(lines + 1, Vec::new);
         }
-        let next = self.free[grains];
-        put(self.block_mut(reference), 0, &next.to_le_bytes());
-        self.free[grains] = reference;
+        self.free[lines].push(reference);
     }
 
     /// Bytes in allocated blocks.
@@ -91,14 +133,16 @@ impl Arena {
 
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
-        let chunks: usize = self.chunks.iter().map(Vec::capacity).sum();
-        chunks + self.free.capacity() * 4 + self.chunks.capacity() * std::mem::size_of::<Vec<u8>>()
+        let chunks: usize = self.chunks.iter().map(|chunk| chunk.bytes().len()).sum();
+        let free: usize = self.free.iter().map(|list| list.capacity() * 4).sum();
+        let lists = self.free.capacity() * size_of::<Vec<u32>>() + self.chunks.capacity() * size_of::<Chunk>();
+        chunks + free + lists
     }
 
     /// The block and what lies behind it in its chunk.
     #[inline(always)]
     pub fn block(&self, reference: u32) -> &[u8] {
-        &self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+        &self.chunks[(reference >> BITS) as usize].bytes()[(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
     }
 
     /// A block to read and another to write.
@@ -107,22 +151,22 @@ impl Arena {
         let ((source, first), (target, second)) = (place(from), place(to));
         if source < target {
             let (before, behind) = self.chunks.split_at_mut(target);
-            (&before[source][first..], &mut behind[0][second..])
+            (&before[source].bytes()[first..], &mut behind[0].bytes_mut()[second..])
         } else if source > target {
             let (before, behind) = self.chunks.split_at_mut(source);
-            (&behind[0][first..], &mut before[target][second..])
+            (&behind[0].bytes()[first..], &mut before[target].bytes_mut()[second..])
         } else if first < second {
-            let (before, behind) = self.chunks[source].split_at_mut(second);
+            let (before, behind) = self.chunks[source].bytes_mut().split_at_mut(second);
             (&before[first..], behind)
         } else {
-            let (before, behind) = self.chunks[source].split_at_mut(first);
+            let (before, behind) = self.chunks[source].bytes_mut().split_at_mut(first);
             (behind, &mut before[second..])
         }
     }
 
     #[inline(always)]
     pub fn block_mut(&mut self, reference: u32) -> &mut [u8] {
-        &mut self.chunks[(reference >> BITS) as usize][(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
+        &mut self.chunks[(reference >> BITS) as usize].bytes_mut()[(reference as usize & ((1 << BITS) - 1)) * GRAIN..]
     }
 }
 

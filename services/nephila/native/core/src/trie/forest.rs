@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use super::leaf::Key;
+use super::leaf::{Key, Marks};
 use super::node::{self, slot_index, NODE};
 use super::region::Region;
 use super::shape::ensure;
@@ -24,11 +24,25 @@ pub struct Forest {
     slots: Vec<u32>,
     bits: u32,
     pub regions: Vec<Region>,
+    /// How often leaves have moved but the one that a key was added to.
+    moves: u64,
+}
+
+/// Where a batch of at most 64 keys was looked for.
+pub struct Sight {
+    /// Those that are in memory, one bit a key.
+    pub found: u64,
+    /// Region and leaf of each; 0 where there is none.
+    places: [u32; STAGE],
+    references: [u32; STAGE],
+    /// `moves` of that time, and the leaves that moved since, by a few bits of what they were.
+    moves: u64,
+    moved: u64,
 }
 
 impl Forest {
     pub fn new() -> Self {
-        Forest { slots: vec![NONE], bits: 0, regions: Vec::new() }
+        Forest { slots: vec![NONE], bits: 0, regions: Vec::new(), moves: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -51,8 +65,10 @@ impl Forest {
         self.locate(key).is_some_and(|number| self.regions[number].contains(key))
     }
 
-    /// Is each of at most 64 keys in memory? One bit a key. About three waits for memory for all of them.
-    pub fn probe(&self, keys: &[Key]) -> u64 {
+    /// Which of at most 64 keys are in memory, and where would the others be? About three waits for memory for all of
+    /// them.
+    #[inline(always)]
+    pub fn probe(&self, keys: &[Key]) -> Sight {
         let (mut places, mut references) = ([NONE; STAGE], [0u32; STAGE]);
         for (place, key) in places.iter_mut().zip(keys) {
             *place = self.slots[slot_index(*key, 0, self.bits)];
@@ -81,24 +97,43 @@ impl Forest {
             }
             count = nodes;
         }
-        let mut from = [0u8; STAGE];
+        let mut marks = [Marks::default(); STAGE];
         for (index, key) in keys.iter().enumerate() {
             if references[index] != 0 {
-                let (at, byte) = self.regions[places[index] as usize].sight(references[index], *key);
-                from[index] = at as u8;
+                let byte;
+                (marks[index], byte) = self.regions[places[index] as usize].sight(references[index], *key);
                 read ^= byte;
             }
         }
         black_box(read);
         let mut found = 0;
         for (index, key) in keys.iter().enumerate() {
-            if references[index] != 0 {
+            if !marks[index].is_empty() {
                 let region = &self.regions[places[index] as usize];
-                let there = region.in_leaf(references[index], *key, from[index] as usize);
+                let there = region.is_among(references[index], *key, marks[index]);
                 found |= u64::from(there) << index;
             }
         }
-        found
+        Sight { found, places, references, moves: self.moves, moved: 0 }
+    }
+
+    /// Add the key at an index of a batch that was looked for just now; was it new? O(1) on average.
+    #[inline(always)]
+    pub fn insert_seen(&mut self, sight: &mut Sight, index: usize, key: Key) -> bool {
+        let (place, reference) = (sight.places[index], sight.references[index]);
+        // A few leaves share a bit: those of them that did not move take the longer way too.
+        let bit = 1 << ((reference >> 3 ^ place) & 63);
+        if reference != 0 && sight.moves == self.moves && sight.moved & bit == 0 {
+            let region = &mut self.regions[place as usize];
+            if let Some(fresh) = region.push(reference, key) {
+                if fresh && region.count > LARGEST {
+                    self.relieve(place as usize);
+                }
+                return fresh;
+            }
+            sight.moved |= bit;
+        }
+        self.insert(key)
     }
 
     /// Add a key; was it new? O(1) on average.
@@ -112,7 +147,7 @@ impl Forest {
             if !region.insert(key) {
                 return false;
             }
-            region.tidy();
+            self.moves += u64::from(region.tidy());
             if region.count > LARGEST {
                 self.relieve(number);
             }
@@ -177,6 +212,7 @@ impl Forest {
     pub fn relieve(&mut self, number: usize) {
         let region = &self.regions[number];
         if region.count > LARGEST && region.depth < DEEPEST && region.cold.is_none() {
+            self.moves += 1;
             let old = self.uproot(number);
             let Some(halves) = old.halves() else {
                 return self.build(old.depth, old.prefix, &old.keys());

@@ -1,22 +1,59 @@
-//! A leaf of the trie: up to 64 keys that share a prefix, packed in one block.
+//! A leaf of the trie: up to 60 keys that share a prefix, packed in one block.
 //!
 //! Layout: count, room, skip and depth in a byte each; `room` tags, the last byte of each key; `room` rests, the bytes
-//! skip..15 of each key, last one first. What the path says (the first `skip` bytes) is not stored. Tags are compared
-//! eight at a time in a 64-bit word, with no code of any one processor. Keys are in no order; all 64 with one tag cost 64
-//! comparisons, and that is the worst an attacker can do to a leaf.
+//! skip..15 of each key, last one first. What the path says (the first `skip` bytes) is not stored. Head and tags are the
+//! first cache line of the block, whatever the room, and a block is whole lines: a key that is not here costs one line,
+//! one that is here two. All tags are compared at once in 64-bit words, with no code of any one processor. Keys are in no
+//! order; all 60 with one tag cost 60 comparisons, and that is the worst an attacker can do to a leaf.
 
-use super::arena::{put, round, u128_at, u32_at, u64_at};
+use super::arena::{put, u128_at, u32_at, u64_at, LINE};
 
 /// A fingerprint as a number, so that the order of numbers is that of the bytes.
 pub type Key = u128;
 
-/// Keys in a leaf; one more splits it.
-pub const MOST: usize = 64;
-/// A leaf grows by this many keys.
-const STEP: usize = 8;
 const HEAD: usize = 4;
+/// Keys in a leaf; one more splits it.
+pub const MOST: usize = LINE - HEAD;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
+/// For each count: the bits of the tags that are in use.
+const USED: [u64; MOST + 1] = used();
+
+/// Bit 8 * (place % 8) + place / 8 says something of the byte at a place of the first line.
+const fn bit_of(place: usize) -> u32 {
+    (8 * (place % 8) + place / 8) as u32
+}
+
+const fn used() -> [u64; MOST + 1] {
+    let mut all = [0; MOST + 1];
+    let mut count = 0;
+    while count < MOST {
+        all[count + 1] = all[count] | 1 << bit_of(HEAD + count);
+        count += 1;
+    }
+    all
+}
+
+/// Some keys of a leaf, one bit each.
+#[derive(Clone, Copy, Default)]
+pub struct Marks(u64);
+
+impl Marks {
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Iterator for Marks {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        let bit = self.0.trailing_zeros() as usize;
+        self.0 &= self.0.wrapping_sub(1);
+        (bit < 64).then(|| (bit % 8 * 8 + bit / 8).wrapping_sub(HEAD))
+    }
+}
 
 #[derive(Clone, Copy)]
 pub struct Leaf {
@@ -27,9 +64,12 @@ pub struct Leaf {
     pub depth: u32,
 }
 
-/// Room for `count` keys.
-pub fn room_for(count: usize) -> usize {
-    count.next_multiple_of(STEP).clamp(STEP, MOST)
+/// Room for `count` keys: what the lines that they need can hold. Some sizes are left out: the leaf is copied less often
+/// while it grows, which is most of the cost of adding; to leave out more costs more memory than there is.
+fn room_for(count: usize, skip: usize) -> usize {
+    let (stride, lines) = (16 - skip, (HEAD + count * (16 - skip)).div_ceil(LINE));
+    let lines = lines + usize::from(matches!(lines, 4 | 7 | 13));
+    ((LINE * lines - HEAD) / stride).min(MOST)
 }
 
 /// Bytes of the path that a leaf at `depth` bits leaves out.
@@ -40,7 +80,8 @@ fn skip_at(depth: u32) -> usize {
 impl Leaf {
     /// An empty leaf.
     pub fn new(count: usize, depth: u32) -> Self {
-        Leaf { count: 0, room: room_for(count), skip: skip_at(depth), depth }
+        let skip = skip_at(depth);
+        Leaf { count: 0, room: room_for(count, skip), skip, depth }
     }
 
     #[inline(always)]
@@ -56,7 +97,7 @@ impl Leaf {
 
     /// Bytes of its block.
     pub fn size(&self) -> usize {
-        round(HEAD + self.room * (16 - self.skip))
+        HEAD + self.room * (16 - self.skip)
     }
 
     #[inline(always)]
@@ -64,21 +105,18 @@ impl Leaf {
         HEAD + self.room + index * (15 - self.skip)
     }
 
-    /// Index of the first key at `from` or behind that has the tag of `key`; `count` or more where none has.
+    /// The keys that have the tag of `key`.
     #[inline(always)]
-    pub fn alike(&self, block: &[u8], key: Key, from: usize) -> usize {
-        let tag = ONES * u64::from(key as u8);
-        let (mut start, mut mask) = (from & !7, HIGHS << (8 * (from & 7)));
-        while start < self.count {
-            let word = u64_at(block, HEAD + start) ^ tag;
+    pub fn alike(&self, block: &[u8], key: Key) -> Marks {
+        let (tag, line) = (ONES * u64::from(key as u8), &block[..LINE]);
+        let mut marks = 0;
+        for number in 0..8 {
+            let word = u64_at(line, 8 * number) ^ tag;
             // The high bit of each byte that is zero, and of no other.
-            let hits = !((word & !HIGHS) + !HIGHS | word) & mask;
-            if hits != 0 {
-                return start + (hits.trailing_zeros() / 8) as usize;
-            }
-            (start, mask) = (start + 8, HIGHS);
+            let hits = !((word & !HIGHS) + !HIGHS | word) & HIGHS;
+            marks |= hits >> (7 - number);
         }
-        self.count
+        Marks(marks & USED[self.count.min(MOST)])
     }
 
     /// A byte of the rest at `index`.
@@ -87,17 +125,16 @@ impl Leaf {
         block[self.rest_at(index)]
     }
 
-    /// Index of the key, if it is here at `from` or behind.
+    /// Index of the key, if it is here.
     #[inline(always)]
-    pub fn find(&self, block: &[u8], key: Key, from: usize) -> Option<usize> {
-        let mut index = self.alike(block, key, from);
-        while index < self.count {
-            if (u128_at(block, self.rest_at(index)) ^ key >> 8) << (8 * (1 + self.skip)) == 0 {
-                return Some(index);
-            }
-            index = self.alike(block, key, index + 1);
-        }
-        None
+    pub fn find(&self, block: &[u8], key: Key) -> Option<usize> {
+        self.find_among(block, key, self.alike(block, key))
+    }
+
+    /// Index of the key, if it is one of those marked.
+    #[inline(always)]
+    pub fn find_among(&self, block: &[u8], key: Key, mut marks: Marks) -> Option<usize> {
+        marks.find(|index| (u128_at(block, self.rest_at(*index)) ^ key >> 8) << (8 * (1 + self.skip)) == 0)
     }
 
     /// The key at `index`; `path` is any key below the leaf's prefix.
@@ -140,18 +177,16 @@ impl Leaf {
         block[0] = self.count as u8;
     }
 
-    /// The same keys with room for `room` in another block.
-    pub fn copy(&self, from: &[u8], room: usize, to: &mut [u8]) -> Self {
-        let next = Leaf { room, ..*self };
+    /// The same keys in another block, the one of a leaf that `with_room` gave.
+    pub fn copy(&self, from: &[u8], next: &Leaf, to: &mut [u8]) {
         next.write_head(to);
         put(to, HEAD, &from[HEAD..HEAD + self.count]);
         let first = self.rest_at(0);
         put(to, next.rest_at(0), &from[first..first + self.count * (15 - self.skip)]);
-        next
     }
 
-    /// The same keys with other room: what `size` and `copy` need to know beforehand.
+    /// The same keys with room for `count`.
     pub fn with_room(&self, count: usize) -> Self {
-        Leaf { room: room_for(count), ..*self }
+        Leaf { room: room_for(count, self.skip), ..*self }
     }
 }

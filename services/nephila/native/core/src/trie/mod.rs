@@ -1,7 +1,7 @@
 //! The MD5 trie: a set of 16-byte fingerprints for tens of millions of URLs. What it promises: ../../../README.md; why it
 //! is built like this: docs/adr/0009.
 //!
-//! From the bottom: arena (memory), leaf, node, region, shape (a region as a whole), forest (all regions), then filter,
+//! From the bottom: slabs and arena (memory), leaf, node, region, shape (a region as a whole), forest (all regions), then filter,
 //! run, merge and home (files), store (memory and files as one), tiers (what lies where), py (the class).
 
 mod arena;
@@ -15,6 +15,7 @@ mod py;
 mod region;
 mod run;
 mod shape;
+mod slabs;
 mod store;
 mod tiers;
 

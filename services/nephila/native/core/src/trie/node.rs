@@ -4,7 +4,7 @@
 //! A slot is 0 (nothing there), the reference of a leaf, or that of a node with the high bit set. A leaf that is not
 //! as deep as the directory stands in all slots of its prefix, which lie side by side (extendible hashing, Fagin et al.
 //! 1979, on the key itself). A node may be deeper than its slot says (the path is compressed): whoever comes down
-//! compares its prefix. Invariant: 2^bits <= 4 * entries + 4, so directories are a small part of the whole for any keys.
+//! compares its prefix. Invariant: 2^bits <= 8 * entries + 4, so directories are a small part of the whole for any keys.
 
 use super::arena::{put, u128_at, u32_at, Arena};
 use super::leaf::Key;
@@ -27,7 +27,7 @@ pub fn size(bits: u32) -> usize {
 
 /// May a directory of `entries` leaves and nodes have 2^bits slots?
 pub fn dense(bits: u32, entries: u32) -> bool {
-    1u64 << bits <= 4 * u64::from(entries) + 4
+    1u64 << bits <= 8 * u64::from(entries) + 4
 }
 
 /// The first `depth` bits of a key, the others 0.

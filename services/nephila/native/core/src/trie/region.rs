@@ -1,18 +1,18 @@
 //! A region: the keys below one prefix of at most 16 bits, with an arena of their own.
 //!
 //! It is the unit of copying, of eviction, of hand-over and of dropping. Invariant: its root is a node at the region's
-//! depth; all blocks that live are reached from it once; leaves hold 1 to 64 keys. Depth is bounded by the bits of a key,
+//! depth; all blocks that live are reached from it once; leaves hold 1 to 60 keys. Depth is bounded by the bits of a key,
 //! memory by the directories' density and by leaves that appear one at a time, whoever chooses the keys.
 
 use super::arena::Arena;
 use super::filter::Filter;
-use super::leaf::{self, Key, Leaf};
+use super::leaf::{self, Key, Leaf, Marks};
 use super::node::{self, Node, NODE};
 
 /// A new leaf takes at most this many empty slots.
 const WIDEST: usize = 64;
 /// Bits that a directory may lack: beyond them the path is compressed.
-const NEAR: u32 = 4;
+const NEAR: u32 = 6;
 
 pub struct Region {
     pub arena: Arena,
@@ -85,24 +85,23 @@ impl Region {
     /// Read a little of what a reference leads to, so that it is on its way from memory when it is needed.
     #[inline(always)]
     pub fn touch(&self, reference: u32) -> u8 {
-        let block = self.arena.block(reference & !NODE);
-        block[0] ^ block.get(64).copied().unwrap_or(0)
+        self.arena.block(reference & !NODE)[0]
     }
 
-    /// Index of the first key of a leaf that has the tag of `key`, and a byte of its rest, so that it is on its way.
+    /// The keys of a leaf that have the tag of `key`, and a byte of the first one's rest, so that it is on its way.
     #[inline(always)]
-    pub fn sight(&self, reference: u32, key: Key) -> (usize, u8) {
+    pub fn sight(&self, reference: u32, key: Key) -> (Marks, u8) {
         let block = self.arena.block(reference);
         let leaf = Leaf::read(block);
-        let index = leaf.alike(block, key, 0);
-        (index, if index < leaf.count { leaf.touch(block, index) } else { 0 })
+        let marks = leaf.alike(block, key);
+        (marks, marks.clone().next().map_or(0, |index| leaf.touch(block, index)))
     }
 
-    /// Is the key in the leaf that `reference` leads to, at `from` or behind?
+    /// Is the key one of those marked in the leaf that `reference` leads to?
     #[inline(always)]
-    pub fn in_leaf(&self, reference: u32, key: Key, from: usize) -> bool {
+    pub fn is_among(&self, reference: u32, key: Key, marks: Marks) -> bool {
         let block = self.arena.block(reference);
-        Leaf::read(block).find(block, key, from).is_some()
+        Leaf::read(block).find_among(block, key, marks).is_some()
     }
 
     pub fn contains(&self, key: Key) -> bool {
@@ -110,7 +109,24 @@ impl Region {
         while reference & NODE != 0 {
             reference = self.descend(reference, key);
         }
-        reference != 0 && self.in_leaf(reference, key, 0)
+        let block = self.arena.block(reference);
+        reference != 0 && Leaf::read(block).find(block, key).is_some()
+    }
+
+    /// Add a key to its leaf, if there is room; was it new? O(1).
+    #[inline(always)]
+    pub fn push(&mut self, reference: u32, key: Key) -> Option<bool> {
+        let block = self.arena.block_mut(reference);
+        let mut leaf = Leaf::read(block);
+        if leaf.find(block, key).is_some() {
+            return Some(false);
+        }
+        if leaf.count == leaf.room {
+            return None;
+        }
+        leaf.push(block, key);
+        self.count += 1;
+        Some(true)
     }
 
     /// Add a key of this region; was it new? O(1) on average.
@@ -129,7 +145,7 @@ impl Region {
             }
             let block = self.arena.block_mut(reference);
             let mut leaf = Leaf::read(block);
-            if leaf.find(block, key, 0).is_some() {
+            if leaf.find(block, key).is_some() {
                 return false;
             }
             if leaf.count < leaf.room {
@@ -164,10 +180,11 @@ impl Region {
     /// Move a full leaf to a larger block and add a key to it.
     fn grow(&mut self, parent: Node, old: u32, key: Key) {
         let leaf = Leaf::read(self.arena.block(old));
-        let room = leaf::room_for(leaf.count + 1);
-        let at = self.arena.allocate(leaf.with_room(room).size());
+        let mut next = leaf.with_room(leaf.count + 1);
+        let at = self.arena.allocate(next.size());
         let (held, block) = self.arena.pair(old, at);
-        leaf.copy(held, room, block).push(block, key);
+        leaf.copy(held, &next, block);
+        next.push(block, key);
         self.arena.release(old, leaf.size());
         parent.put_all(&mut self.arena, key, leaf.depth, at);
     }
@@ -284,7 +301,7 @@ impl Region {
         }
         let block = self.arena.block_mut(reference);
         let mut leaf = Leaf::read(block);
-        let Some(index) = leaf.find(block, key, 0) else { return false };
+        let Some(index) = leaf.find(block, key) else { return false };
         leaf.remove(block, index);
         if leaf.count == 0 {
             parent.put_all(&mut self.arena, key, leaf.depth, 0);
@@ -296,13 +313,16 @@ impl Region {
         true
     }
 
-    /// Copy or build anew where holes or hollow leaves have become too many. O(1) unless it does; amortised O(1).
-    pub fn tidy(&mut self) {
-        if self.removed > self.count + leaf::MOST {
+    /// Copy or build anew where holes or hollow leaves have become too many; did it? O(1) unless it does; amortised
+    /// O(1).
+    pub fn tidy(&mut self) -> bool {
+        let (hollow, wasteful) = (self.removed > self.count + leaf::MOST, self.arena.wasteful());
+        if hollow {
             self.rebuild();
-        } else if self.arena.wasteful() {
+        } else if wasteful {
             self.compact();
         }
+        hollow || wasteful
     }
 
     pub fn nbytes(&self) -> usize {

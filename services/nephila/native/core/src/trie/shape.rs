@@ -145,9 +145,9 @@ impl Region {
         let block = self.arena.block(reference);
         let leaf = Leaf::read(block);
         *count += leaf.count;
-        let room = leaf::room_for(leaf.count);
-        let at = target.allocate(leaf.with_room(room).size());
-        leaf.copy(block, room, target.block_mut(at));
+        let next = leaf.with_room(leaf.count);
+        let at = target.allocate(next.size());
+        leaf.copy(block, &next, target.block_mut(at));
         at
     }
 
@@ -178,7 +178,7 @@ impl Region {
                 continue;
             }
             let leaf = Leaf::read(self.arena.block(reference));
-            *live += leaf.size();
+            *live += arena::round(leaf.size());
             *count += leaf.count;
             ensure(1 <= leaf.count && leaf.count <= leaf.room && leaf.room <= leaf::MOST, || "a leaf's count".into())?;
             ensure(node.depth <= leaf.depth && leaf.depth <= node.reach(), || "a leaf's depth".into())?;

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::forest::{Forest, STAGE};
+use super::forest::{Forest, Sight, STAGE};
 use super::home::Home;
 use super::leaf::Key;
 use super::merge;
@@ -56,26 +56,37 @@ impl Store {
         self.forest.nbytes() + gone + lists + home + std::mem::size_of::<Self>()
     }
 
-    /// Which of at most 64 keys are there? One bit a key.
-    fn probe(&mut self, keys: &[Key]) -> Outcome<u64> {
-        let mut found = self.forest.probe(keys);
+    /// Which of at most 64 keys are there?
+    #[inline(always)]
+    fn probe(&mut self, keys: &[Key]) -> Outcome<Sight> {
+        let mut sight = self.forest.probe(keys);
+        if self.budget > 0 || self.colds > 0 {
+            self.probe_disk(keys, &mut sight.found)?;
+        }
+        Ok(sight)
+    }
+
+    /// Add to the bits of the keys that were found in memory those that are on disk.
+    fn probe_disk(&mut self, keys: &[Key], found: &mut u64) -> Outcome<()> {
         if self.budget > 0 {
             self.now += 1;
             for (index, key) in keys.iter().enumerate() {
                 let Some(number) = self.forest.locate(*key) else { continue };
                 self.forest.regions[number].heat = self.now;
-                if found >> index & 1 == 0 && self.on_disk(number, *key)? {
-                    found |= 1 << index;
+                if *found >> index & 1 == 0 && self.on_disk(number, *key)? {
+                    *found |= 1 << index;
                 }
             }
         } else if self.colds > 0 {
             for (index, key) in keys.iter().enumerate() {
-                if found >> index & 1 == 0 && self.forest.locate(*key).map_or(Ok(false), |at| self.on_disk(at, *key))? {
-                    found |= 1 << index;
+                if *found >> index & 1 == 0
+                    && self.forest.locate(*key).map_or(Ok(false), |at| self.on_disk(at, *key))?
+                {
+                    *found |= 1 << index;
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Is a key that is not in memory on disk?
@@ -90,14 +101,14 @@ impl Store {
     }
 
     pub fn contains(&mut self, key: Key) -> Outcome<bool> {
-        Ok(self.probe(&[key])? == 1)
+        Ok(self.probe(&[key])?.found == 1)
     }
 
     /// Indices of the keys that are not there, in order, each new key once. O(n).
     pub fn missing(&mut self, keys: &[Key]) -> Outcome<Vec<u32>> {
         let mut fresh = Vec::new();
         for (number, chunk) in keys.chunks(STAGE).enumerate() {
-            let found = self.probe(chunk)?;
+            let found = self.probe(chunk)?.found;
             let absent = (0..chunk.len()).filter(|index| found >> index & 1 == 0);
             fresh.extend(absent.map(|index| (number * STAGE + index) as u32));
         }
@@ -108,9 +119,9 @@ impl Store {
     pub fn add(&mut self, keys: &[Key]) -> Outcome<usize> {
         let mut fresh = 0;
         for chunk in keys.chunks(STAGE) {
-            let found = self.probe(chunk)?;
+            let mut sight = self.probe(chunk)?;
             for (index, key) in chunk.iter().enumerate() {
-                if found >> index & 1 == 0 && self.forest.insert(*key) {
+                if sight.found >> index & 1 == 0 && self.forest.insert_seen(&mut sight, index, *key) {
                     fresh += 1;
                     if self.home.is_some() {
                         self.touched.push(*key);
