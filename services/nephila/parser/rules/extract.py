@@ -19,7 +19,7 @@ from nephila.parser.document import Document, css_first
 from nephila.parser.rules.select import Css, Script, Xml, plain, select
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field, Links, Rule, Take
-from nephila.parser.rules.values import value_of
+from nephila.parser.rules.values import plain_texts, value_of
 
 MAX_ITEMS: Final = 10_000
 MAX_PROBLEMS: Final = 20
@@ -162,14 +162,21 @@ class _Run:
         count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
+        if field.plain:
+            return self._combined(field, list(plain_texts(field, self._document, scope)), path)
         raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
         if field.fields:
             return self._group(field, raw, path)
-        values = self._typed(field, raw, path)
+        return self._combined(field, self._typed(field, raw, path), path)
+
+    def _combined(self, field: Field, values: list[Any], path: str) -> Any:
+        """One value, a list or a joined text; the default where there is none."""
         if field.join is not None:
-            return field.join.join(_as_text(value) for value in values) if values else self._default(field, path)
+            if not values:
+                return self._default(field, path)
+            return field.join.join(values if field.plain else [_as_text(value) for value in values])
         if not values:
             default = self._default(field, path)
             return default if not field.many else ([] if default is None else [default])
@@ -288,9 +295,12 @@ class _Run:
 def base_of(document: Document) -> str:
     """The URL that relative ones of a document are resolved against; "" when it has none."""
     own = document.url
-    if document.is_json or b"<base" not in document.body[:16_384].lower():
+    if document.is_json:
         return own
-    node = css_first(document.tree.root, "base[href]")
+    # A <base> elsewhere than in the head, which is a mistake, counts where it is among the first.
+    node = css_first(head, "base[href]") if (head := document.tree.head) is not None else None
+    if node is None and b"<base" in document.body[:16_384].lower():
+        node = css_first(document.tree.root, "base[href]")
     try:
         return parse_url((node.attributes.get("href") or "").strip(), own or None).href if node is not None else own
     except UrlError:

@@ -35,7 +35,7 @@ class Runner:
     def run(self, rule: RuleDocument, page: Stored) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
         document = page.document
-        if fits(rule.rule, page.body, depth_of(document)):
+        if rule.rule.bounded and fits(rule.rule, page.body, depth_of(document)):
             return extract(rule.rule, document)
         from nephila.parser.rules.task import RULES, ask_of
 

@@ -13,6 +13,7 @@ from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounde
 
 _NODES: Final = ("css", "xpath")
 _DATA: Final = ("jsonld", "jsonpath", "jmespath")
+_PLAIN: Final = frozenset(("css", "all", "join", "type", "default", "required"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Field:
     default: str | None
     required: bool
     fields: tuple[Field, ...]
+    plain: bool
+    """The text of elements by CSS and nothing else: most fields are, and there is a short way for them."""
 
     @property
     def bounded(self) -> bool:
@@ -193,9 +196,10 @@ def take_of(said: Mapping[str, Any]) -> Take:
 
 def _field(name: str, said: Mapping[str, Any]) -> Field:
     inner = tuple(_field(key, value) for key, value in said.get("fields", {}).items())
+    take = take_of(said)
     return Field(
         name=name,
-        take=take_of(said),
+        take=take,
         many=said.get("all", bool(inner)) or "join" in said,
         join=said.get("join"),
         type=said.get("type", "text"),
@@ -206,6 +210,7 @@ def _field(name: str, said: Mapping[str, Any]) -> Field:
         default=said.get("default"),
         required=said.get("required", False),
         fields=inner,
+        plain=take == Take("css", take.expression) and said.keys() <= _PLAIN and said.get("type", "text") == "text",
     )
 
 
