@@ -84,7 +84,7 @@ class RuleReader:
             self.sent_off += 1
             from nephila.parser.rules.task import ask_of
 
-            ask = ask_of([entry.text for entry in entries], document, scripts=self._scripts)
+            ask = ask_of({entry.rule.name: entry.text for entry in entries}, document, scripts=self._scripts)
             held = self.pages.hold(ask, digest=False)
             page.body = b""
             self.pages.begin(self._read_later(work, held, done))

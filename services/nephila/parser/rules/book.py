@@ -76,4 +76,5 @@ class RuleBook:
             names = self._wanted.get(job, ())
             found = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
         for rule in found.of_url(url):
-            yield self._entries[rule.name]
+            entry = self._entries[rule.name.partition("/")[0]]
+            yield entry if entry.rule is rule else Entry(rule, entry.text)

@@ -40,7 +40,7 @@ class Runner:
         from nephila.parser.rules.task import RULES, ask_of
 
         try:
-            payload = ask_of([rule.text], document, scripts=self._scripts, chosen=True)
+            payload = ask_of({rule.name: rule.text}, document, scripts=self._scripts, chosen=True)
             return self._sandbox.call(RULES, payload, wall_s=self._wall_s).found
         except Broken as error:
             return Extraction(problems=[str(error)])
