@@ -1,8 +1,8 @@
 """Records that are completed from a second page: the mark in an item that waits, and what its second page adds. Pure.
 
 An item says under `MARK` which parts are not there and why; one that has them all has no mark. A part is what the
-second page gave: its fields go into the item beside its own. Invariant: `completed` may be called again with the same or
-a newer part, in any order of parts. Parser, storage and commands share it; who waits for what is kept by storage.
+second page gave: its fields go into the item beside its own. Invariant: `completed` may be called again with the same
+or a newer part, in any order of parts. Parser, storage and commands share it; who waits for what is kept by storage.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MARK: Final = "_incomplete"
 NOT_YET: Final = "not fetched yet"
 NO_LINK: Final = "the page has no link to it"
 NOT_READ: Final = "the rule does not read this URL for it"
-_SIGN: Final = f'"{MARK}":{{'
+_SIGN: Final = f'"{MARK}"'
 """In an item that waits; within a text of an item the quotes would be escaped."""
 
 

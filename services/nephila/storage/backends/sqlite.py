@@ -17,8 +17,8 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.backends.statements import MultiInsert
 from nephila.storage.changes import BURIED, Standing, mark_of_row
-from nephila.storage.config import StorageConfig
 from nephila.storage.completing import complete, concerns
+from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledger import Key
 from nephila.storage.reading import Reading
