@@ -1,9 +1,9 @@
-"""Items that wait for a second page, in the tables: who waits for which URL, the parts that came, and both put together.
+"""Items that wait for a second page, in the tables: who waits for which URL, the parts that came, both put together.
 
 Everything happens in the transaction of the flush that brought a page, whichever of the two came first; a fetch that
 comes again puts its newest part in place of the older. Invariant: after every flush each item has all parts that are
 stored, and says of each other why it is not there; nothing is held anywhere else. A redirect hands the wait on to its
-target. O(1) for pages of a job in which nothing has ever waited, else a look-up a page and one for each item that waits.
+target. A page of a job in which nothing waits costs nothing; else a look-up a page, and two for each item that waits.
 """
 
 from __future__ import annotations
