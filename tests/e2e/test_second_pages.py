@@ -1,4 +1,4 @@
-"""Items completed from a second page, in a crawl as an analyst runs it: in one program, with workers, killed between."""
+"""Items completed from a second page, in a crawl as an analyst runs it: one program, workers, killed between."""
 
 from __future__ import annotations
 

@@ -120,6 +120,8 @@ def _test(runner: Runner, document: RuleDocument, page: Path, parts: Parts, writ
                 continue
             verdict.differences.append(f"the rule does not match its URL {stored.url}")
         found = runner.run(document, stored)
+        if runner.broken:
+            verdict.differences.append(f"the rule was given up on it: {runner.broken}")
         items += parts.complete(document.name, found.items)
         verdict.problems += found.problems
     verdict.items = len(items)

@@ -52,7 +52,7 @@ class RuleReader:
     """See the module."""
 
     def __init__(self, clock: Clock, pages: Elsewhere, *, rot: Reporter, scripts: bool = False) -> None:
-        self.book = RuleBook()
+        self.book = RuleBook(scripts=scripts)
         self.pages = pages
         """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
         self.items = 0

@@ -99,7 +99,7 @@ def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
 def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
     """A script is asked once without a value where nothing was selected: it may look at the page."""
     if script is None:
-        raise ValueError("scripts are switched off")
+        raise ValueError("scripts are switched off (--rule-scripts of crawl, --scripts of nephila rules)")
     selected = False
     for value in values:
         selected = True
