@@ -1,4 +1,4 @@
-"""Second pages in a rule: which link leads there, what an item waits for, who reads the second page, what is refused."""
+"""Second pages in a rule: the link to one, what an item waits for, who reads the second page, what is refused."""
 
 from __future__ import annotations
 
