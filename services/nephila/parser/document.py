@@ -146,9 +146,10 @@ def css_first(node: Any, expression: str) -> Any:
 
 def lexbor_text(node: Any) -> str:
     """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
-    if node.tag in _RAW:
+    tag = node.tag
+    if tag in _RAW:
         return str(node.text())
-    if node.tag == "pre" or _has_block(node, 0):
+    if tag == "pre" or _has_block(node, 0):
         return text_of_html(node.html or "")
     return _one_line(node.text())
 

@@ -188,7 +188,7 @@ class _Run:
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
         if field.plain:
-            return self._combined(field, list(plain_texts(field, self._document, scope)), path)
+            return self._combined(field, plain_texts(field, self._document, scope), path)
         raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
@@ -322,10 +322,7 @@ def base_of(document: Document) -> str:
     own = document.url
     if document.is_json:
         return own
-    # A <base> elsewhere than in the head, which is a mistake, counts where it is among the first.
-    node = css_first(head, "base[href]") if (head := document.tree.head) is not None else None
-    if node is None and b"<base" in document.body[:16_384].lower():
-        node = css_first(document.tree.root, "base[href]")
+    node = css_first(document.tree.root, "base[href]")
     try:
         return parse_url((node.attributes.get("href") or "").strip(), own or None).href if node is not None else own
     except UrlError:

@@ -6,7 +6,8 @@ Invariant: what has no value of its type is left out with a reason, never guesse
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
@@ -37,14 +38,11 @@ def value_of(field: Field, raw: Any, base: Base) -> Any:
     return TYPES[field.type](value, field.options, base)
 
 
-def plain_texts(field: Field, document: Document, scope: Any) -> Iterator[str]:
+def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
     """What `value_of` gives for the elements of a field that is `plain`: the first text that is not empty, or all."""
-    one = not field.many
-    for node in css_nodes(field.take.expression, document, scope, first=one):
-        if text := trimmed(lexbor_text(node)[:MAX_TEXT_CHARS]):
-            yield text
-            if one:
-                return
+    nodes = css_nodes(field.take.expression, document, scope, first=not field.many)
+    texts = (text for node in nodes if (text := trimmed(lexbor_text(node)[:MAX_TEXT_CHARS])))
+    return list(texts if field.many else islice(texts, 1))
 
 
 def _tidied(field: Field, text: str) -> str:
