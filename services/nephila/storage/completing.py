@@ -38,7 +38,7 @@ def concerns(database: Reading, batch: Batch) -> bool:
     if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
         return True
     jobs = {job for job, _ in _touched(batch)}
-    query = "SELECT 1 FROM waits WHERE job = :job LIMIT 1"
+    query = "SELECT 1 FROM waits WHERE job = :job UNION ALL SELECT 1 FROM parts WHERE job = :job LIMIT 1"
     return any(database.execute(query, {"job": job}).fetchone() is not None for job in jobs)
 
 
@@ -46,8 +46,9 @@ def complete(database: Reading, batch: Batch) -> None:
     """Put parts and items of a batch together with those that are stored; its rows are written already."""
     for (job, key), items in batch.items.items():
         put(database, job, key, items)
+        _settle_all(database, job, "url_key", key)
     for job, key in _touched(batch):
-        settle(database, job, key)
+        _settle_all(database, job, "to_key", key)
 
 
 def put(database: Reading, job: str, key: str, items: Items) -> None:
@@ -68,9 +69,13 @@ def put(database: Reading, job: str, key: str, items: Items) -> None:
 
 def settle(database: Reading, job: str, key: str) -> None:
     """Bring up to date the items of a page and those that wait for it."""
-    for column in ("url_key", "to_key"):
-        for one in _waiting(database, job, column, key):
-            _settle(database, job, one)
+    _settle_all(database, job, "url_key", key)
+    _settle_all(database, job, "to_key", key)
+
+
+def _settle_all(database: Reading, job: str, column: str, key: str) -> None:
+    for one in _waiting(database, job, column, key):
+        _settle(database, job, one)
 
 
 def _waiting(database: Reading, job: str, column: str, key: str) -> Iterator[_Waiting]:
