@@ -133,10 +133,14 @@ class Replacing:
         self._reading = Reading(self._db)
 
     def __enter__(self) -> Replacing:
-        found = version(self._db, self._path)
-        if self._write and found < SCHEMA_VERSION:
-            migrate(self._db, found)
-        self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+        try:
+            found = version(self._db, self._path)
+            if self._write and found < SCHEMA_VERSION:
+                migrate(self._db, found)
+            self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+        except BaseException:
+            self._db.close()
+            raise
         return self
 
     def __exit__(self, kind: object, error: object, at: object) -> None:
