@@ -222,3 +222,46 @@ def test_schema_is_that_of_the_documents(nephila):
     """For editors and CI."""
     ran = nephila("rules", "schema")
     assert json.loads(ran.out)["title"] == "ParseRule"
+
+
+SECOND = (
+    HEAD + "  match: {url: '^https://a\\.test/p/\\d+$'}\n  fields:\n    name: {css: h1, required: true}\n"
+    "  followUps:\n    reviews: {css: a.r, url: '/reviews$', fields: {stars: {css: .stars, type: number}}}\n"
+)
+
+
+def test_items_are_completed_from_the_second_page_beside_it(nephila, shop):
+    """Test, try and lint of a rule with a second page; without that page the items say what they wait for."""
+    (shop / "rule.yaml").write_text(SECOND)
+    (shop / "page.html").write_text(PAGE + "<a class=r href=/p/1/reviews>r</a>")
+    assert nephila("rules", "test", str(shop), "--write").code == 0
+    mark = {"reviews": {"url": "https://a.test/p/1/reviews", "why": "not fetched yet"}}
+    waiting = {"name": "Kettle", "stars": None, "_incomplete": mark}
+    assert json.loads((shop / "items.json").read_text()) == [waiting]
+    (shop / "page-reviews.html").write_text("<!-- url: https://a.test/p/1/reviews --><p class=stars>4,5</p>")
+    ran = nephila("rules", "test", str(shop))
+    assert (ran.code, "items[0].stars: expected null, is 4.5" in ran.out) == (1, True)
+    assert nephila("rules", "test", str(shop), "--write").code == 0
+    assert json.loads((shop / "items.json").read_text()) == [{"name": "Kettle", "stars": 4.5}]
+    assert not (shop / "items-reviews.json").exists()
+    answer = json.loads(nephila("rules", "try", str(shop / "page.html"), "-r", str(shop), "--json").out)
+    assert (answer["rule"], answer["second_pages"]) == ("shop", ["https://a.test/p/1/reviews"])
+    answer = json.loads(nephila("rules", "try", str(shop / "page-reviews.html"), "-r", str(shop), "--json").out)
+    assert (answer["rule"], answer["items"]) == ("shop/reviews", [{"stars": 4.5}])
+    (shop / "rule.yaml").write_text(SECOND.replace("/reviews$", ".*"))
+    assert "followUps.reviews.url '.*' matches every URL" in nephila("rules", "lint", str(shop)).out
+
+
+def test_a_rule_that_had_to_be_given_up_has_failed_its_test(nephila, shop, monkeypatch):
+    """It gives no items, and that none are expected does not make it good."""
+    from dataclasses import replace
+
+    from nephila.parser.rules import task
+
+    monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.5))
+    work = "count(//*[count(//*[count(//*[count(//*[count(//*) > 1]) > 1]) > 1]) > 1])"
+    (shop / "rule.yaml").write_text(HEAD + f"  match: {{url: '^https'}}\n  fields: {{n: {{xpath: '{work}'}}}}\n")
+    (shop / "page.html").write_text(PAGE + "<b>x</b>" * 3000)
+    (shop / "items.json").write_text("[]")
+    ran = nephila("rules", "test", str(shop))
+    assert (ran.code, "the rule was given up on it: rules: timeout" in ran.out) == (1, True)

@@ -336,7 +336,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
             use()
 
 
-@pytest.mark.parametrize(("what", "needed"), [("schema_version", "2"), ("key_version", "1")])
+@pytest.mark.parametrize(("what", "needed"), [("schema_version", "3"), ("key_version", "1")])
 def test_a_database_of_another_version(tmp_path, store, what, needed):
     """A newer one is refused and left as it is."""
     writer(tmp_path, store).close()
@@ -394,14 +394,14 @@ def test_steps_are_made_in_order_and_all_or_none(store):
     """A database of the version before gets the missing step; a step that fails leaves it as it was."""
     with connect(store) as connection:
         migrate(connection, store, "test")
-        bad = {**STEPS, 3: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
+        bad = {**STEPS, 4: ("CREATE TABLE extra (x text)", "SELECT 1 / 0")}
         with pytest.raises(psycopg.errors.DivisionByZero):
             migrate(connection, store, "test", bad)
-        good = {**STEPS, 4: ("ALTER TABLE extra ADD y text",), 3: ("CREATE TABLE extra (x text)",)}
+        good = {**STEPS, 5: ("ALTER TABLE extra ADD y text",), 4: ("CREATE TABLE extra (x text)",)}
         migrate(connection, store, "test", good)
         migrate(connection, store, "test", good)
         assert connection.execute("SELECT x, y FROM extra").fetchall() == []
-    assert {"name": "schema_version", "value": "4"} in table(store, "meta", "name")
+    assert {"name": "schema_version", "value": "5"} in table(store, "meta", "name")
 
 
 # ---- what is in the rows

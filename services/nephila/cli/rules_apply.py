@@ -15,6 +15,7 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.rules import items_of
+from nephila.cli.rules_second import Parts
 from nephila.cli.safe import plain
 from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
@@ -72,7 +73,7 @@ def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts:
 
 class _Rules:
     def __init__(self, documents: list[RuleDocument]) -> None:
-        self.documents = {document.name: document for document in documents}
+        self.documents = {reader.name: reader for document in documents for reader in document.readers}
         self._set = RuleSet(document.rule for document in documents)
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
@@ -98,8 +99,9 @@ def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, li
 def _with(
     rules: _Rules, runner: Runner, place: Path, directory: Path, job: str, *, write: bool
 ) -> tuple[Comparison, list[Any]]:
-    newest: dict[str, tuple[str, list[Any], list[Any]]] = {}
+    newest: dict[str, tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
+    parts = Parts()
     with Replacing(directory, write=write) as table:
         for page in pages(place):
             done = rules.run(runner, page)
@@ -107,16 +109,18 @@ def _with(
             if done is None or not key:
                 continue
             document, found = done
+            second = parts.add(document.name, page.url, found)
             for name in [job] if job else table.jobs(key):
-                before = newest[name + key][1] if name + key in newest else table.of_page(name, key)
-                newest[name + key] = (page.url, before, items_of(found))
+                if not second:
+                    before = newest[name + key][1] if name + key in newest else table.of_page(name, key)
+                    newest[name + key] = (page.url, before, document.name, found.items)
                 if write:
                     data = [item.decode("utf-8", "replace") for item in found.items]
                     table.put(name, key, document.name, document.rule.version, data)
             rows[key] = _rows(page, document, found)
     comparison = Comparison()
-    for url, before, after in newest.values():
-        comparison.add(url, before, after)
+    for url, before, rule, after in newest.values():
+        comparison.add(url, before, parts.complete(rule, after))
     return comparison, [row for of_page in rows.values() for row in of_page]
 
 

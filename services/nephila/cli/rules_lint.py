@@ -73,10 +73,16 @@ def doubts(document: RuleDocument) -> list[str]:
     rule = document.rule
     told = []
     for pattern in rule.urls:
-        if all(compiled("regex", pattern).search(url) for url in _ANY):
+        if _is_any(pattern):
             told.append(f"match.url {pattern!a} matches every URL; every page of the job would be read by this rule")
         elif not pattern.startswith(("^", r"\A")):
             told.append(f"match.url {pattern!a} has no ^: it is searched in the whole URL, its query included")
+    for follow_up in rule.follow_ups:
+        told += [
+            f"followUps.{follow_up.name}.url {pattern!a} matches every URL; first pages are none then"
+            for pattern in follow_up.rule.urls
+            if _is_any(pattern)
+        ]
     if rule.fields and not any(field.required for _, field in leaves(rule.fields)):
         told.append("no field is required: a page that has none of them makes an empty item")
     for path, one in leaves(rule.fields):
@@ -85,6 +91,10 @@ def doubts(document: RuleDocument) -> list[str]:
         if one.default is not None and one.required:
             told.append(f"{path}: required has no effect beside a default")
     return told
+
+
+def _is_any(pattern: str) -> bool:
+    return all(compiled("regex", pattern).search(url) for url in _ANY)
 
 
 def _rivals(documents: list[RuleDocument]) -> list[Finding]:

@@ -1,6 +1,7 @@
 """Rules tested on the page beside them: `rule.yaml`, `page.html` (or .json, .warc.gz) and `items.json`.
 
-A rule with several pages has `page*.html`, each with its `items*.json`. Invariant: every difference is told with its
+A rule with several pages has `page*.html`, each with its `items*.json`; a second page, which completes items of the
+others, is one of them by its URL and has no items of its own. Invariant: every difference is told with its
 place in the items; a rule without a page or without items has failed, since nothing says that it works.
 """
 
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import typer
 
-from nephila.cli.rules import items_of
+from nephila.cli.rules_second import Parts
 from nephila.cli.safe import plain
 from nephila.kernel.errors import UserError
 from nephila.parser.rules.load import RuleDocument, distinct
@@ -62,11 +63,13 @@ def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[Verdict]:
         for path, documents in files.items():
             pages = list(_pages_beside(path))
             for document in documents:
+                parts = _second_pages(runner, document, pages)
                 mine = [page for page in pages if len(documents) == 1 or _is_for(page, document)]
+                mine = [page for page in mine if not _only_second(page, document)]
                 if not mine:
                     told = f"no {path.parent / 'page.html'} beside it: nothing says that the rule works"
                     verdicts.append(Verdict(document.name, str(path), differences=[told]))
-                verdicts += [_test(runner, document, page, write) for page in mine]
+                verdicts += [_test(runner, document, page, parts, write) for page in mine]
     return verdicts
 
 
@@ -88,7 +91,22 @@ def items_file(page: Path) -> Path:
     return page.with_name(f"items{stem.removeprefix('page')}.json")
 
 
-def _test(runner: Runner, document: RuleDocument, page: Path, write: bool) -> Verdict:
+def _second_pages(runner: Runner, document: RuleDocument, pages: Iterable[Path]) -> Parts:
+    """What the second pages of a rule give that are beside it."""
+    parts = Parts()
+    readers = document.readers[:-1]
+    for stored in (stored for page in pages if readers for stored in pages_of(page)):
+        for reader in readers:
+            if reader.rule.matches(stored.url):
+                parts.add(reader.name, stored.url, runner.run(reader, stored))
+    return parts
+
+
+def _only_second(page: Path, document: RuleDocument) -> bool:
+    return all(any(one.rule.matches(stored.url) for one in document.rule.follow_ups) for stored in pages_of(page))
+
+
+def _test(runner: Runner, document: RuleDocument, page: Path, parts: Parts, write: bool) -> Verdict:
     verdict = Verdict(document.name, str(page))
     items: list[Any] = []
     for stored in pages_of(page):
@@ -102,7 +120,9 @@ def _test(runner: Runner, document: RuleDocument, page: Path, write: bool) -> Ve
                 continue
             verdict.differences.append(f"the rule does not match its URL {stored.url}")
         found = runner.run(document, stored)
-        items += items_of(found)
+        if runner.broken:
+            verdict.differences.append(f"the rule was given up on it: {runner.broken}")
+        items += parts.complete(document.name, found.items)
         verdict.problems += found.problems
     verdict.items = len(items)
     target = items_file(page)

@@ -49,6 +49,7 @@ class Tried:
             "empty": {path: self.hints.get(path, []) for path in self.found.missing},
             "links": None if links is None else [link.href for link in links],
             "pagination": [link.href for link in self.found.extra],
+            "second_pages": [link.href for link in self.found.second],
         }
 
 
@@ -67,27 +68,26 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
 
 def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -> Tried:
     """The rule for a page, or the one that is named, on it. Raises `UsageError`."""
-    documents = {document.name: document for document in read_all(places)}
-    rule = _choose(page, documents, name)
+    rule = _choose(page, read_all(places), name)
     with Runner(scripts=scripts) as runner:
         found = runner.run(rule, page)
     return Tried(rule, page, found, near(rule.rule, page.document, found.missing))
 
 
-def _choose(page: Stored, documents: dict[str, RuleDocument], name: str) -> RuleDocument:
+def _choose(page: Stored, rules: list[RuleDocument], name: str) -> RuleDocument:
+    documents = {reader.name: reader for document in rules for reader in document.readers}
     if name:
         if name not in documents:
             raise UsageError(f"there is no rule {name!r}; {suggest(name, documents)}")
         return documents[name]
-    if len(documents) == 1 and not page.url:
-        return next(iter(documents.values()))
+    if len(rules) == 1 and not page.url:
+        return rules[0]
     if not page.url:
         raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
-    rules = RuleSet(document.rule for document in documents.values())
     document = page.document
-    found = rules.of_page(page.url, lambda: document)
+    found = RuleSet(one.rule for one in rules).of_page(page.url, lambda: document)
     if found is None:
-        raise UsageError(f"none of {len(documents)} rules is for {page.url}; --rule NAME tries one all the same")
+        raise UsageError(f"none of {len(rules)} rules is for {page.url}; --rule NAME tries one all the same")
     return documents[found.name]
 
 
@@ -109,7 +109,11 @@ def show(tried: Tried) -> None:
             sys.stderr.write(f"             {plain(hint, 300)}\n")
     for problem in tried.found.problems:
         note(plain(problem, 500))
-    for what, links in (("link", tried.found.links), ("next page", tried.found.extra)):
+    for what, links in (
+        ("link", tried.found.links),
+        ("next page", tried.found.extra),
+        ("second page", tried.found.second),
+    ):
         for link in (links or [])[:MAX_SHOWN]:
             note(f"{what}: {plain(link.href, 300)}")
         if links is not None and len(links) > MAX_SHOWN:

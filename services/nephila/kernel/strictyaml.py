@@ -16,6 +16,7 @@ from nephila.kernel.errors import UsageError
 
 MAX_BYTES = 1 << 20
 """Of a file; a longer list of seeds belongs into a file of seeds."""
+_SPLIT = "long lists of seeds go into a file of seeds, rules into more files"
 MAX_DEPTH = 16
 MAX_VALUES = 100_000
 
@@ -51,7 +52,7 @@ def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
     import yaml
 
     if len(data) > MAX_BYTES:
-        raise UsageError(f"{name}: larger than {MAX_BYTES >> 20} MiB; long lists of seeds go into a file of seeds")
+        raise UsageError(f"{name}: larger than {MAX_BYTES >> 20} MiB; {_SPLIT}")
     text = _decoded(data, name)
     events = yaml.parse(text, Loader=loader or getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     try:
@@ -180,4 +181,4 @@ class _Builder:
             raise UsageError(f"{place}: nested more than {MAX_DEPTH} deep")
         self._values += 1
         if self._values > MAX_VALUES:
-            raise UsageError(f"{place}: more than {MAX_VALUES:,} values; long lists of seeds go into a file of seeds")
+            raise UsageError(f"{place}: more than {MAX_VALUES:,} values; {_SPLIT}")

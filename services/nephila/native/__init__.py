@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Trie,
         UrlError,
         UrlParts,
+        is_tidy,
         page_pass,
         parse_any,
         parse_url,
@@ -52,6 +53,7 @@ else:
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
+    is_tidy = _chosen.is_tidy
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
@@ -78,6 +80,7 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "is_tidy",
     "page_pass",
     "parse_any",
     "parse_url",

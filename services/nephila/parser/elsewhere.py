@@ -44,9 +44,9 @@ class Elsewhere:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def hold(self, body: bytes) -> Body:
-        """Keep a body until its turn comes."""
-        return Body(self, body, self.waiting_bytes + len(body) > self._spool_bytes)
+    def hold(self, body: bytes, *, digest: bool = True) -> Body:
+        """Keep a body until its turn comes; `digest`: and its SHA-256."""
+        return Body(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
 
     async def read(self, task: Task[Out], held: Body, payload: Callable[[bytes], bytes]) -> Out:
         """What `task` gives for a body. Raises `Broken` (see `Sandbox.call`), or `OSError` when the disk fails."""
@@ -80,9 +80,9 @@ class Elsewhere:
 class Body:
     """A body that waits, in memory or on disk."""
 
-    def __init__(self, holder: Elsewhere, body: bytes, spooled: bool) -> None:
+    def __init__(self, holder: Elsewhere, body: bytes, spooled: bool, digest: bool) -> None:
         self.size_bytes = len(body)
-        self.sha256 = hashlib.sha256(body).digest()
+        self.sha256 = hashlib.sha256(body).digest() if digest else b""
         self._holder = holder
         self._body = body
         self._file: IO[bytes] | None = None

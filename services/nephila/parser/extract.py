@@ -118,8 +118,8 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
         links=[
-            {"url": link_url, "text": text, "nofollow": nofollow}
-            for link_url, text, nofollow in unpack(found)
+            {"url": link_url, "text": text, "nofollow": nofollow, "kind": kind}
+            for link_url, text, nofollow, kind in unpack(found)
             if not link_url.startswith(_NOWHERE)
         ],
         images=[one.url for one in images],

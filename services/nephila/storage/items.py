@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.errors import UserError
+from nephila.storage import completing
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.reading import Reading, reading
-from nephila.storage.schema import DATABASE
+from nephila.storage.rows import Items, item_rows
+from nephila.storage.schema import DATABASE, SCHEMA_VERSION, migrate, version
 from nephila.storage.source import Source
 
 FORMATS: Final = ("jsonl", "csv")
@@ -128,9 +130,17 @@ class Replacing:
         self._db = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=30
         )
+        self._reading = Reading(self._db)
 
     def __enter__(self) -> Replacing:
-        self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+        try:
+            found = version(self._db, self._path)
+            if self._write and found < SCHEMA_VERSION:
+                migrate(self._db, found)
+            self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
+        except BaseException:
+            self._db.close()
+            raise
         return self
 
     def __exit__(self, kind: object, error: object, at: object) -> None:
@@ -155,12 +165,14 @@ class Replacing:
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
         """Other items for a page."""
+        items = Items(rule, version, tuple(data), "")
         self._db.execute("DELETE FROM items WHERE job = ? AND url_key = ?", (job, key))
-        rows = [(job, key, rule, version, ordinal, one) for ordinal, one in enumerate(data)]
-        self._db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", item_rows({(job, key): items}))
         # A mark of the parser's is about the items that were here.
         meta = "CASE WHEN json_valid(meta) THEN json_remove(meta, '$.degraded', '$.items_left_out') ELSE meta END"
         self._db.execute(
             f"UPDATE pages SET rule = ?, rule_version = ?, meta = {meta} WHERE job = ? AND url_key = ?",
             (rule, version, job, key),
         )
+        completing.put(self._reading, job, key, items)
+        completing.settle(self._reading, job, key)

@@ -14,11 +14,13 @@ from nephila.storage.postgres_link import Connection
 from nephila.storage.rows import COLUMNS
 from nephila.storage.schema import CHANGES, INTEGERS, SCHEMA_VERSION
 from nephila.storage.source import place_of
+from nephila.storage.waits import TABLES as COMPLETING
 
 LOCKS = 0x6E657068
-"""First number of every advisory lock of ours ("neph"); the second is a bucket of keys, or -1 for the schema."""
+"""First number of every advisory lock of ours ("neph"); the second is a bucket of keys, -1 for the schema, -2 for items
+that wait for a second page."""
 
-_KEYS = ("job", "url_key")
+_KEYS = ("job", "url_key", "to_key")
 
 
 def _column(name: str) -> str:
@@ -26,6 +28,13 @@ def _column(name: str) -> str:
         return f"{name} bigint NOT NULL"
     # Bytes order: keys compare at the speed of memcmp, and a newer libc cannot break the index.
     return f'{name} text COLLATE "C" NOT NULL' if name in _KEYS else f"{name} text NOT NULL"
+
+
+def _here(statement: str) -> str:
+    """A statement of SQLite's that makes a table of texts and numbers."""
+    for key in _KEYS:
+        statement = statement.replace(f"{key} TEXT", f'{key} text COLLATE "C"')
+    return statement.replace("INTEGER", "bigint")
 
 
 STEPS: Mapping[int, Sequence[str]] = {
@@ -49,6 +58,7 @@ STEPS: Mapping[int, Sequence[str]] = {
         CHANGES.replace("CROSS JOIN", "JOIN"),
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
     ),
+    3: tuple(map(_here, COMPLETING)),
 }
 """PostgreSQL begins with version 2, which is what nephila.db has reached."""
 

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
+from nephila.kernel.completing import is_part
 from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
 
 COLUMNS = (
@@ -148,10 +149,11 @@ def items_of(record: m.Record, fetch_id: str) -> Items:
 
 
 def item_rows(items: dict[tuple[str, str], Items]) -> list[tuple[str, str, str, int, int, str]]:
-    """Rows of the table items."""
+    """Rows of the table items; a part of an item is none."""
     return [
         (job, key, one.rule, one.version, ordinal, data)
         for (job, key), one in items.items()
+        if not is_part(one.rule)
         for ordinal, data in enumerate(one.data)
     ]
 

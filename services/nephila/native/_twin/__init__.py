@@ -13,6 +13,7 @@ from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_lines
+from nephila.native._twin.spaces import is_tidy
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
 from nephila.native._twin.trie import Trie
@@ -143,6 +144,7 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "is_tidy",
     "page_pass",
     "parse_any",
     "parse_url",

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.1
 """Of one page."""
+_TRUSTED: Final = 20
+"""Pages in a row that a rule which has broken a child has to be read on before it is with the others again."""
 
 Done = Callable[[Sequence[m.Outlinks]], None]
 """Publishes the links and the record, and acks the page."""
@@ -50,7 +52,7 @@ class RuleReader:
     """See the module."""
 
     def __init__(self, clock: Clock, pages: Elsewhere, *, rot: Reporter, scripts: bool = False) -> None:
-        self.book = RuleBook()
+        self.book = RuleBook(scripts=scripts)
         self.pages = pages
         """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
         self.items = 0
@@ -62,6 +64,8 @@ class RuleReader:
         self._rot = rot
         self._scripts = scripts
         self._slow: dict[tuple[str, int], None] = {}
+        self._doubtful: dict[tuple[str, int], int] = {}
+        """Rules that have broken a child → pages on which they did well since."""
 
     def read(
         self,
@@ -84,7 +88,8 @@ class RuleReader:
             self.sent_off += 1
             from nephila.parser.rules.task import ask_of
 
-            held = self.pages.hold(ask_of([entry.text for entry in entries], document, scripts=self._scripts))
+            ask = ask_of({entry.rule.name: entry.text for entry in entries}, document, scripts=self._scripts)
+            held = self.pages.hold(ask, digest=False)
             page.body = b""
             self.pages.begin(self._read_later(work, held, done))
 
@@ -103,11 +108,13 @@ class RuleReader:
         return work.links
 
     async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
-        from nephila.parser.rules.task import RULES
+        from nephila.parser.rules.task import DOUBTFUL, RULES
 
         links = work.links
+        task = DOUBTFUL if any(_key(entry) in self._doubtful for entry in work.entries) else RULES
         try:
-            answer = await self.pages.read(RULES, held, lambda payload: payload)
+            answer = await self.pages.read(task, held, lambda payload: payload)
+            self._trust(work.entries)
             passed = answer.number if 0 <= answer.number < len(work.entries) else len(work.entries)
             for entry in work.entries[:passed]:
                 self._missed(work, entry)
@@ -116,12 +123,20 @@ class RuleReader:
         except (Broken, OSError) as error:
             # The page is what it is without a rule; what went wrong stands in its row.
             self.broken += 1
+            if isinstance(error, Broken) and error.worth_another:
+                self._doubtful.update(dict.fromkeys(map(_key, work.entries), 0))
             rule = work.entries[0].rule
             log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error)
             work.record.rule, work.record.rule_version = rule.name, rule.version
             note(work.record, str(error))
             self._judged(work, work.entries[0], Extraction())
         done(links)
+
+    def _trust(self, entries: list[Entry]) -> None:
+        for key in filter(self._doubtful.__contains__, map(_key, entries)):
+            self._doubtful[key] += 1
+            if self._doubtful[key] >= _TRUSTED:
+                del self._doubtful[key]
 
     def _finished(self, work: _Work, entry: Entry, found: Extraction) -> Sequence[m.Outlinks]:
         found = self._judged(work, entry, found)

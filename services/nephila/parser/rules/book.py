@@ -31,7 +31,9 @@ class Entry:
 class RuleBook:
     """See the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, scripts: bool = False) -> None:
+        """`scripts`: those of rules are run."""
+        self._scripts = scripts
         self._entries: dict[str, Entry] = {}
         self._wanted: dict[str, tuple[str, ...]] = {}
         self._sets: dict[str, RuleSet] = {}
@@ -49,10 +51,15 @@ class RuleBook:
             if known is not None and known.text == message.document:
                 return
             try:
-                self._entries[name] = Entry(from_text(message.document, name).rule, message.document)
+                rule = from_text(message.document, name).rule
             except UsageError as error:
                 log.error("rule %s is left as it was: %s", name, error)
                 return
+            self._entries[name] = Entry(rule, message.document)
+            if not self._scripts and any(reader.scripts for reader in rule.readers):
+                log.warning(
+                    "rule %s: its scripts are not run, and their fields are empty; --rule-scripts runs them", name
+                )
         for job, wanted in self._wanted.items():
             if name in wanted:
                 self._sets.pop(job, None)
@@ -76,4 +83,5 @@ class RuleBook:
             names = self._wanted.get(job, ())
             found = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
         for rule in found.of_url(url):
-            yield self._entries[rule.name]
+            entry = self._entries[rule.name.partition("/")[0]]
+            yield entry if entry.rule is rule else Entry(rule, entry.text)

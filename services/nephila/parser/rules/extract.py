@@ -14,12 +14,13 @@ from zlib import crc32
 
 import msgspec
 
+from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET, marked
 from nephila.native import UrlError, parse_url
 from nephila.parser.document import Document, css_first
 from nephila.parser.rules.select import Css, Script, Xml, plain, select
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field, Links, Rule, Take
-from nephila.parser.rules.values import value_of
+from nephila.parser.rules.values import plain_texts, value_of
 
 MAX_ITEMS: Final = 10_000
 MAX_PROBLEMS: Final = 20
@@ -30,6 +31,7 @@ MAX_BYTES: Final = 8 << 20
 """JSON of all items of a page."""
 MAX_COUNTED: Final = 100
 """Fields of which it is said what became of them."""
+TOO_MANY: Final = f"the page has more than {MAX_LINKS:,} such links"
 _LOOKED_AT: Final = 100
 _digit: Final = re.compile(r"\d").search
 _MAX_TRIED: Final = 50
@@ -75,6 +77,8 @@ class Extraction(msgspec.Struct, array_like=True):
     """Paths of fields that were empty at least once."""
     counts: dict[str, Count] = msgspec.field(default_factory=dict)
     """Path of a field → what became of it."""
+    second: list[Link] = msgspec.field(default_factory=list)
+    """Links to pages that complete the items, beside them."""
 
 
 class _Missing(Exception):
@@ -105,6 +109,7 @@ class _Run:
         self._refused = False
         """Something in the field at hand is not of its type."""
         self._defaulted = False
+        self._second: dict[str, Link] = {}
 
     # ---- items
 
@@ -121,6 +126,8 @@ class _Run:
                 item = self._object(rule.fields, scope, "")
             except _Missing:
                 continue
+            if rule.follow_ups:
+                self._begin_parts(item, scope)
             data = _encode(item)
             size += len(data)
             if len(data) > MAX_ITEM_BYTES or size > MAX_BYTES:
@@ -128,6 +135,24 @@ class _Run:
                 size -= len(data)
                 continue
             self.found.items.append(data)
+        self.found.second = list(self._second.values())
+
+    def _begin_parts(self, item: dict[str, Any], scope: Any) -> None:
+        """What second pages will add to an item: empty fields, the mark, and the links to them."""
+        missing: dict[str, tuple[str, str]] = {}
+        for one in self._rule.follow_ups:
+            for field in one.rule.fields:
+                item[field.name] = [] if field.many and field.join is None else None
+            values = self._selected(one.take, scope, f"followUps.{one.name}", first=True)
+            href = next(filter(None, (self._href(value) for value in values)), "")
+            if not href or len(self._second) >= MAX_LINKS:
+                missing[one.name] = (href, NO_LINK if not href else TOO_MANY)
+            elif not one.rule.matches(href):
+                missing[one.name] = (href, NOT_READ)
+            else:
+                missing[one.name] = (href, NOT_YET)
+                self._second.setdefault(href, Link(href, 1, 0, ""))
+        item[MARK] = marked(missing)
 
     def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}
@@ -162,14 +187,21 @@ class _Run:
         count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
+        if field.plain:
+            return self._combined(field, plain_texts(field, self._document, scope), path)
         raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
         if field.fields:
             return self._group(field, raw, path)
-        values = self._typed(field, raw, path)
+        return self._combined(field, self._typed(field, raw, path), path)
+
+    def _combined(self, field: Field, values: list[Any], path: str) -> Any:
+        """One value, a list or a joined text; the default where there is none."""
         if field.join is not None:
-            return field.join.join(_as_text(value) for value in values) if values else self._default(field, path)
+            if not values:
+                return self._default(field, path)
+            return field.join.join(values if field.plain else [_as_text(value) for value in values])
         if not values:
             default = self._default(field, path)
             return default if not field.many else ([] if default is None else [default])
@@ -220,7 +252,7 @@ class _Run:
             take = rule.take if rule.take.source or rule.take.path else _ANCHORS
             values = self._selected(take, None, "outlinks")
             for value in values:
-                href = self._href(value, rule)
+                href = self._href(value)
                 if href and href not in found and _goes_on(rule, href):
                     anchor = plain(value) if isinstance(value, Css | Xml) else ""
                     found[href] = Link(href, rule.depth, rule.priority, " ".join(anchor.split())[:200])
@@ -251,7 +283,7 @@ class _Run:
         query = urlencode([*rest, (counter.param, str(now + counter.step))])
         return [Link(parts._replace(query=query, fragment="").geturl(), 0, 0, "")]
 
-    def _href(self, value: Any, rule: Links) -> str:
+    def _href(self, value: Any) -> str:
         raw = value
         if isinstance(value, Css | Xml):
             raw = value.attr("href") or value.attr("src")
@@ -288,7 +320,7 @@ class _Run:
 def base_of(document: Document) -> str:
     """The URL that relative ones of a document are resolved against; "" when it has none."""
     own = document.url
-    if document.is_json or b"<base" not in document.body[:16_384].lower():
+    if document.is_json:
         return own
     node = css_first(document.tree.root, "base[href]")
     try:

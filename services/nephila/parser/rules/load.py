@@ -38,6 +38,11 @@ class RuleDocument:
         return self.rule.name
 
     @property
+    def readers(self) -> list[RuleDocument]:
+        """Itself, and before it the same document as what reads its second pages."""
+        return [RuleDocument(self.content, rule, self.place) for rule in self.rule.readers]
+
+    @property
     def text(self) -> str:
         """The content as it travels, fields in the order of the file."""
         return msgspec.json.encode(self.content).decode()

@@ -28,7 +28,9 @@ class RuleSet:
     """Rules that are asked together. Made once, O(all patterns); immutable."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self.rules = tuple(sorted(rules, key=lambda rule: (-rule.priority, rule.name.encode())))
+        readers = [reader for rule in rules for reader in rule.readers]
+        # Before a rule what reads its second pages, whose URLs are the narrower ones.
+        self.rules = tuple(sorted(readers, key=_order))
         self._owner: list[int] = []
         self._set = self._compile() if self.rules else None
 
@@ -75,6 +77,11 @@ class RuleSet:
         except UnicodeEncodeError:
             return ()
         return sorted({self._owner[number - 1] for number in found if number})
+
+
+def _order(rule: Rule) -> tuple[int, bytes, bool]:
+    base, part, _ = rule.name.partition("/")
+    return -rule.priority, base.encode(), not part
 
 
 def holds(rule: Rule, document: Document) -> bool:

@@ -33,10 +33,11 @@ def note(record: m.Record, problem: str) -> None:
 
 
 def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction) -> list[m.Outlinks]:
-    """The messages of links that go on: those of the rule where it says which, and those of the pagination."""
+    """The messages of links that go on: those of the rule where it says which, and those of the pagination and
+    of second pages."""
     own = list(links) if found.links is None else list(_packed(page, found.links))
     # Pagination first: its depth is the smaller one, and of a URL that comes twice the scheduler keeps the first.
-    return [*_packed(page, found.extra), *own]
+    return [*_packed(page, found.extra), *_packed(page, found.second), *own]
 
 
 def _packed(page: m.Page, links: Sequence[Link]) -> Iterator[m.Outlinks]:

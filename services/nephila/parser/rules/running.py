@@ -20,6 +20,8 @@ class Runner:
         self._wall_s = wall_s
         self._scripts = scripts
         self._sandbox = BlockingSandbox()
+        self.broken = ""
+        """Why the last run came to nothing; "" when it did not."""
 
     def __enter__(self) -> Runner:
         return self
@@ -34,16 +36,18 @@ class Runner:
 
     def run(self, rule: RuleDocument, page: Stored) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
+        self.broken = ""
         document = page.document
-        if fits(rule.rule, page.body, depth_of(document)):
+        if rule.rule.bounded and fits(rule.rule, page.body, depth_of(document)):
             return extract(rule.rule, document)
         from nephila.parser.rules.task import RULES, ask_of
 
         try:
-            payload = ask_of([rule.text], document, scripts=self._scripts, chosen=True)
+            payload = ask_of({rule.name: rule.text}, document, scripts=self._scripts, chosen=True)
             return self._sandbox.call(RULES, payload, wall_s=self._wall_s).found
         except Broken as error:
-            return Extraction(problems=[str(error)])
+            self.broken = str(error)
+            return Extraction(problems=[self.broken])
 
 
 def depth_of(document: Document) -> int:

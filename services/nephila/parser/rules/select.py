@@ -30,13 +30,6 @@ class Css:
     def __init__(self, node: Any) -> None:
         self.node = node
 
-    def css(self, expression: str) -> Iterable[Any]:
-        """Elements below it."""
-        found = css(self.node, expression)
-        if found and found[0].mem_id == self.node.mem_id:
-            del found[0]
-        return map(Css, found[:MAX_VALUES])
-
     def attr(self, name: str) -> str | None:
         """An attribute; "" when it has no value, None when it is not there."""
         attributes = self.node.attributes
@@ -106,7 +99,7 @@ def _attributes(values: Iterable[Any], name: str) -> Iterator[str]:
 def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iterator[Any]:
     """A script is asked once without a value where nothing was selected: it may look at the page."""
     if script is None:
-        raise ValueError("scripts are switched off")
+        raise ValueError("scripts are switched off (--rule-scripts of crawl, --scripts of nephila rules)")
     selected = False
     for value in values:
         selected = True
@@ -119,6 +112,17 @@ def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iter
             yield found
 
 
+def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -> Iterable[Any]:
+    """Nodes that a CSS selector matches below `scope`, an element of that tree, else in the document; see `select`."""
+    if isinstance(scope, Css):
+        found = css(scope.node, expression)
+        if found and found[0].mem_id == scope.node.mem_id:
+            del found[0]
+        return found[:MAX_VALUES]
+    root = document.tree.root
+    return _one_by_one(root, expression) if first else css(root, expression)[:MAX_VALUES]
+
+
 def plain(value: Any) -> Any:
     """The text of an element; anything else as it is."""
     return value.text() if isinstance(value, Element) else value
@@ -127,12 +131,7 @@ def plain(value: Any) -> Any:
 def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[Any]:
     match take.source:
         case "css":
-            if isinstance(scope, Css):
-                return scope.css(take.expression)
-            root = document.tree.root
-            if first:
-                return _one_by_one(root, take.expression)
-            return map(Css, css(root, take.expression)[:MAX_VALUES])
+            return map(Css, css_nodes(take.expression, document, scope, first=first))
         case "xpath":
             return _xpath(take.expression, scope.node if isinstance(scope, Xml) else document.etree)
         case "jsonld":
@@ -156,12 +155,12 @@ def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[
     return [document.json] if document.is_json and document.json is not None else [Css(document.tree.root)]
 
 
-def _one_by_one(root: Any, expression: str) -> Iterator[Css]:
+def _one_by_one(root: Any, expression: str) -> Iterator[Any]:
     """The first, by a search that ends there; the others only when they are asked for."""
     node = css_first(root, expression)
     if node is not None:
-        yield Css(node)
-        yield from map(Css, css(root, expression)[1:MAX_VALUES])
+        yield node
+        yield from css(root, expression)[1:MAX_VALUES]
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:
@@ -192,9 +191,7 @@ def _itemprop(name: str, document: Document, scope: Any) -> Iterable[Any]:
     """Values of a microdata property as the standard takes them (HTML, 5.2.4)."""
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     expression = f'[itemprop~="{quoted}"]'
-    if isinstance(scope, Css):
-        return map(_property, scope.css(expression))
-    return (_property(Css(node)) for node in css(document.tree.root, expression)[:MAX_VALUES])
+    return (_property(Css(node)) for node in css_nodes(expression, document, scope, first=False))
 
 
 _PROPERTY: Final = {

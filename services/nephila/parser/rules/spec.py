@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nephila.kernel.completing import MARK, part_rule
 from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
 _NODES: Final = ("css", "xpath")
 _DATA: Final = ("jsonld", "jsonpath", "jmespath")
+_PLAIN: Final = frozenset(("css", "all", "join", "type", "default", "required"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class Field:
     default: str | None
     required: bool
     fields: tuple[Field, ...]
+    plain: bool
+    """The text of elements by CSS and nothing else: most fields are, and there is a short way for them."""
 
     @property
     def bounded(self) -> bool:
@@ -87,6 +91,17 @@ class Counter:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A second page that completes an item."""
+
+    name: str
+    take: Take
+    """The link to it."""
+    rule: Rule
+    """What reads it: it has the URLs and fields that are said, the version, priority and links of the rule."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """See the module."""
 
@@ -107,6 +122,14 @@ class Rule:
     shape: Shape
     """The worst of its CSS selectors; a group's elements are gone through again for each that it stands in."""
     scripts: bool
+    follow_ups: tuple[FollowUp, ...] = ()
+
+    @property
+    def readers(self) -> Iterator[Rule]:
+        """Itself, and before it what reads its second pages."""
+        for follow_up in self.follow_ups:
+            yield follow_up.rule
+        yield self
 
     def matches(self, url: str) -> bool:
         """Whether it is for a URL, as far as the URL says. O(patterns); `match.RuleSet` does it for many rules."""
@@ -135,7 +158,10 @@ def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
     elif pagination:
         pages = _links({**pagination, "depth": 0})
     _check_scopes(fields, each, "spec.fields")
+    follow_ups = tuple(_follow_up(key, said, name, version, spec) for key, said in spec.get("followUps", {}).items())
+    _check_follow_ups(follow_ups, fields, each)
     takes = [*([each] if each else []), *[links.take for links in outlinks or ()], *([pages.take] if pages else [])]
+    takes += [one.take for one in follow_ups]
     match = spec["match"]
     content = match.get("content", {})
     return Rule(
@@ -155,7 +181,30 @@ def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
         and ("css" not in content or is_bounded("css", content["css"])),
         shape=_shape(fields, each, takes, content),
         scripts=any(field.take.js for _, field in leaves(fields)),
+        follow_ups=follow_ups,
     )
+
+
+def _follow_up(key: str, said: Mapping[str, Any], name: str, version: int, spec: Mapping[str, Any]) -> FollowUp:
+    shared = {key: spec[key] for key in ("priority", "outlinks") if key in spec}
+    reader = build(part_rule(name, key), version, {**shared, "match": {"url": said["url"]}, "fields": said["fields"]})
+    return FollowUp(key, take_of(said), reader)
+
+
+def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Take | None) -> None:
+    """Their links stand where items do, and no two of them make the same field."""
+    if any(field.name == MARK for one in follow_ups for field in one.rule.fields) or MARK in {f.name for f in fields}:
+        raise ValueError(f"no field can be called {MARK!r}: items say there what they wait for")
+    if follow_ups and not fields:
+        raise ValueError("spec.followUps complete items, and without fields there are none")
+    owner = dict.fromkeys((field.name for field in fields), "spec.fields")
+    for one in follow_ups:
+        path = f"spec.followUps.{one.name}"
+        _check_source(one.take.source, _scope_of(each, "") if each is not None else "", path)
+        for field in one.rule.fields:
+            other = owner.setdefault(field.name, path)
+            if other != path:
+                raise ValueError(f"{path}.fields: {field.name!r} is a field of {other} as well; one item has both")
 
 
 def _shape(fields: tuple[Field, ...], each: Take | None, takes: list[Take], content: Mapping[str, str]) -> Shape:
@@ -193,9 +242,10 @@ def take_of(said: Mapping[str, Any]) -> Take:
 
 def _field(name: str, said: Mapping[str, Any]) -> Field:
     inner = tuple(_field(key, value) for key, value in said.get("fields", {}).items())
+    take = take_of(said)
     return Field(
         name=name,
-        take=take_of(said),
+        take=take,
         many=said.get("all", bool(inner)) or "join" in said,
         join=said.get("join"),
         type=said.get("type", "text"),
@@ -206,6 +256,7 @@ def _field(name: str, said: Mapping[str, Any]) -> Field:
         default=said.get("default"),
         required=said.get("required", False),
         fields=inner,
+        plain=take == Take("css", take.expression) and said.keys() <= _PLAIN and said.get("type", "text") == "text",
     )
 
 
@@ -236,13 +287,16 @@ def _check_scopes(fields: tuple[Field, ...], each: Take | None, path: str) -> No
 
 
 def _check_scope(field: Field, scope: str, path: str) -> None:
-    source = field.take.source
+    _check_source(field.take.source, scope, path)
+    inner = _scope_of(field.take, scope)
+    for one in field.fields:
+        _check_scope(one, inner, f"{path}.{one.name}")
+
+
+def _check_source(source: str, scope: str, path: str) -> None:
     if source in _NODES and scope and source != scope:
         inside = {"css": "elements selected by css", "xpath": "elements selected by xpath"}.get(
             scope, "values, not elements"
         )
         other = f"; use {scope} here as well" if scope in _NODES else "; use jsonpath"
         raise ValueError(f"{path}: {source!r} cannot be used inside {inside}{other}")
-    inner = _scope_of(field.take, scope)
-    for one in field.fields:
-        _check_scope(one, inner, f"{path}.{one.name}")

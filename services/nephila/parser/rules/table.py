@@ -69,6 +69,11 @@ def _check_links(links: Mapping[str, Any]) -> str:
     return f"{said[0]!r} and {said[1]!r} exclude each other" if len(said) > 1 else ""
 
 
+def _check_follow_up(follow_up: Mapping[str, Any]) -> str:
+    said = [name for name in ("css", "xpath", "jsonpath") if name in follow_up]
+    return "" if len(said) == 1 else "it has to have exactly one of the keys css, xpath, jsonpath: the link"
+
+
 def _check_pagination(pagination: Mapping[str, Any]) -> str:
     said = [name for name in ("css", "xpath", "jsonpath", "param") if name in pagination]
     if len(said) != 1:
@@ -174,6 +179,23 @@ _PAGINATION: Final = Checked(
     ),
     _check_pagination,
 )
+_FOLLOW_UP: Final = Checked(
+    Map(
+        {
+            "css": Key(
+                Selector("css"), "the element that leads to the second page, inside the item where there is each"
+            ),
+            "xpath": Key(Selector("xpath"), "the same, by XPath"),
+            "jsonpath": Key(Selector("jsonpath"), "its address in a JSON document"),
+            "attr": Key(Text(200), "the attribute with the address; href, or src"),
+            "url": Key(
+                OneOrMore(Expression(), 1000), "RE2, searched in the full URL: pages that are read for it", needed=True
+            ),
+            "fields": Key(Ref("fields", lambda: FIELDS), "what the second page adds to the item", needed=True),
+        }
+    ),
+    _check_follow_up,
+)
 _STEP: Final = Map(
     {
         "click": Key(Selector("css"), "an element"),
@@ -190,6 +212,9 @@ SPEC: Final = Map(
         "version": Key(Count(1, MAX_VERSION), "written to every item; left out: a hash of the rule"),
         "each": Key(_EACH, "what is one item; left out: the page is"),
         "fields": Key(Ref("fields", lambda: FIELDS), "what an item has; left out: the rule is about links"),
+        "followUps": Key(
+            Named(_FOLLOW_UP, 10), "second pages that complete the items; they go through the job's scope like any link"
+        ),
         "outlinks": Key(OneOrMore(_LINKS, 50, 0), "which links go on, the first that takes one; left out: all of them"),
         "pagination": Key(_PAGINATION, "links to further pages of a list; they go on at the page's own depth"),
         "steps": Key(

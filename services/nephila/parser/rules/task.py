@@ -7,6 +7,8 @@ can load no further codec. Invariant: the answer is that of `extract` in this pr
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -39,6 +41,8 @@ class Ask(msgspec.Struct, array_like=True):
     scripts: bool = False
     chosen: bool = False
     """The first rule is for the page, whatever it asks of the content."""
+    names: list[str] = []
+    """Of each rule: its own name, or that of what reads one of its second pages."""
 
 
 class Answer(msgspec.Struct, array_like=True):
@@ -58,14 +62,16 @@ RULES: Final[Task[Answer]] = Task(
     memory_bytes=MEMORY_BYTES,
     max_result_bytes=32 << 20,
 )
+DOUBTFUL: Final[Task[Answer]] = replace(RULES, name="rules in doubt")
+"""The same in children of their own, for rules that have broken one: twenty seconds a page keep the others waiting."""
 
 
 def run(payload: bytes) -> bytes:
     """See `Task.module`."""
     ask = _decode(payload)
     document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts)
-    for number, text in enumerate(ask.rules):
-        rule = _rule(text)
+    for number, (text, name) in enumerate(zip(ask.rules, ask.names, strict=True)):
+        rule = _rule(text, name)
         if ask.chosen or holds(rule, document):
             script = scripts.Scripts(document).call if ask.scripts and rule.scripts else None
             return _encode(Answer(number, extract(rule, document, script)))
@@ -73,22 +79,23 @@ def run(payload: bytes) -> bytes:
 
 
 @lru_cache(maxsize=1000)
-def _rule(text: str) -> Rule:
-    return from_text(text).rule
+def _rule(text: str, name: str) -> Rule:
+    return next(rule for rule in from_text(text).rule.readers if rule.name == name)
 
 
-def ask_of(texts: list[str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:
-    """The payload for a page."""
+def ask_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:
+    """The payload for a page; `rules`: name → `RuleDocument.text`."""
     # Both trees of the child begin with the same text; lone surrogates are gone from it.
     return _encode(
         Ask(
-            texts,
+            list(rules.values()),
             document.source.encode("utf-8", "replace"),
             document.url,
             document.content_type,
             document.facts,
             scripts,
             chosen,
+            list(rules),
         )
     )
 

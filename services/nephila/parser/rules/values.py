@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, Final
 
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError, is_tidy, parse_url
+from nephila.parser.document import Document, lexbor_text
 from nephila.parser.rules.numbers import number, price
-from nephila.parser.rules.select import plain
+from nephila.parser.rules.select import css_nodes, plain
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field
 from nephila.parser.rules.times import iso_date
@@ -20,8 +22,6 @@ MAX_TEXT_CHARS: Final = 1_000_000
 """Of one value; a longer one is cut."""
 Base = Callable[[], str]
 """The URL that relative ones are resolved against; "" when it is not known."""
-_RUNS: Final = ("  ", "\n", "\t", "\r", "\f", "\v", "\x1c", "\x1d", "\x1e", "\x1f")
-"""Without one of them there is nothing to collapse in an ASCII text, and looking is a tenth of splitting it."""
 _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui", "sí", "si", "sim", "tak", "да", "是"))
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
@@ -38,6 +38,13 @@ def value_of(field: Field, raw: Any, base: Base) -> Any:
     return TYPES[field.type](value, field.options, base)
 
 
+def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
+    """What `value_of` gives for the elements of a field that is `plain`: the first text that is not empty, or all."""
+    nodes = css_nodes(field.take.expression, document, scope, first=not field.many)
+    texts = (text for node in nodes if (text := trimmed(lexbor_text(node)[:MAX_TEXT_CHARS])))
+    return list(texts if field.many else islice(texts, 1))
+
+
 def _tidied(field: Field, text: str) -> str:
     text = text[:MAX_TEXT_CHARS]
     if field.trim:
@@ -52,7 +59,8 @@ def _tidied(field: Field, text: str) -> str:
 
 def trimmed(text: str) -> str:
     """White space collapsed within lines, empty lines and both ends cut."""
-    if text.isascii() and not any(blank in text for blank in _RUNS):
+    # Nearly all are so, and looking is a hundredth of splitting them. What is not ASCII may hold lone surrogates.
+    if text.isascii() and is_tidy(text):
         return text.strip()
     if "\n" not in text:
         return " ".join(text.split())

@@ -18,10 +18,12 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.backends.postgres_arrays import columns, int_array, register, text_array
 from nephila.storage.changes import BURIED, Standing, mark_of_row
+from nephila.storage.completing import complete, concerns
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Key
 from nephila.storage.postgres_link import Connection, connect, speaking
 from nephila.storage.postgres_schema import LOCKS, migrate
+from nephila.storage.reading import PostgresReading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -93,6 +95,7 @@ _UNITEM = (
 _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(_ITEM_COLUMNS)}"
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
+_LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
 _STANDING = (
     f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{BURIED}' FROM pages"
     " WHERE job = %s AND url_key = ANY (%s::text[])"
@@ -167,6 +170,11 @@ class Postgres:
         with self._speaking() as connection:
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute(_BEGIN)
+            database = PostgresReading(connection)
+            completing = concerns(database, batch)
+            if completing:
+                # Before the first row: of two flushes with a part and the item that waits for it, one sees the other's.
+                connection.execute(_LOCK_WAITS, prepare=True)
             for statement, rows in ((_UPSERT, batch.rows), (_TOUCH, batch.touched), (_KEEP, batch.kept)):
                 for part in _parts(rows):
                     connection.execute(statement, columns(part), prepare=True)
@@ -178,6 +186,8 @@ class Postgres:
                 connection.execute(_UNITEM, columns(list(batch.items)), prepare=True)
                 if rows := item_rows(batch.items):
                     connection.execute(_ITEM, columns(rows), prepare=True)
+            if completing:
+                complete(database, batch)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """See `Ledger`."""

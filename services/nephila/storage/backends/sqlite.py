@@ -17,9 +17,11 @@ from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.storage.backends.statements import MultiInsert
 from nephila.storage.changes import BURIED, Standing, mark_of_row
+from nephila.storage.completing import complete, concerns
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledger import Key
+from nephila.storage.reading import Reading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -121,7 +123,7 @@ class Sqlite:
             if not found:
                 create(connection, f"nephila {__version__}")
             elif found < SCHEMA_VERSION:
-                migrate(connection)
+                migrate(connection, found)
         except sqlite3.Error as error:
             self._abandon()
             raise sqlite_fault(error, self.path) from error
@@ -173,6 +175,8 @@ class Sqlite:
             connection.executemany("DELETE FROM items WHERE job = ? AND url_key = ?", list(batch.items))
             rows = item_rows(batch.items)
             _ITEMS.run(connection, rows, max((len(row[-1]) for row in rows), default=0))
+        if concerns(database := Reading(connection), batch):
+            complete(database, batch)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
         """Commit rows and file lengths together. Raises `sqlite3.Error`."""

@@ -15,6 +15,7 @@ mod meta;
 mod page;
 mod pass;
 mod search;
+mod spaces;
 mod stack;
 mod tags;
 mod text;
@@ -60,6 +61,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;
     module.add_function(wrap_pyfunction!(to_utf8, module)?)?;
+    module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
 }

@@ -1,0 +1,88 @@
+"""Records that are completed from a second page: the mark in an item that waits, and what its second page adds. Pure.
+
+An item says under `MARK` which parts are not there and why; one that has them all has no mark. A part is what the
+second page gave: its fields go into the item beside its own. Invariant: `completed` may be called again with the same
+or a newer part, in any order of parts. Parser, storage and commands share it; who waits for what is kept by storage.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+MARK: Final = "_incomplete"
+NOT_YET: Final = "not fetched yet"
+NO_LINK: Final = "the page has no link to it"
+NOT_READ: Final = "the rule does not read this URL for it"
+_SIGN: Final = f'"{MARK}"'
+"""In an item that waits; within a text of an item the quotes would be escaped."""
+
+
+class Wait(NamedTuple):
+    """A part that an item waits for."""
+
+    name: str
+    url: str
+    """Of the second page."""
+
+
+def part_rule(rule: str, name: str) -> str:
+    """Name of what reads the second pages of a rule: no rule has a / in its own."""
+    return f"{rule}/{name}"
+
+
+def is_part(rule: str) -> bool:
+    """Whether what was read by `rule` completes items of other pages."""
+    return "/" in rule
+
+
+def marked(missing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
+    """The mark of an item: part → URL of its page, why it is not there."""
+    return {name: {"url": url, "why": why} for name, (url, why) in missing.items()}
+
+
+def waits_of(data: str) -> list[Wait]:
+    """What an item waits for. A scan where it waits for nothing."""
+    if _SIGN not in data:
+        return []
+    item = _object(data)
+    said = item.get(MARK) if item is not None else None
+    if not isinstance(said, dict):
+        return []
+    found = [(name, one.get("url"), one.get("why")) for name, one in said.items() if isinstance(one, dict)]
+    return [Wait(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
+
+
+def completed(data: str, name: str, part: str | None, url: str, why: str) -> str:
+    """An item with a part of it in place, or with the reason why there is none; as it was where either is no object."""
+    item = _object(data)
+    added = _object(part) if part is not None else None
+    if item is None or (part is not None and added is None):
+        return data
+    said = item.pop(MARK, None)
+    missing = dict(said) if isinstance(said, dict) else {}
+    missing.pop(name, None)
+    if added is None:
+        missing[name] = {"url": url, "why": why}
+    item.update(added or {})
+    if missing:
+        item[MARK] = missing
+    return _text(item)
+
+
+def _object(data: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(item: dict[str, Any]) -> str:
+    text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(item, separators=(",", ":"))
+    return text

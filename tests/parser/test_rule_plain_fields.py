@@ -1,0 +1,56 @@
+"""The short way of fields that are the text of elements: it gives what the long way gives."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from rule_rig import items
+
+PIECES = (
+    *("<p>", "</p>", "<b>", "</b>", "<br>", "<div>", "</div>", "<pre>", "</pre>", "<script>var a = '<p>';</script>"),
+    *("<!-- c -->", "<li>", "one  two", " three\n four ", "\t", "é\u00a0ü", "&nbsp;", "&lt;p&gt;", "x", " ", "</li>"),
+)
+SELECTORS = ("p", "b", "div p", "li, p", "pre", "div > b", ".none")
+LONG = "replace: {pattern: 'never in there', with: ''}"
+
+
+def page(seed: int) -> str:
+    """Some markup, well-formed or not."""
+    chance = random.Random(seed)
+    return "<body>" + "".join(chance.choice(PIECES) for _ in range(chance.randrange(5, 80)))
+
+
+@pytest.mark.parametrize("more", ["", "all: true", "join: ' | '", "required: true", "default: none"])
+def test_the_short_way_gives_what_the_long_one_gives(more: str) -> None:
+    """Texts of elements are the same with a replacement that never happens, which a plain field has not."""
+    more = f", {more}" if more else ""
+    for seed in range(60):
+        body = page(seed)
+        for selector in SELECTORS:
+            short = items(f"fields: {{f: {{css: '{selector}'{more}}}}}", body)
+            assert short == items(f"fields: {{f: {{css: '{selector}', {LONG}{more}}}}}", body), (seed, selector)
+
+
+def test_the_short_way_within_a_group() -> None:
+    """Inside a group the element itself is not among those below it."""
+    rows = "{css: div, fields: {f: {css: 'div, b'EXTRA}}}"
+    for seed in range(60):
+        short = items(f"fields: {{g: {rows.replace('EXTRA', '')}}}", page(seed))
+        assert short == items(f"fields: {{g: {rows.replace('EXTRA', ', ' + LONG)}}}", page(seed)), seed
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<p>one <b>two</b> three", "one two three"),
+        ("<p>one<!-- no --> <i>two</i>", "one two"),
+        ("<p>one<br>two", "one\ntwo"),
+        ("<div id=f>one<script>no</script><span>two</span></div>", "onetwo"),
+        ("<p>a &amp; <span>b</span></p>tail", "a & b"),
+    ],
+)
+def test_both_trees_have_the_same_text(body: str, text: str) -> None:
+    """CSS and XPath: markup within a line is none, a break begins a line, comments and scripts are no text."""
+    assert items("fields: {f: {css: 'p, #f'}}", body) == [{"f": text}]
+    assert items("fields: {f: {xpath: '//p | //*[@id=\"f\"]'}}", body) == [{"f": text}]
