@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 STOP_S = 5.0
 IDLE_WAIT_MS = 500
 """How long the broker holds a request while nothing comes."""
+LOOK_S = 1.0
 MAX_POLL_S = 86_400
 """The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
 
@@ -55,6 +56,15 @@ def made(
     )
     consumer.subscribe(topics, listener=listener)
     return consumer
+
+
+def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
+    """Have the client look five times less often than it does for what it is told of anyway, by its own events; and the
+    broker hold a request for so long while nothing comes."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetcher_timeout = LOOK_S
+        fetcher._fetch_max_wait_ms = wait_ms
 
 
 def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:

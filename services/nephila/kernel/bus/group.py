@@ -22,7 +22,19 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, pause, unread
+from nephila.kernel.bus.consumers import (
+    IDLE_WAIT_MS,
+    STOP_S,
+    ended,
+    gather,
+    made,
+    missing,
+    namesake,
+    on_heartbeat,
+    pause,
+    unhurried,
+    unread,
+)
 from nephila.kernel.bus.court import Court
 from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
@@ -97,6 +109,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
+        unhurried(consumer, IDLE_WAIT_MS)
         on_heartbeat(consumer, partial(setattr, self, "_beat_at"))
 
     async def close(self) -> None:
