@@ -67,17 +67,24 @@ def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         fetcher._fetch_max_wait_ms = wait_ms
 
 
-def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
     """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
     holds. The first message after a silence is told at once."""
     fetcher = consumer._fetcher
-    if fetcher is not None:
-        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
-        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
+    if fetcher is None:
+        return
+    size_bytes, wait_s = 1, IDLE_WAIT_MS / 1000
+    if busy and patient:
+        size_bytes, wait_s = config.patient_bytes, config.patient_s
+    elif busy:
+        size_bytes, wait_s = config.gather_bytes, config.gather_s
+    fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
-def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
-    """Tell when each heartbeat was sent that the broker has answered; aiokafka keeps it to itself."""
+def begun(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+    """What a consumer can be told only once it is started: its pace, and who is told when each heartbeat was sent that
+    the broker has answered; aiokafka keeps it to itself."""
+    unhurried(consumer, IDLE_WAIT_MS)
     beat = consumer._coordinator._do_heartbeat
 
     async def beating() -> bool:
