@@ -98,9 +98,9 @@ class Tables:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        while True:
+        while tables := [table for table in self._tables.values() if not table.stopped]:
             try:
-                await self._read([table for table in self._tables.values() if not table.stopped])
+                await self._read(tables)
             except KafkaError as error:
                 log.warning("tables: %s: %s; trying again", type(error).__name__, error)
                 await asyncio.sleep(BACKOFF_S)
