@@ -49,7 +49,10 @@ async def rig(broker):
             producer = AIOKafkaProducer(bootstrap_servers=self.config.bootstrap)
             await producer.start()
             try:
-                await producer.send_and_wait(self.config.prefix + topic, value, partition=partition, headers=headers)
+                # A compacted topic takes nothing without a key.
+                await producer.send_and_wait(
+                    self.config.prefix + topic, value, key=b"raw", partition=partition, headers=headers
+                )
             finally:
                 await producer.stop()
 
