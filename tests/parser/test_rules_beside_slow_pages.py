@@ -39,7 +39,7 @@ async def room() -> AsyncIterator[Room]:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that another process does."""
     async with asyncio.timeout(60):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 

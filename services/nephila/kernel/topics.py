@@ -33,6 +33,8 @@ class Topic:
     leased: bool = False
     """What is lost on the way comes back by its lease, or is not missed: a position may be committed on reading, and
     skipped."""
+    patient: bool = False
+    """No host waits for what is read here: over a broker more of it may gather before it is read."""
 
     def partitions(self, keyed: int) -> int:
         """How many partitions it has where keyed topics have so many."""
@@ -44,12 +46,12 @@ RULES = Topic("rules", m.ParseRule, "cli", ("parser",), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
-PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"))
+PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), patient=True)
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
-RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",))
+RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",), patient=True)
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
 FRONTIER = Topic("frontier", m.FrontierRecord, "scheduler", ("scheduler",))
-RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True)
+RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s=3600.0, leased=True, patient=True)
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")

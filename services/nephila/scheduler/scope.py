@@ -74,6 +74,15 @@ def compile_patterns(patterns: Iterable[str], option: str) -> list[re2._Regexp]:
     return compiled
 
 
+def _first(programs: list[re2._Regexp], url: str) -> re2._Regexp | None:
+    """The first that is found in the URL."""
+    if not programs:
+        return None
+    # Bytes: for a text the binding works out where each character begins, three times the cost of the search.
+    data = url.encode()
+    return next((program for program in programs if program.search(data)), None)
+
+
 class CompiledScope:
     """The scope of one job with its anchors. `decide` is O(patterns), independent of the number of anchors."""
 
@@ -132,12 +141,8 @@ class CompiledScope:
 
     def excluded(self, url: str) -> str:
         """The exclude pattern that matches, or the empty string."""
-        if self._exclude:
-            raw = url.encode()
-            for pattern in self._exclude:
-                if pattern.search(raw):
-                    return str(pattern.pattern)
-        return ""
+        found = _first(self._exclude, url)
+        return str(found.pattern) if found is not None else ""
 
     def decide(self, url: str, host_key: str, depth: int = 0) -> Verdict:
         """Whether a link belongs to the job, and the rule that says so."""
@@ -150,12 +155,10 @@ class CompiledScope:
         if pattern:
             return Verdict(False, f"excluded by {pattern!r}")
         if self._include:
-            # Of bytes, RE2 need not say where in the text it was found.
-            raw = url.encode()
-            for program in self._include:
-                if program.search(raw):
-                    return Verdict(True, f"included by {program.pattern!r}")
-            return Verdict(False, "matches no include pattern")
+            found = _first(self._include, url)
+            if found is None:
+                return Verdict(False, "matches no include pattern")
+            return Verdict(True, f"included by {found.pattern!r}")
         return inside
 
     def _inside(self, url: str, host_key: str) -> Verdict:

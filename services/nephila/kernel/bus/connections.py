@@ -12,9 +12,14 @@ from typing import Any
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError
 
+from nephila.kernel.bus import answers
+from nephila.kernel.bus.schemas import hasten
+
 
 def mend() -> None:
     """Once per process, before the first connection; again is no harm."""
+    hasten()
+    answers.install()
     if not hasattr(AIOKafkaConnection.send, "__wrapped__"):
         AIOKafkaConnection.send = _mended(AIOKafkaConnection.send)
 

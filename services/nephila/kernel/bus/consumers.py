@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 STOP_S = 5.0
 IDLE_WAIT_MS = 500
 """How long the broker holds a request while nothing comes."""
+LOOK_S = 1.0
 MAX_POLL_S = 86_400
 """The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
 
@@ -57,17 +58,33 @@ def made(
     return consumer
 
 
-def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool) -> None:
+def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
+    """Have the client look five times less often than it does for what it is told of anyway, by its own events; and the
+    broker hold a request for so long while nothing comes."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetcher_timeout = LOOK_S
+        fetcher._fetch_max_wait_ms = wait_ms
+
+
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
     """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
     holds. The first message after a silence is told at once."""
     fetcher = consumer._fetcher
-    if fetcher is not None:
-        fetcher._fetch_min_bytes = config.gather_bytes if busy else 1
-        fetcher._fetch_max_wait_ms = int(config.gather_s * 1000) if busy else IDLE_WAIT_MS
+    if fetcher is None:
+        return
+    size_bytes, wait_s = 1, IDLE_WAIT_MS / 1000
+    if busy and patient:
+        size_bytes, wait_s = config.patient_bytes, config.patient_s
+    elif busy:
+        size_bytes, wait_s = config.gather_bytes, config.gather_s
+    fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
-def on_heartbeat(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
-    """Tell when each heartbeat was sent that the broker has answered; aiokafka keeps it to itself."""
+def begun(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+    """What a consumer can be told only once it is started: its pace, and who is told when each heartbeat was sent that
+    the broker has answered; aiokafka keeps it to itself."""
+    unhurried(consumer, IDLE_WAIT_MS)
     beat = consumer._coordinator._do_heartbeat
 
     async def beating() -> bool:

@@ -21,7 +21,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord
 from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.assignor import assignor_for
-from nephila.kernel.bus.consumers import STOP_S, ended, gather, made, missing, namesake, on_heartbeat, pause, unread
+from nephila.kernel.bus.consumers import STOP_S, begun, ended, gather, made, missing, namesake, pause, unread
 from nephila.kernel.bus.court import Court
 from nephila.kernel.bus.handover import Handover, part
 from nephila.kernel.bus.intake import Intake, Place
@@ -95,7 +95,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        on_heartbeat(consumer, self._pulse.heard)
+        begun(consumer, self._pulse.heard)
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -158,7 +158,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                     self._bad(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            gather(consumer, self.config, busy=bool(batches))
+            gather(consumer, self.config, busy=bool(batches), patient=self.intake.patient)
             ahead = self.intake.ahead(batches)
             if ahead and not await self._tell(ahead):
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}

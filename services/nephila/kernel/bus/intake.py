@@ -107,6 +107,11 @@ class Intake:
         """Something stays unread until a person has looked at it."""
         self._changed = asyncio.Event()
 
+    @property
+    def patient(self) -> bool:
+        """No host waits for anything that is read here."""
+        return all(reader.topic.patient for reader in self.topics.values())
+
     def ended(self) -> None:
         """A message has ended."""
         self._changed.set()

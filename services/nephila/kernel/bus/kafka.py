@@ -30,7 +30,7 @@ from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.letters import letter_of
 from nephila.kernel.bus.outbox import Outbox
-from nephila.kernel.bus.tables import Table
+from nephila.kernel.bus.tables import Tables
 from nephila.kernel.bus.wire import frame_of, seal
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError, UserError
@@ -58,7 +58,7 @@ class KafkaBus:
         self.fatal: UserError | None = None
         self.outbox = Outbox(self.config, claims)
         self.groups: dict[str, Group] = {}
-        self.tables: dict[Topic, Table] = {}
+        self.tables = Tables(self.config, self._on_fatal)
         self._started = False
         self._history = KafkaHistory(self.config, claims)
         self._sweeping: asyncio.Task[None] | None = None
@@ -82,7 +82,7 @@ class KafkaBus:
         if self._started:
             raise RuntimeError(f"group {group!r} subscribes to {topic.name!r} after the bus was started")
         if topic.key:
-            self._read_table(topic, Subscription(self, topic, group, handler, credits, on_dead))
+            self.tables.add(topic, Subscription(self, topic, group, handler, credits, on_dead))
             return
         intake = self._group(group).intake
         name = f"{self.config.prefix}{topic.name}"
@@ -97,12 +97,6 @@ class KafkaBus:
             intake = Intake(self.config, self.claims, {})
             group = self.groups[name] = Group(name, self.config, intake, self._on_fatal)
         return group
-
-    def _read_table(self, topic: Topic, reader: Subscription) -> None:
-        table = self.tables.setdefault(topic, Table(topic, self.config, self._on_fatal))
-        if any(other.group == reader.group for other in table.readers):
-            raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
-        table.readers.append(reader)
 
     def bury(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
@@ -198,8 +192,7 @@ class KafkaBus:
         await kafka_topics.check(self.config, TOPICS)
         try:
             await self.outbox.start()
-            for table in self.tables.values():
-                await table.start()
+            await self.tables.start()
             for group in self.groups.values():
                 await group.start()
             if self.claims is not None:
@@ -217,7 +210,7 @@ class KafkaBus:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
         await asyncio.gather(*(group.close() for group in self.groups.values()))
-        await asyncio.gather(*(table.close() for table in self.tables.values()))
+        await self.tables.close()
         await self.outbox.close(CLOSE_S)
 
     def _on_fatal(self, error: UserError) -> None:

@@ -47,6 +47,9 @@ class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gather_s: float = 0.03
     # How long the broker may hold back what is to be read, while there is work, until it is as much as:
     gather_bytes: int = 256 << 10
+    patient_s: float = 0.1
+    patient_bytes: int = 512 << 10
+    # The same for pages and records, for which no host waits.
     inline_bytes: int = 512 << 10
     # A message above it, compressed, goes to the blob store, and its name into the record.
     blobs: str = ""

@@ -109,7 +109,10 @@ class Outbox:
             lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
         receipt = Receipt()
         self.unsent += 1
-        gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        if after:
+            gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        else:
+            self._line_up(lane, (frame, key, receipt))
         return receipt
 
     def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
