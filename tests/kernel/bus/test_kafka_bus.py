@@ -346,12 +346,13 @@ async def test_tables_are_read_one_after_the_other_as_they_were_asked_for(rig):
 async def test_a_table_of_a_newer_release_stops_alone(rig):
     """One line names it; the others are read, and go on."""
     bus, got, fatal = rig.bus(), [], []
-    await rig.raw("rules", 0, b"whatever", [("v", b"2")])
     bus.on_fatal = fatal.append
     for topic in (RULES, JOBS):
         bus.subscribe(topic, "reader", lambda d: (got.append(d.message), d.ack()), credits=1000)
     await bus.start()
-    assert "rules was written by a newer release (format 2)" in str(fatal[0])
+    await rig.raw("rules", 0, b"whatever", [("v", b"2")])
+    await until(lambda: bool(fatal))
+    assert "rules at 0 was written by a newer release (format 2)" in str(fatal[0])
     await bus.publish(RULES, 0, ParseRule("behind"))
     await bus.publish(JOBS, 0, CrawlJob("beside"))
     await until(lambda: got == [CrawlJob("beside")])
