@@ -21,6 +21,7 @@ from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
+from nephila.scheduler.heard import is_taken
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
@@ -209,7 +210,7 @@ class Endings:
             started_at=utc,
             ended_at=utc,
         )
-        if self.frontier.heard_at < self.frontier.given_at(self.frontier.leases[key]):
+        if not is_taken(self.frontier, self.frontier.leases[key]):
             silence.reason = "unheard"
         self.outcome(silence, now, out)
 

@@ -124,16 +124,6 @@ class Frontier:
         """UTC minus monotonic, seconds."""
         return self.utc_now - self.now
 
-    @property
-    def oldest_lease(self) -> float | None:
-        """When it was given; None when nothing is leased."""
-        until = next(iter(self.leases.values()), None)
-        return None if until is None else self.given_at(until)
-
-    def given_at(self, until: float) -> float:
-        """When a lease that ends then was given, or taken over."""
-        return until - self.config.start_by_s - self.config.lease_s
-
     # ---- structure
 
     def partition(self, url_key: bytes) -> Partition:

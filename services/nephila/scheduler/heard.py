@@ -73,7 +73,17 @@ class Listener:
             frontier.heard_at = max(frontier.heard_at, before)
 
 
+def is_taken(frontier: Frontier, until: float) -> bool:
+    """Whether somebody has taken the request of a lease that ends then."""
+    return frontier.heard_at >= _given_at(frontier, until)
+
+
+def _given_at(frontier: Frontier, until: float) -> float:
+    """When a lease that ends then was given, or taken over."""
+    return until - frontier.config.start_by_s - frontier.config.lease_s
+
+
 def _waits_since(frontier: Frontier, before: float) -> bool:
     """Whether a request of then has no outcome, and nothing was heard after it."""
-    leased_at = frontier.oldest_lease
-    return leased_at is not None and frontier.heard_at < leased_at <= before
+    until = next(iter(frontier.leases.values()), None)
+    return until is not None and not is_taken(frontier, until) and _given_at(frontier, until) <= before

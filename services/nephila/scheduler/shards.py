@@ -11,8 +11,6 @@ get out is `shard.py`, how it comes here is `takeover.py`.
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 import logging
 import os
 from collections import Counter
@@ -39,6 +37,7 @@ from nephila.scheduler.shardfiles import ShardFiles, lock
 from nephila.scheduler.strangers import Strangers
 from nephila.scheduler.takeover import Takeover, claim
 from nephila.scheduler.turndesk import TurnDesk
+from nephila.scheduler.wakes import Wakes
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +68,8 @@ class Shards:
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._gates: dict[int, Gates] = {}
-        life = int(clock.now() * 1000)
-        self.lines = Lines(networks, clock.monotonic(), (bus.member, life), config.partitions, self._gates)
+        me = bus.member, int(clock.now() * 1000)
+        self.lines = Lines(networks, clock.monotonic(), me, config.partitions, self._gates)
         self._paced = not networks.unlimited
         self.turns = TurnDesk(bus, clock, self.lines, self._turns_changed)
         self.listener = Listener(self.shards, config, bus, clock)
@@ -82,8 +81,7 @@ class Shards:
         """Partitions that are being taken over, and which call of `gained` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
-        self._wakes: list[tuple[float, int, Shard]] = []
-        self._order = itertools.count()
+        self._wakes = Wakes()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
         self._strangers = Strangers(clock)
@@ -104,10 +102,8 @@ class Shards:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        self.reporter.start()
-        self.listener.start()
-        self.turns.start()
-        self._asked.start()
+        for part in (self.reporter, self.listener, self.turns, self._asked):
+            part.start()
         self._share()
 
     async def drain(self, grace_s: float) -> None:
@@ -119,8 +115,7 @@ class Shards:
     async def close(self) -> None:
         """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
         self._emitting = False
-        await self.reporter.close()
-        await self.listener.close()
+        await asyncio.gather(self.reporter.close(), self.listener.close())
         self.turns.close()
         if self._lock >= 0:
             os.close(self._lock)
@@ -311,13 +306,10 @@ class Shards:
                 return
 
     def _woken(self, now: float) -> Iterator[Shard]:
-        while self._wakes and self._wakes[0][0] <= now:
-            at, _, shard = heapq.heappop(self._wakes)
-            if shard.wake_at == at and not shard.dead:
-                shard.wake_at = None
-                if shard.blocked:
-                    shard.advance()
-                yield shard
+        for shard in self._wakes.come(now):
+            if shard.blocked:
+                shard.advance()
+            yield shard
 
     def _note_wake(self, shard: Shard) -> None:
         if shard.dead:
@@ -328,13 +320,11 @@ class Shards:
             when = min(max(when, now), now + LOOK_S)
         if shard.blocked:
             when = min(when, now + BLOCKED_S) if when is not None else now + BLOCKED_S
-        if when is not None and when != shard.wake_at:
-            heapq.heappush(self._wakes, (when, next(self._order), shard))
-        shard.wake_at = when
+        self._wakes.set(shard, when)
 
     def _arm(self) -> None:
         """Set the one timer."""
-        instants = (self._wakes[0][0] if self._wakes else None, self.lines.next_ready() if self.shards else None)
+        instants = (self._wakes.first, self.lines.next_ready() if self.shards else None)
         when = min((at for at in instants if at is not None), default=None)
         if when is None or (self._timer is not None and self._timer[0] == when):
             return
