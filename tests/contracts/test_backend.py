@@ -13,6 +13,7 @@ import psycopg
 import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
+from nephila.kernel import rawfile
 from nephila.kernel.errors import UserError
 from nephila.storage.backends import FORMATS
 from nephila.storage.config import StorageConfig
@@ -93,6 +94,22 @@ def read_warc(directory: Path) -> Rows:
     return rows
 
 
+def read_raw(directory: Path) -> Rows:
+    """Bodies: url, fetch and body of each URL that had one."""
+    rows: Rows = {}
+    seen = set()
+    for path in sorted(directory.glob("raw-*.gz")):
+        for found in rawfile.read(path):
+            assert isinstance(found, rawfile.Kept)
+            head = found.head
+            fetch_id = f"{head.url_key}-{head.fetch_no}-{head.attempt}"
+            assert fetch_id not in seen
+            seen.add(fetch_id)
+            told = {"url_key": head.url_key, "url": head.url, "fetch_no": head.fetch_no, "fetch_id": fetch_id}
+            rows[head.url_key] = {**told, "text": found.body.decode()}
+    return rows
+
+
 def read_postgres(directory: Path) -> Rows:
     """The table on the server."""
     with psycopg.connect(STORES[directory]) as connection:
@@ -116,10 +133,13 @@ READERS: dict[str, Callable[[Path], Rows]] = {
     "jsonl": read_jsonl,
     "parquet": read_parquet,
     "warc": read_warc,
+    "raw": read_raw,
 }
 COMBINED = ("postgres+jsonl", "postgres+warc")
 """Files beside a database on a server."""
-APPEND_ONLY = ("jsonl", "warc")
+APPEND_ONLY = ("jsonl", "warc", "raw")
+COPIES = ("warc", "raw")
+"""They keep what was on the wire, not what has become of it."""
 
 
 def record(number: int, fetch_no: int = 1, attempt: int = 1, **fields: Any) -> m.Record:
@@ -196,8 +216,13 @@ def written(directory: Path, name: str, *flushes: list[m.Record]) -> Rows:
 def same(name: str, directory: Path) -> None:
     """What the backend gives back equals the ledger, as far as it keeps it."""
     mine, ledger = READERS[name](directory), read_ledger(directory)
-    if name == "warc":
+    if name in COPIES:
         ledger = {key: row for key, row in ledger.items() if row["outcome"] == "stored"}
+    if name == "raw":  # a 304 leaves nothing there
+        ledger = {key: row for key, row in ledger.items() if row["reason"] != "not_modified"}
+        moved = {key for key, row in ledger.items() if row["status"] == 304}
+        for key in moved & mine.keys():
+            mine[key] = {column: mine[key][column] for column in ("url_key", "url", "text")}
     assert set(mine) == set(ledger)
     for key, row in mine.items():
         assert row == {column: ledger[key][column] for column in row}
@@ -226,7 +251,7 @@ def test_rows_of_all_outcomes_come_back(tmp_path, name):
     ]
     rows = written(tmp_path, name, [record(n) for n in range(150, 400)], others, [record(1)])
     same(name, tmp_path)
-    assert len(rows) == 251 + (0 if name == "warc" else 3)
+    assert len(rows) == 251 + (0 if name in COPIES else 3)
 
 
 def test_a_fetch_that_is_delivered_again_is_kept_once(tmp_path, name):
@@ -266,7 +291,8 @@ def test_a_304_moves_the_fetch_and_keeps_the_content(tmp_path, name):
     """In a later flush and in the same one."""
     rows = written(tmp_path, name, [record(1), record(2), not_modified(2, 2)], [not_modified(1, 2)])
     same(name, tmp_path)
-    assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(2, True)}
+    newest = 1 if name == "raw" else 2
+    assert {(row["fetch_no"], "fetch 1" in row["text"]) for row in rows.values()} == {(newest, True)}
 
 
 def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
@@ -274,7 +300,7 @@ def test_a_copy_outlives_what_comes_after_it(tmp_path, name):
     lost = {"status": 404, "text": b"", "title": "", "sha256": b"", "meta": ""}
     gone = [record(n, 2, outcome=m.Outcome.FAILED, reason="http_404", **lost) for n in (1, 2, 3)]
     rows = written(tmp_path, name, [record(n) for n in (1, 2, 3, 4)], gone, [not_modified(2, 3), record(3, 3)])
-    if name != "warc":  # it keeps what was on the wire, not what has become of it
+    if name not in COPIES:
         same(name, tmp_path)
     ledger = read_ledger(tmp_path)
     told = [tuple(ledger[record(n).url_key.hex()][c] for c in ("outcome", "reason", "status")) for n in (1, 2, 3)]
@@ -348,7 +374,7 @@ def test_a_304_without_an_earlier_row_is_stored_as_such(tmp_path, name):
 def test_hostile_text_neither_breaks_the_batch_nor_the_file(tmp_path, name, text):
     """The neighbours are written, and what comes back is valid text."""
     hostile = record(2, text=text, title="T\0\ud800=\n", url="http://x/\r\nWARC-Type: response", meta='{"a":')
-    if name == "warc":  # keeps bytes as they are: another test
+    if name in COPIES:  # they keep bytes as they are: other tests
         hostile.text, hostile.url = b"plain", "http://x/"
     rows = written(tmp_path, name, [record(1), hostile, record(3)])
     assert len(rows) == 3
@@ -412,11 +438,18 @@ def test_lost_bytes_are_refused_and_nothing_is_overwritten(tmp_path, append_only
     assert not path.exists() if how == "gone" else path.read_bytes() == data
 
 
-@pytest.mark.parametrize("file", ["pages.jsonl", "nephila-00000.warc.gz", "pages-00000.parquet"])
-def test_a_strangers_file_is_refused(tmp_path, file):
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("jsonl", "pages.jsonl"),
+        ("warc", "nephila-00000.warc.gz"),
+        ("raw", "raw-00000.gz"),
+        ("parquet", "pages-00000.parquet"),
+    ],
+)
+def test_a_strangers_file_is_refused(tmp_path, name, file):
     """A file that this crawl has not begun is nobody's to cut."""
     (tmp_path / file).write_bytes(b"precious")
-    name = {"jsonl": "jsonl", "gz": "warc", "parquet": "parquet"}[file.rpartition(".")[2]]
     with pytest.raises(UserError, match="not of this crawl"):
         opened(tmp_path, name)
     assert (tmp_path / file).read_bytes() == b"precious"
