@@ -94,7 +94,8 @@ def test_lists(conformance_data: Path, name: str, form: str, count: int, first: 
     found = listing(conformance_data, name)
     assert found is not None
     entry = found.entries[0]
-    assert (found.form, len(found.entries), found.problem) == (form, count, "")
+    problem = "1 entry names no address" if name == "rss/feed.rss" else ""
+    assert (found.form, len(found.entries), found.problem) == (form, count, problem)
     assert (entry.url, int(entry.lastmod), entry.title) == (first, date, title)
 
 

@@ -37,7 +37,7 @@ def system_broker(tmp_path_factory):
 class System:
     """The services, one process each."""
 
-    def __init__(self, folder: Path, broker: Broker, web) -> None:
+    def __init__(self, folder: Path, broker: Broker, web, formats: str = "sqlite, raw") -> None:
         self.folder = folder
         self.broker = broker
         maps = json.dumps([web.host_map])
@@ -47,7 +47,7 @@ partitions: 16
 grace_s: 5
 scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
 downloader: {{allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
-storage: {{directory: rows, formats: [sqlite, raw]}}
+storage: {{directory: rows, formats: [{formats}]}}
 kafka: {{session_s: 6}}
 """
         (folder / "system.yaml").write_text(text)

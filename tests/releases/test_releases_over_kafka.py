@@ -47,7 +47,7 @@ def system(tmp_path, own_broker):
     applied = run("topics", "apply", "--bootstrap", own_broker.address, "--partitions", "16", cwd=tmp_path)
     assert applied.returncode == 0, applied.stderr
     with serve(answer) as web:
-        system = System(tmp_path, own_broker, web)
+        system = System(tmp_path, own_broker, web, formats="sqlite")
         system.web = web
         yield system
         for program in system.programs.values():

@@ -79,7 +79,7 @@ async def test_a_url_that_waits_names_what_it_waits_for(tmp_path):
     links = [f"/{n}" for n in range(1, 5)]
     world = await begun(tmp_path, site({"/": links}), "http://a.test/", delay_s=10.0)
     assert told(world, "http://a.test/").sentence == (
-        f"Waiting: try 1 of it is under way, handed out at {utc(world, 0)}, taken back at {utc(world, 660)}."
+        f"Waiting: try 1 of it is under way, handed out at {utc(world, 0)}, taken back at {utc(world, 180)}."
     )
     world.clock.advance(1.0)
     second = told(world, "http://a.test/2")

@@ -224,4 +224,4 @@ async def test_a_database_of_version_1_is_carried_on(version_1):
         key(2).hex(): "changed",
         key(5).hex(): "new",
     }
-    assert rows(version_1, "meta", "name")[-1] == {"name": "schema_version", "value": "3"}
+    assert rows(version_1, "meta", "name")[-1] == {"name": "schema_version", "value": "2"}

@@ -53,7 +53,8 @@ def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, 
     if not reader.listing.problem and next(stream, None) is not None:
         reader.listing.problem = TOO_MANY
     if not reader.listing.problem and reader.nowhere:
-        reader.listing.problem = f"{reader.nowhere:,} entries name no address"
+        count = "1 entry names" if reader.nowhere == 1 else f"{reader.nowhere:,} entries name"
+        reader.listing.problem = f"{count} no address"
     return reader.listing
 
 

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
+from nephila import __version__
 from nephila.kernel.errors import UserError
 from nephila.storage import completing
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.reading import Reading, reading
 from nephila.storage.rows import Items, item_rows
-from nephila.storage.schema import DATABASE, SCHEMA_VERSION, migrate, version
+from nephila.storage.schema import DATABASE, prepare, version
 from nephila.storage.source import Source
 
 FORMATS: Final = ("jsonl", "csv")
@@ -134,9 +135,10 @@ class Replacing:
 
     def __enter__(self) -> Replacing:
         try:
-            found = version(self._db, self._path)
-            if self._write and found < SCHEMA_VERSION:
-                migrate(self._db, found)
+            if self._write:
+                prepare(self._db, self._path, f"nephila {__version__}")
+            else:
+                version(self._db, self._path)
             self._db.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
         except BaseException:
             self._db.close()

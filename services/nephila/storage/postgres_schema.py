@@ -58,7 +58,6 @@ STEPS: Mapping[int, Sequence[str]] = {
         CHANGES.replace("CROSS JOIN", "JOIN"),
         f"INSERT INTO meta VALUES ('key_version', '{KEY_VERSION}')",
     ),
-    3: tuple(map(_here, COMPLETING)),
 }
 """PostgreSQL begins with version 2, which is what nephila.db has reached."""
 
@@ -76,6 +75,8 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
+        for statement in map(_here, COMPLETING):
+            connection.execute(statement)
         if not found:
             if connection.execute(_HAS_LZ4).fetchone():
                 connection.execute(_COMPRESS)

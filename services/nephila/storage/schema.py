@@ -12,8 +12,8 @@ from nephila.storage.rows import COLUMNS
 from nephila.storage.waits import TABLES as COMPLETING
 
 DATABASE = "nephila.db"
-SCHEMA_VERSION = 3
-"""2: what a fetch changed (change, changed_at, first_at, text_hash) and the view `changes`. 3: `parts` and `waits`."""
+SCHEMA_VERSION = 2
+"""2: what a fetch changed (change, changed_at, first_at, text_hash) and the view `changes`."""
 
 
 INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
@@ -46,7 +46,6 @@ TABLES = (
     "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     CHANGES,
-    *COMPLETING,
 )
 
 _ADDED = {"pages": ("change", "changed_at", "first_at", "text_hash"), "fetches": ("change", "text_hash", "old_hash")}
@@ -68,15 +67,24 @@ def create(connection: sqlite3.Connection, created_by: str) -> None:
 def migrate(connection: sqlite3.Connection, found: int) -> None:
     """From version `found` to this one, in place and in one transaction. O(1): no row is rewritten."""
     connection.execute("BEGIN IMMEDIATE")
-    if found < 2:
+    if found < SCHEMA_VERSION:
         for table, names in _ADDED.items():
             for name in names:
                 connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
         connection.execute(CHANGES)
-    for statement in COMPLETING:
-        connection.execute(statement)
     connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (str(SCHEMA_VERSION),))
     connection.execute("COMMIT")
+
+
+def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
+    """Whatever is missing for writing is made. Raises `UserError` for what this program cannot use, `sqlite3.Error`."""
+    found = version(connection, path)
+    if not found:
+        create(connection, created_by)
+    elif found < SCHEMA_VERSION:
+        migrate(connection, found)
+    for statement in COMPLETING:
+        connection.execute(statement)
 
 
 def version(connection: sqlite3.Connection, path: Path) -> int:
@@ -87,7 +95,7 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     if "meta" not in names or "pages" not in names:
         raise UserError(f"{path} is a database of another program; choose another directory with --out")
     meta = dict(connection.execute("SELECT name, value FROM meta"))
-    for what, usable in (("schema_version", (1, 2, SCHEMA_VERSION)), ("key_version", (KEY_VERSION,))):
+    for what, usable in (("schema_version", (1, SCHEMA_VERSION)), ("key_version", (KEY_VERSION,))):
         theirs = meta.get(what, "none")
         if theirs not in map(str, usable):
             raise UserError(

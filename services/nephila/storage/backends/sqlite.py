@@ -42,7 +42,7 @@ from nephila.storage.rows import (
     item_rows,
     unpack_links,
 )
-from nephila.storage.schema import DATABASE, SCHEMA_VERSION, create, migrate, version
+from nephila.storage.schema import DATABASE, prepare, version
 
 log = logging.getLogger(__name__)
 
@@ -115,15 +115,12 @@ class Sqlite:
                 self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only a new file takes it
-            found = version(connection, self.path)
+            version(connection, self.path)  # before anything is set in a database that is not ours
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._config.fsync else 'OFF'}")
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            if not found:
-                create(connection, f"nephila {__version__}")
-            elif found < SCHEMA_VERSION:
-                migrate(connection, found)
+            prepare(connection, self.path, f"nephila {__version__}")
         except sqlite3.Error as error:
             self._abandon()
             raise sqlite_fault(error, self.path) from error
