@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.kernel.rawfile import PREFIX, SUFFIX, Head, member
-from nephila.storage.backends.series import FileSeries
+from nephila.storage.backends.series import FileSeries, SeriesBackend
 from nephila.storage.backends.warc_records import gzip_member
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Ledger
@@ -29,13 +28,11 @@ SMALL_BYTES: Final = 200
 """A shorter body costs less than the words that say where it is."""
 
 
-class Bodies:
+class Bodies(SeriesBackend):
     """See `Backend`."""
 
-    raw = True
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
-        self._files = FileSeries(config, ledger, PREFIX, SUFFIX, config.raw_bytes)
+        super().__init__(FileSeries(config, ledger, PREFIX, SUFFIX, config.raw_bytes))
         self._limit = config.raw_total_bytes
         self._told = False
         self._places: OrderedDict[bytes, tuple[str, int]] = OrderedDict()
@@ -45,12 +42,7 @@ class Bodies:
         """See `Backend`; bodies of an earlier run are not remembered."""
         self._places.clear()
         self._staged.clear()
-        self._files.open()
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        """See `Backend`."""
-        return self._files.lengths
+        super().open()
 
     def stage(self, batch: Batch) -> None:
         """See `Backend`."""
@@ -94,18 +86,14 @@ class Bodies:
     def committed(self) -> None:
         """See `Backend`."""
         self._staged.clear()
-        self._files.committed()
+        super().committed()
 
     def rollback(self) -> None:
         """See `Backend`; nobody may be sent to a body that is not there."""
         for digest in self._staged:
             self._places.pop(digest, None)
         self._staged.clear()
-        self._files.rollback()
-
-    def close(self) -> None:
-        """See `Backend`."""
-        self._files.close()
+        super().rollback()
 
 
 def _head(page: m.Page, digest: bytes, size: int) -> Head:

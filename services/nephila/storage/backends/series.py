@@ -101,3 +101,33 @@ class FileSeries:
         if self._file is None:
             raise RuntimeError(f"no file {self._prefix}*{self._suffix} is open")
         return self._file
+
+
+class SeriesBackend:
+    """What backends that keep pages in such files have in common; see `Backend`. They write in `stage`."""
+
+    raw = True
+
+    def __init__(self, files: FileSeries) -> None:
+        self._files = files
+
+    def open(self) -> None:
+        """See `Backend`."""
+        self._files.open()
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Backend`."""
+        return self._files.lengths
+
+    def committed(self) -> None:
+        """See `Backend`."""
+        self._files.committed()
+
+    def rollback(self) -> None:
+        """See `Backend`."""
+        self._files.rollback()
+
+    def close(self) -> None:
+        """See `Backend`."""
+        self._files.close()

@@ -6,31 +6,18 @@ with a warcinfo record. The committed length of every file stands in the ledger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from nephila.storage.backends.series import FileSeries
+from nephila.storage.backends.series import FileSeries, SeriesBackend
 from nephila.storage.backends.warc_records import gzip_member, page_records, warc_date, warcinfo
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledger import Ledger
 from nephila.storage.rows import Batch
 
 
-class Warc:
+class Warc(SeriesBackend):
     """See `Backend`."""
 
-    raw = True
-
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
-        self._files = FileSeries(config, ledger, "nephila-", ".warc.gz", config.warc_bytes)
-
-    def open(self) -> None:
-        """See `Backend`."""
-        self._files.open()
-
-    @property
-    def lengths(self) -> Mapping[str, int]:
-        """See `Backend`."""
-        return self._files.lengths
+        super().__init__(FileSeries(config, ledger, "nephila-", ".warc.gz", config.warc_bytes))
 
     def stage(self, batch: Batch) -> None:
         """See `Backend`."""
@@ -44,15 +31,3 @@ class Warc:
             for record in page_records(page):
                 buffer += gzip_member(record)
         self._files.append(buffer)
-
-    def committed(self) -> None:
-        """See `Backend`."""
-        self._files.committed()
-
-    def rollback(self) -> None:
-        """See `Backend`."""
-        self._files.rollback()
-
-    def close(self) -> None:
-        """See `Backend`."""
-        self._files.close()
