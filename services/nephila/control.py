@@ -22,7 +22,7 @@ from nephila.jobview import JobFacts
 from nephila.kernel import jobspec
 from nephila.kernel.bus.base import Receipt
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.messages import CrawlJob, MainText, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.routes import parse_routed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
@@ -298,8 +298,7 @@ class Control:
                 )
 
     def _check_text(self, document: jobspec.JobDocument) -> None:
-        parse = document.job.parse
-        if parse is not None and parse.main_text == MainText.TRAFILATURA and not othertext.is_there():
+        if othertext.lacks_library(document.job):
             raise UserError(f"{document.place}: {othertext.MISSING}")
 
     def _check_rules(self, document: jobspec.JobDocument) -> None:

@@ -21,7 +21,7 @@ from nephila.kernel.errors import UsageError
 from nephila.kernel.jobspec import from_json, keywords
 from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
-from nephila.kernel.messages import CrawlJob, HostBudget, MainText, Parse, Politeness, Scope
+from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
 from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
@@ -81,7 +81,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
 
 def check_text(job: CrawlJob) -> None:
     """That the library is there which a job wants its texts from. Raises `UsageError`."""
-    if job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not othertext.is_there():
+    if othertext.lacks_library(job):
         raise UsageError(othertext.MISSING)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nephila.kernel.messages import CrawlJob, MainText
 from nephila.parser.sandbox import Task
 
 LIBRARY: Final = "trafilatura"
@@ -33,6 +34,11 @@ _decode = msgspec.msgpack.Decoder(Request).decode
 def is_there() -> bool:
     """Whether the library is installed; it is not imported for that."""
     return importlib.util.find_spec(LIBRARY) is not None
+
+
+def lacks_library(job: CrawlJob) -> bool:
+    """Whether a job wants its texts from the library, and it is not installed."""
+    return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_there()
 
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
