@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import pytest
+from nephila.kernel import blobs as blobs_module
 from nephila.kernel.blobs import DirectoryBlobs, ObjectBlobs, open_blobs
 from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
 
 
-@pytest.fixture(params=["directory", "obstore memory", "obstore directory"])
+@pytest.fixture(params=["directory", "obstore memory", "obstore directory", "s3"])
 def blobs(request, tmp_path):
     """An empty store of each kind."""
+    if request.param == "s3":
+        return open_blobs(request.getfixturevalue("bucket"))
     if request.param == "directory":
         return DirectoryBlobs(tmp_path / "blobs")
     obstore = pytest.importorskip("obstore")
@@ -29,6 +35,35 @@ def test_what_is_put_is_got(blobs, tmp_path):
     assert blobs.get("frontier/p0001/e5/a.run") == file.read_bytes()
     assert blobs.get("frontier/p0001/empty") == b""
     assert blobs.get("frontier/p0001/manifest") == b"two"
+
+
+def test_an_object_of_many_parts_is_whole(bucket, tmp_path, monkeypatch):
+    """Whatever its size against that of a part: it is written in parts, and read so."""
+    store = open_blobs(bucket)
+    content = os.urandom(1 << 20) * 20
+    file = tmp_path / "a.run"
+    for size in (len(content), len(content) - 1, 3 * 4096, 1):
+        file.write_bytes(content[:size])
+        store.put(f"size/{size}", file)
+        for part in (4096, 1 << 20, 16 << 20):
+            if size < 1000 * part:
+                monkeypatch.setattr(blobs_module, "PART_BYTES", part)
+                assert store.get(f"size/{size}") == content[:size]
+
+
+def test_a_bucket_that_cannot_be_used_is_one_line(bucket, monkeypatch):
+    """No such bucket, no server, a server that says nothing: the place and the reason, soon, and to be tried again."""
+    with pytest.raises(TemporaryError, match=r"s3://nobody/x: .*NoSuchBucket") as found:
+        open_blobs("s3://nobody/x").put("p/a", b"x")
+    assert "RetryErrorImpl" not in str(found.value)
+    monkeypatch.setattr(blobs_module, "REQUEST_S", 0.2)
+    monkeypatch.setattr(blobs_module, "RETRIES", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(TemporaryError, match=f"{bucket}: .*after 1 retries"):
+            open_blobs(bucket).put("p/a", b"x")
+    with pytest.raises(TemporaryError, match=f"{bucket}: .*after 1 retries"):
+        open_blobs(bucket).names("p")
 
 
 def test_names_are_those_below_a_path(blobs):

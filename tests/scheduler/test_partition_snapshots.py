@@ -82,6 +82,13 @@ async def test_without_a_blob_store_the_log_stays_whole(tmp_path):
     assert list((tmp_path / "a" / "p0001").glob("*/snapshot-*"))
 
 
+async def test_a_bucket_serves_as_a_blob_store(tmp_path, bucket):
+    """Over S3's own protocol: the next one, with an empty disk, goes on from the snapshot there."""
+    world = World(tmp_path, web(HOSTS, PAGES, more=True), snapshot_bytes=1500, blobs=bucket)
+    await crawled(world, "a", "b", "c")
+    assert any(world.broker.first["frontier", p] for p in range(PARTITIONS)), "the log was cut behind a snapshot"
+
+
 @pytest.mark.parametrize("seed", range(4))
 async def test_uploads_that_tear_are_invisible(world, seed, monkeypatch):
     """Any object may fail to be written: what was before is found, and the log has not been cut."""

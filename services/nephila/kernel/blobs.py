@@ -12,11 +12,19 @@ import os
 import re
 import uuid
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
 
+REQUEST_S: Final = 30.0
+"""A request to an object store ends by then, with its body."""
+RETRIES: Final = 3
+GIVE_UP_S: Final = 60.0
+"""No request is begun again after that: whoever asked does so later, and others wait for the thread."""
+PART_BYTES: Final = 16 << 20
+"""A longer object is read in so many bytes a request: a request has one limit for all of its body."""
 _NAME = re.compile(r"[A-Za-z0-9_=-][A-Za-z0-9._=-]*(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*")
 
 
@@ -47,9 +55,22 @@ def open_blobs(place: str) -> Blobs:
             f"{place}: object stores need obstore; pip install 'nephila[s3]', or name a directory"
         ) from None
     try:
-        return ObjectBlobs(from_url(place), place)
+        return ObjectBlobs(from_url(place, **_limits(place)), place)
     except Exception as error:  # each kind of store has errors of its own
         raise UsageError(f"{place}: {_line(error)}") from None
+
+
+def _limits(place: str) -> dict[str, Any]:
+    """Of a store over a network."""
+    if place.startswith("memory:"):
+        return {}
+    # With options of its own obstore asks the environment no more for this one.
+    plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+    times = {"timeout": timedelta(seconds=REQUEST_S), "connect_timeout": timedelta(seconds=5)}
+    return {
+        "client_options": {**times, "allow_http": plain},
+        "retry_config": {"max_retries": RETRIES, "retry_timeout": timedelta(seconds=GIVE_UP_S)},
+    }
 
 
 def _checked(name: str) -> str:
@@ -145,7 +166,15 @@ class ObjectBlobs:
     def get(self, name: str) -> bytes:
         """See `Blobs.get`."""
         try:
-            return bytes(self._api.get(self._store, _checked(name)).bytes())
+            found = self._api.get(self._store, _checked(name))
+            size = found.meta["size"]
+            if size <= PART_BYTES:
+                return bytes(found.bytes())
+            del found  # its body is not read
+            parts = range(0, size, PART_BYTES)
+            return b"".join(
+                bytes(self._api.get_range(self._store, name, start=at, end=min(at + PART_BYTES, size))) for at in parts
+            )
         except (FileNotFoundError, self._api.exceptions.NotFoundError):
             raise PermanentError(f"object {name} is gone from {self._place}") from None
         except self._api.exceptions.BaseError as error:
@@ -171,4 +200,5 @@ class ObjectBlobs:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300]
+    """What happened, without the library's account of its own types."""
+    return " ".join(str(error).partition("Debug source:")[0].split())[:300]
