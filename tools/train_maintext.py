@@ -4,11 +4,12 @@
         [--unseen-types] [--write]
 
 Each text line is an example: main text if its words stand in the page's truth, weighing what its words weigh in the
-page's F1. Sites are cut into folds; every page is answered by a model that saw no page of its site, and the word-F1 of
-those answers is printed by page type. --articles names Readability's test pages: more to train on, never asked about.
---aside keeps a fifth of the sites out of everything but one last question. --unseen-types asks of each page type a
-model that saw none of it. With --write a model of all pages replaces maintext.txt: build the core again after that.
-Symmetric trees by CatBoost (`pip install catboost numpy`), rounded to whole numbers. A CPU-minute or two.
+page's F1; a second copy of a line that is main text weighs nothing. Sites are cut into folds; every page is answered
+by a model that saw no page of its site, and the word-F1 of those answers is printed by page type. --articles names
+Readability's test pages: more to train on, never asked about. --aside keeps a fifth of the sites out of everything
+but one last question. --unseen-types asks of each page type a model that saw none of it. With --write a model of all
+pages replaces maintext.txt: build the core again after that. Symmetric trees by CatBoost (`pip install catboost
+numpy`), rounded to whole numbers. A CPU-minute or two.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from catboost import CatBoostClassifier
 from nephila.native._twin import sniff_encoding, to_utf8
-from nephila.native._twin.features import MAX_LINES, NAMES, TOP, features
+from nephila.native._twin.features import MAX_LINES, NAMES, TOP, Line, features
 from nephila.native._twin.forest import STEP
-from nephila.native._twin.maintext import ENOUGH, LEAST
+from nephila.native._twin.maintext import ENOUGH, LEAST, ONCE, once
 from nephila.native._twin.tree import Page
 from nephila.parser.charset import encoding_of
 
@@ -49,6 +50,7 @@ class Example(NamedTuple):
 
     page: TruePage
     lines: list[bytes]
+    found: list[Line]
     rows: Any
     labels: Any
     weights: Any
@@ -66,8 +68,15 @@ def example(page: TruePage) -> Example:
     truth = words(page.text)
     sizes = np.array([min(len(line), MOST_WORDS) for line in split], float)
     rows = np.array([array("h", column) for column in columns], np.float32).T
-    weights = sizes / max(len(truth), LEAST_WORDS) + 1e-5
-    return Example(page, lines, rows, np.array(labels(split, truth, page.text)) > 0.5, weights)
+    said = np.array(labels(split, truth, page.text)) > 0.5
+    weights = np.where(copies(lines, said), 0.0, sizes / max(len(truth), LEAST_WORDS) + 1e-5)
+    return Example(page, lines, found, rows, said, weights)
+
+
+def copies(lines: list[bytes], said: Any) -> list[bool]:
+    """Which lines are no example: the truth has another line of the same text, so either may be taken for it."""
+    there = {line for line, one in zip(lines, said, strict=True) if one and len(line) >= ONCE}
+    return [not one and line in there for line, one in zip(lines, said, strict=True)]
 
 
 def labels(lines: list[list[str]], truth: list[str], text: str) -> list[float]:
@@ -117,7 +126,7 @@ def _support(at: int, lines: list[list[str]], cover: list[float]) -> float:
 def fit(examples: list[Example]) -> CatBoostClassifier:
     """A model of these pages."""
     known = [one for one in examples if one.lines]
-    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (2, 3, 4))
+    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (3, 4, 5))
     weights *= len(weights) / weights.sum()
     kept = (weights > LIGHT) | (np.random.default_rng(1).random(len(weights)) < 0.2)
     weights = np.where(weights > LIGHT, weights, 5 * weights)
@@ -135,9 +144,8 @@ def answer(model: CatBoostClassifier, one: Example) -> str:
     right, taken = np.cumsum((chances * sizes)[order]), np.cumsum(sizes[order])
     cut = chances[order][np.argmax(right / (taken + right[-1] + 1e-9))]
     least = min(max(cut, LEAST / 1024), ENOUGH / 1024)
-    return "\n".join(
-        line.decode("utf-8", "replace") for line, had in zip(one.lines, chances, strict=True) if had >= least
-    )
+    taken = once([at for at, had in enumerate(chances) if had >= least], one.found, one.lines)
+    return "\n".join(one.lines[at].decode("utf-8", "replace") for at in taken)
 
 
 def table(model: CatBoostClassifier) -> str:

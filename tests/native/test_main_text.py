@@ -124,6 +124,29 @@ def test_lines_name_the_text(core: ModuleType) -> None:
     assert 0 < len(numbers) < len(rows)
 
 
+def test_a_second_copy_is_no_main_text(core: ModuleType) -> None:
+    """What a page says again for phones or for noscript stands in its main text once."""
+    posts = "".join(f'<div class="post"><div class="post-body"><p>{PROSE[n]}</p></div></div>' for n in range(3))
+    text = run(core, page(f"<main><h1>Webs</h1>{posts}<div class=phone>{posts}</div></main>")).main_text.decode()
+    assert [text.count(prose.strip()) for prose in PROSE] == [1, 1, 1]
+
+
+def test_verses_code_and_cells_repeat_themselves(core: ModuleType) -> None:
+    """Equal lines of one box, of preformatted text and of a table's cells all stay."""
+    verse, code = "The spider spins and spins her web again", "thread = spin(length=12, strong=True)"
+    cell = "Forty webs, counted at dawn by two people"
+    poem = f"<p>{PROSE[0]}<br>{verse}<br>and rests;<br>{verse}</p>"
+    rows = f"<tr><td>First valley<td>{cell}<tr><td>Second valley<td>{cell}"
+    text = run(
+        core,
+        page(
+            f"<main><article><h1>The spider's web</h1><div class=entry-content>{paragraphs(2)}{poem}{poem}"
+            f"<pre><code>{code}\n\n{code}</code></pre><table>{rows}</table></div></article></main>"
+        ),
+    ).main_text.decode()
+    assert [text.count(part.strip()) for part in (verse, code, cell)] == [2, 2, 2]
+
+
 def test_only_on_demand(core: ModuleType) -> None:
     """Who wants links alone does not pay for main text."""
     found = run(core, ARTICLE, main_text=False)
@@ -171,7 +194,8 @@ def test_hostile_markup_is_answered_alike(body: bytes) -> None:
 def test_lines_beyond_the_limit_follow_the_last_before_them() -> None:
     """A page of ever more lines costs no more memory, and an endless list keeps its end."""
     native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
-    found = run(native, b"<article>" + b"<p>A sentence of some length that goes on, and on.</p>" * (MAX_LINES + 500))
+    lines = (b"<p>Sentence %d is of some length and goes on, and on.</p>" % n for n in range(MAX_LINES + 500))
+    found = run(native, b"<article>" + b"".join(lines))
     numbers = [number for (number,) in struct.iter_unpack("<I", found.main_lines)]
     assert len(found.text_lines) == 16 * (MAX_LINES + 500)
     assert (MAX_LINES - 1 in numbers) == (MAX_LINES in numbers) == (MAX_LINES + 499 in numbers)

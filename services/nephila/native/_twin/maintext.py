@@ -1,4 +1,4 @@
-"""Which lines of a page are its main text: features, model, and the cut that promises the best F1.
+"""Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
 
 Invariant: whole numbers only. A page of no text has none; lines beyond MAX_LINES are what the last before them is.
 """
@@ -10,11 +10,15 @@ from typing import Final
 from nephila.native._twin.boxes import Box
 from nephila.native._twin.features import MAX_LINES, Line, features
 from nephila.native._twin.forest import chances, model
+from nephila.native._twin.tags import ids
 
 LEAST: Final = 205
 """1,024ths: below 0.2 nothing is main text,"""
 ENOUGH: Final = 512
 """and from even odds on everything is."""
+ONCE: Final = 32
+"""A line of so many bytes is main text but once."""
+_AS_THEY_STAND: Final = frozenset(ids("pre td th"))
 
 
 def main_lines(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -> list[int]:
@@ -27,7 +31,19 @@ def main_lines(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -
     found = chances(features(lines, texts, boxes, title), len(lines))
     least = _cut(found, lines)
     rest = range(len(lines), count) if found[-1] >= least else range(0)
-    return [*(at for at, chance in enumerate(found) if chance >= least), *rest]
+    return [*once([at for at, chance in enumerate(found) if chance >= least], lines, texts), *rest]
+
+
+def once(taken: list[int], lines: list[Line], texts: list[bytes]) -> list[int]:
+    """`taken` without what it says a second time: pages hold copies of their parts for phones, for noscript and for
+    carousels. The first stays. Verses (lines of one box), code and cells repeat themselves rightly. O(bytes)."""
+    said: dict[bytes, int] = {}
+    kept = []
+    for at in taken:
+        line = lines[at]
+        if line[1] < ONCE or line[3] in _AS_THEY_STAND or said.setdefault(texts[at], line[5]) == line[5]:
+            kept.append(at)
+    return kept
 
 
 def _cut(found: list[int], lines: list[Line]) -> int:

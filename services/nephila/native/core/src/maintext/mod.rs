@@ -1,4 +1,4 @@
-//! Which lines of a page are its main text: features, model, and the cut that promises the best F1.
+//! Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
 //!
 //! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are what the last before
 //! them is.
@@ -11,7 +11,10 @@ mod view;
 mod whole;
 mod windows;
 
+use hashbrown::HashMap;
+
 use crate::boxes::Box;
+use crate::tags::{PRE, TD, TH};
 use crate::text::Line;
 
 use features::features;
@@ -24,6 +27,8 @@ const MAX_LINES: usize = 1 << 16;
 const LEAST: u16 = 205;
 /// and from even odds on everything is.
 const ENOUGH: u16 = 512;
+/// A line of so many bytes is main text but once.
+const ONCE: u32 = 32;
 
 /// Indices of the lines that are main text, rising. O(bytes + lines + boxes).
 pub fn main_lines(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<u32> {
@@ -36,7 +41,24 @@ pub fn main_lines(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> V
     let least = cut(&found, lines);
     let taken = |at: usize| usize::from(found[at]) >= least;
     let rest = if taken(lines.len() - 1) { lines.len()..count } else { 0..0 };
-    (0..lines.len()).filter(|at| taken(*at)).chain(rest).map(|at| at as u32).collect()
+    let mut said = Said::default();
+    let kept = (0..lines.len()).filter(|at| taken(*at) && said.is_new(&lines[*at], text));
+    kept.chain(rest).map(|at| at as u32).collect()
+}
+
+/// The main text so far: the text of each line, and the box it stands in.
+#[derive(Default)]
+struct Said<'a>(HashMap<&'a [u8], u32, foldhash::fast::RandomState>);
+
+impl<'a> Said<'a> {
+    /// Whether the line says what none before it said. Verses (lines of one box), code and cells repeat themselves
+    /// rightly.
+    fn is_new(&mut self, line: &Line, text: &'a [u8]) -> bool {
+        let words = &text[line.start as usize..(line.start + line.len) as usize];
+        line.len < ONCE
+            || matches!(line.tag as u8, PRE | TD | TH)
+            || *self.0.entry(words).or_insert(line.place) == line.place
+    }
 }
 
 /// The lines of `text` that are named, one below the other.
