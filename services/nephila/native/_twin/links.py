@@ -28,6 +28,11 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base."""
 
 
+IN_MAIN: Final = 1 << 4
+IN_CHROME: Final = 1 << 5
+"""Bits of a link's flags that say where it stands."""
+
+
 class Links:
     """The links of a page as columns; row i of each belongs to link i."""
 
@@ -98,6 +103,9 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
         if at is not None:
             if not raw.nofollow:
                 links.flags[at] &= 0xFE
+            links.flags[at] |= IN_MAIN * raw.in_main
+            if not raw.in_chrome:
+                links.flags[at] &= ~IN_CHROME
             if anchors[at].anchor[0] == anchors[at].anchor[1]:
                 anchors[at] = raw
             continue
@@ -111,6 +119,6 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
         links.urls.append(data)
         links.ends.append(length)
         links.keys.append(key)
-        links.flags.append(raw.nofollow | raw.kind << 1)
+        links.flags.append(raw.nofollow | raw.kind << 1 | IN_MAIN * raw.in_main | IN_CHROME * raw.in_chrome)
     links.anchors = [collapse(text[link.anchor[0] : link.anchor[1]], MAX_ANCHOR) for link in anchors]
     return links

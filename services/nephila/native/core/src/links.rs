@@ -17,6 +17,10 @@ const MAX_HREF: usize = 8192;
 /// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base.
 const MAX_HREFS: usize = 16 << 20;
 
+/// Bits of a link's flags that say where it stands.
+const IN_MAIN: u8 = 1 << 4;
+const IN_CHROME: u8 = 1 << 5;
+
 /// The links of a page as columns; row i of each belongs to link i.
 #[derive(Default)]
 pub struct Links {
@@ -163,6 +167,12 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
             if !raw.nofollow {
                 links.flags[at] &= !1;
             }
+            if raw.in_main {
+                links.flags[at] |= IN_MAIN;
+            }
+            if !raw.in_chrome {
+                links.flags[at] &= !IN_CHROME;
+            }
             let known = page.links[anchors[at] as usize].anchor;
             if known.0 == known.1 {
                 anchors[at] = row.raw;
@@ -180,7 +190,8 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
         links.host_spans.push(row.host.0 - row.href.0 + shift);
         links.host_spans.push(row.host.1 - row.href.0 + shift);
         links.fingerprints.extend_from_slice(&row.key);
-        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1);
+        let place = IN_MAIN * u8::from(raw.in_main) | IN_CHROME * u8::from(raw.in_chrome);
+        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1 | place);
     }
     for raw in anchors {
         let text = cut(&page.text.text, page.links[raw as usize].anchor);
