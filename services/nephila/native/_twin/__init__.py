@@ -39,9 +39,6 @@ class PagePass:
         page.run()
         base = _links.base_of(page, document)
         self.text = b"".join(page.text.parts)
-        lines = page.text.lines
-        kept = main_lines(self.text, lines, page.boxes.items, page.title or b"") if main else []
-        page.mark_main(kept)
         links = _links.finish(page, base, self.text, max_links)
         self.title = (page.title or b"").decode()
         self.lang = page.lang or ""
@@ -53,6 +50,9 @@ class PagePass:
         refresh = None if page.refresh is None else page.refresh.encode()
         self.refresh = _links.resolve_one(base, refresh, True)
         self.text_lines = b"".join(pack("<IIIHH", *line[:5]) for line in page.text.lines)
+        lines = page.text.lines
+        kept = main_lines(self.text, lines, page.boxes.items, page.title or b"") if main else []
+        _links.mark_main(page, kept, links)
         self.main_lines = _u32s(kept)
         self.main_text = b"\n".join(self.text[lines[at][0] : lines[at][0] + lines[at][1]] for at in kept)
         self.link_count = len(links.ends)

@@ -29,7 +29,7 @@ _SPECIAL: Final = re.compile(rb"[&\0]")
 class RawLink:
     """A link as found: its href as it stands in the page, resolved only when the base is known."""
 
-    __slots__ = ("anchor", "decoded", "href", "in_chrome", "in_main", "kind", "nofollow")
+    __slots__ = ("anchor", "decoded", "href", "in_chrome", "kind", "nofollow")
 
     def __init__(self, href: bytes, kind: int, nofollow: bool, decoded: bool, in_chrome: bool = False) -> None:
         self.href = href
@@ -37,7 +37,6 @@ class RawLink:
         self.nofollow = nofollow
         self.decoded = decoded
         self.in_chrome = in_chrome
-        self.in_main = False
         self.anchor = (0, 0)
 
 
@@ -64,7 +63,8 @@ class PageBase:
         self.frameset_ok = True
         self.follow = FOLLOW_NOTHING
         self.anchor: tuple[RawLink | None, int, int] | None = None
-        self._spots: list[tuple[RawLink, int]] = []
+        self.spots: list[tuple[RawLink, int]] = []
+        """Occurrences in the order of the page, and where in the text each begins."""
         # Occurrences beyond these are in no main text.
         self._max_spots = max_links * 4 if places else 0
         self._seen: dict[bytes, RawLink] = {}
@@ -153,18 +153,9 @@ class PageBase:
         else:
             link = self._seen[href] = RawLink(href, kind, nofollow, False, in_chrome)
             self.links.append(link)
-        if len(self._spots) < self._max_spots:
-            self._spots.append((link, self.text.length))
+        if len(self.spots) < self._max_spots:
+            self.spots.append((link, self.text.length))
         return link
-
-    def mark_main(self, named: list[int]) -> None:
-        """Mark the links that stand in these lines: by the line in which their text begins, a picture's by the text
-        that follows it. O(occurrences + lines)."""
-        lines, main, line = self.text.lines, set(named), 0
-        for link, at in self._spots:
-            while line < len(lines) and lines[line][0] + lines[line][1] <= at:
-                line += 1
-            link.in_main |= line in main
 
     def refresh_link(self, target: str) -> None:
         """Note the target of a meta refresh."""
@@ -192,6 +183,6 @@ class PageBase:
         self.anchor = None
         self.links = [link for link in self.links if link.kind == KIND_REFRESH]
         self._seen.clear()
-        self._spots.clear()
+        self.spots.clear()
         self.text.clear()
         self.stack.pop_to(0)

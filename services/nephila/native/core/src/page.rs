@@ -21,16 +21,14 @@ pub struct RawLink<'a> {
     pub nofollow: bool,
     /// Inside nav, header, footer or aside on every occurrence; false where nobody asks for places.
     pub in_chrome: bool,
-    /// In a line of the main text on any occurrence.
-    pub in_main: bool,
     /// Range of the text that lies inside it; empty if none.
     pub anchor: Span,
 }
 
 /// One occurrence of a link: where in the text it begins.
-struct Spot {
-    link: u32,
-    at: u32,
+pub struct Spot {
+    pub link: u32,
+    pub at: u32,
 }
 
 pub enum Href<'a> {
@@ -101,7 +99,7 @@ pub struct Page<'a> {
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
     /// Occurrences in the order of the page, at most `max_spots`; what comes after those is in no main text.
-    spots: Vec<Spot>,
+    pub spots: Vec<Spot>,
     max_spots: usize,
     /// Links by their hrefs.
     seen: HashTable<u32>,
@@ -266,50 +264,32 @@ impl<'a> Page<'a> {
         let in_chrome = self.max_spots > 0 && self.stack.flags() & F_CHROME != 0;
         let hash = self.hasher.hash_one(href);
         let links = &mut self.links;
-        let known = self.seen.find(hash, |at| links[*at as usize].href.attribute() == href).copied();
-        let at = known.unwrap_or(links.len() as u32);
-        if known.is_some() {
-            let link = &mut links[at as usize];
-            link.nofollow &= nofollow;
-            link.in_chrome &= in_chrome;
-        } else {
-            if links.len() >= self.max_raw {
-                return None;
+        let at = match self.seen.find(hash, |at| links[*at as usize].href.attribute() == href) {
+            Some(at) => {
+                let link = &mut links[*at as usize];
+                link.nofollow &= nofollow;
+                link.in_chrome &= in_chrome;
+                *at
             }
-            let href = Href::Attribute(href);
-            links.push(RawLink { href, kind, nofollow, in_chrome, in_main: false, anchor: (0, 0) });
-            let hasher = &self.hasher;
-            self.seen.insert_unique(hash, at, |at| hasher.hash_one(links[*at as usize].href.attribute()));
-        }
+            None if links.len() >= self.max_raw => return None,
+            None => {
+                let at = links.len() as u32;
+                links.push(RawLink { href: Href::Attribute(href), kind, nofollow, in_chrome, anchor: (0, 0) });
+                let hasher = &self.hasher;
+                self.seen.insert_unique(hash, at, |at| hasher.hash_one(links[*at as usize].href.attribute()));
+                at
+            }
+        };
         if self.spots.len() < self.max_spots {
             self.spots.push(Spot { link: at, at: self.text.text.len() as u32 });
         }
         Some(at)
     }
 
-    /// Mark the links that stand in these lines (rising): by the line in which their text begins, a picture's by the
-    /// text that follows it. O(occurrences + lines).
-    pub fn mark_main(&mut self, named: &[u32]) {
-        let lines = &self.text.lines;
-        let (mut line, mut next) = (0, 0);
-        for spot in &self.spots {
-            while line < lines.len() && lines[line].start + lines[line].len <= spot.at {
-                line += 1;
-            }
-            while next < named.len() && (named[next] as usize) < line {
-                next += 1;
-            }
-            if named.get(next).is_some_and(|at| *at as usize == line) {
-                self.links[spot.link as usize].in_main = true;
-            }
-        }
-    }
-
     pub fn refresh_link(&mut self, target: String) {
         if self.links.len() < self.max_raw {
-            let (href, kind) = (Href::Text(target), KIND_REFRESH);
-            let anchor = (0, 0);
-            self.links.push(RawLink { href, kind, nofollow: false, in_chrome: false, in_main: false, anchor });
+            let (href, kind, anchor) = (Href::Text(target), KIND_REFRESH, (0, 0));
+            self.links.push(RawLink { href, kind, nofollow: false, in_chrome: false, anchor });
         }
     }
 

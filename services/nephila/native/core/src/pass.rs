@@ -154,15 +154,15 @@ fn owned(bytes: Vec<u8>) -> String {
 fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool) -> PagePass {
     let mut page = Page::new(input, max_links, max_text, main);
     page.run();
+    let base = links::base_of(&page, document);
+    let mut found = links::finish(&page, &base, max_links);
     let main_lines = if main {
         let title = page.head.title.as_deref().unwrap_or_default();
         maintext::main_lines(&page.text.text, &page.text.lines, &page.boxes.items, title)
     } else {
         Vec::new()
     };
-    page.mark_main(&main_lines);
-    let base = links::base_of(&page, document);
-    let found = links::finish(&page, &base, max_links);
+    links::mark_main(&page, &main_lines, &mut found);
     let head = std::mem::take(&mut page.head);
     let main_text = maintext::joined(&page.text.text, &page.text.lines, &main_lines);
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
