@@ -39,6 +39,10 @@ def url(number: int) -> str:
 class Shop:
     """Products that link to further ones; from the hundred and first that is asked for on, prices are elsewhere."""
 
+    title = "P{}"
+    left_out: str | None = "1"
+    """Items that a marked page has and that are not to be trusted."""
+
     def __init__(self) -> None:
         self.asked: list[int] = []
         self._lock = threading.Lock()
@@ -49,22 +53,72 @@ class Shop:
         number = int(request.path.removeprefix("/p/"))
         if number >= PAGES:
             return None
-        with self._lock:
-            self.asked.append(number)
-            new = len(self.asked) > CHANGE
         price = f"{number + 1}.99"
-        shown = f"<b class=amount>{price} EUR</b>" if new else f"<p class=price>{price} EUR</p>"
-        further = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
-        links = "".join(f"<a href={url(child)}>more</a>" for child in further)
+        shown = f"<b class=amount>{price} EUR</b>" if self._asked(number) else f"<p class=price>{price} EUR</p>"
+        links = "".join(f"<a href={url(child)}>more</a>" for child in self._further(number))
         body = f"<title>P{number}</title><h1>Kettle {number}</h1>{shown}<p class=stock>{number} left</p>{links}"
         return Reply(f"<html><body>{body}</body></html>")
 
+    def _asked(self, number: int) -> bool:
+        """Note it; whether the layout is the new one."""
+        with self._lock:
+            self.asked.append(number)
+            return len(self.asked) > CHANGE
 
-def rules(folder: Path) -> Path:
+    def _further(self, number: int) -> list[int]:
+        return [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
+
+
+SITE = Path(__file__).parents[2] / "rules" / "shop"
+
+
+class RealShop(Shop):
+    """The example site `rules/shop`, with as many products as `Shop` has: each is its page with a name, a number and a
+    price of its own."""
+
+    title = "Kettle {} | Kettle & Co"
+    left_out = None
+    """Without a price, which this rule requires, there is no item in the first place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._page = (SITE / "page.html").read_text(encoding="utf-8").partition("\n")[2]
+
+    def url(self, number: int) -> str:
+        """Of a product."""
+        return f"http://h{number % HOSTS}.kettle.test/en/p/kettle-{number}"
+
+    def __call__(self, request: Any) -> Reply | None:
+        number = int(request.path.rpartition("-")[2]) if request.path.startswith("/en/p/kettle-") else PAGES
+        if number >= PAGES:
+            return None
+        body, links = self._page, self._page[self._page.index('<div class="also">') : self._page.index("</body>")]
+        further = "".join(f"<a href={self.url(child)}>{child}</a>" for child in self._further(number))
+        body = body.replace(links, f'<div class="also">{further}</div>')
+        body = body.replace("Copper kettle, 1.5 l", f"Kettle {number}").replace("KC-1500-CU", f"KC-{number}")
+        body = body.replace("€1,049.50", f"€1,{number:03}.50")
+        if self._asked(number):
+            body = body.replace('<span class="price">', '<b class="amount">')
+        return Reply(body)
+
+
+def number_of(url: str) -> int:
+    """Of a product, by its URL."""
+    return int(url.replace("-", "/").rpartition("/")[2])
+
+
+def rule_of_site() -> str:
+    """The rule as it is beside the site, but for the name of the host, which are several here."""
+    text = (SITE / "rule.yaml").read_text(encoding="utf-8")
+    assert r"kettle\.example/" in text
+    return text.replace(r"kettle\.example/", r"h\d+\.kettle\.test/")
+
+
+def rules(folder: Path, text: str = RULE) -> Path:
     """The rule in a directory."""
     place = folder / "rules" / "shop"
     place.mkdir(parents=True)
-    (place / "rule.yaml").write_text(RULE)
+    (place / "rule.yaml").write_text(text)
     return folder / "rules"
 
 
@@ -72,10 +126,10 @@ def check(db: Path, shop: Shop) -> None:
     """All pages have rows; after the change and WITHIN further pages every one is marked, before it none is."""
     with contextlib.closing(sqlite3.connect(db)) as connection:
         found = connection.execute("SELECT url, meta, title FROM pages WHERE outcome = 'stored' AND rule = 'shop'")
-        metas = {int(url.rpartition("/")[2]): (json.loads(meta), title) for url, meta, title in found}
+        metas = {number_of(url): (json.loads(meta), title) for url, meta, title in found}
         items = connection.execute("SELECT url, data FROM items JOIN pages USING (job, url_key)").fetchall()
     assert sorted(metas) == list(range(PAGES))
-    prices = {int(url.rpartition("/")[2]): json.loads(data)["price"] for url, data in items}
+    prices = {number_of(url): json.loads(data)["price"] for url, data in items}
     marked = {number for number, (meta, _) in metas.items() if "degraded" in meta}
     before, after = shop.asked[:CHANGE], shop.asked[CHANGE + WITHIN :]
     # What was asked for last before the change may have been parsed behind the alarm.
@@ -83,8 +137,8 @@ def check(db: Path, shop: Shop) -> None:
     assert marked.issuperset(after)
     for number in marked.difference(before):
         assert metas[number][0]["degraded"].startswith("price: found on 100% of pages, now on ")
-        assert metas[number][0]["items_left_out"] == "1"
-        assert metas[number][1] == f"P{number}"
+        assert metas[number][0].get("items_left_out") == shop.left_out
+        assert metas[number][1] == shop.title.format(number)
         assert number not in prices
     assert all(prices[number] for number in before)
 
@@ -143,12 +197,12 @@ def test_a_crawl_that_goes_on_knows_what_was_usual(tmp_path: Path) -> None:
 SERVICES = ("storage", "parser-1", "parser-2", "parser-3", "downloader", "scheduler")
 
 
-@pytest.fixture
-def system(tmp_path, system_broker):  # noqa: F811
-    """All services, three parsers among them, and the shop."""
+@pytest.fixture(params=[Shop, RealShop])
+def system(request, tmp_path, system_broker):  # noqa: F811
+    """All services, three parsers among them, and a shop."""
     words = ("--bootstrap", system_broker.address, "--partitions", "16")
     assert run("topics", "apply", *words, cwd=tmp_path).returncode == 0
-    shop = Shop()
+    shop = request.param()
     with serve(shop) as web:
         made = System(tmp_path, system_broker, web)
         made.start(*SERVICES)
@@ -161,8 +215,11 @@ def system(tmp_path, system_broker):  # noqa: F811
 def test_a_change_of_layout_raises_the_alarm_over_three_parsers(system, tmp_path):
     """Within fifty pages of that rule; one parser judges it and says so, and all mark its rows."""
     made, shop = system
-    words = ("--bootstrap", made.broker.address, "--rules", str(rules(tmp_path)), "--delay", "0.3", "--json")
-    done = run("crawl", *SEEDS, *words, cwd=made.folder)
+    real = isinstance(shop, RealShop)
+    seeds = [shop.url(number) for number in range(HOSTS)] if real else SEEDS
+    place = rules(tmp_path, rule_of_site() if real else RULE)
+    words = ("--bootstrap", made.broker.address, "--rules", str(place), "--delay", "0.5", "--json")
+    done = run("crawl", *seeds, *words, cwd=made.folder)
     assert done.returncode == 0, done.stderr
     check(made.folder / "rows" / "nephila.db", shop)
     parsers = [made.metrics(name) for name in SERVICES if name.startswith("parser")]

@@ -54,13 +54,13 @@ kafka: {{session_s: 6}}
         self.ports: dict[str, int] = {}
         self.programs: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, *names: str) -> None:
-        """Begin, and wait until they are ready."""
+    def start(self, *names: str, **more: str) -> None:
+        """Begin, and wait until they are ready; `more` goes to their environment."""
         for name in names:
             self.ports.setdefault(name, free_port())
-            environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": str(self.ports[name])}
-            service, _, more = name.partition("-")
-            if more:
+            environment = {**os.environ, "NEPHILA_PROGRAM__METRICS_PORT": str(self.ports[name]), **more}
+            service, _, member = name.partition("-")
+            if member:
                 environment |= {"NEPHILA_PROGRAM__MEMBER": name, "NEPHILA_SCHEDULER__DIRECTORY": name}
             with (self.folder / f"{name}.log").open("a") as log:
                 self.programs[name] = subprocess.Popen(

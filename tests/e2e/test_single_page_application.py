@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,47 @@ def test_other_jobs_know_no_routes(tmp_path: Path) -> None:
         }
         told = run("explain", "http://a.test/#/start", "--out", "o", "--json", cwd=tmp_path)
         assert json.loads(told.stdout)["row"]["outcome"] == "stored"
+
+
+RULE = """
+apiVersion: nephila.dev/v1
+kind: ParseRule
+metadata: {name: app}
+spec:
+  match: {url: '#/list'}
+  each: li
+  fields: {name: {css: a}}
+  outlinks: {css: nav a, include: '#/list'}
+  followUps:
+    details:
+      css: a
+      url: '#/item/'
+      fields: {price: {css: .price, type: number}}
+"""
+
+
+def listed(request):
+    """An application that shows everything in one document, as a prerendered one may."""
+    links = "".join(f"<nav><a href='#/{name}'>x</a></nav>" for name in ("list/2", "list/3", "about"))
+    items = "".join(f"<li><a href='/#/item/{number}'>n{number}</a></li>" for number in range(3))
+    return Reply(f"{links}<ul>{items}</ul><p class=price>5</p>") if request.path == "/" else None
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_rules_keep_routes(tmp_path: Path, workers: str) -> None:
+    """Links that a rule selects lead to routes, and items are completed from pages behind them."""
+    (tmp_path / "job.yaml").write_text(JOB.replace("#/start", "#/list/1") + "  rules: [app]\n")
+    (tmp_path / "rule.yaml").write_text(RULE)
+    with serve(listed) as web:
+        done = crawl(web, "job.yaml", "--rules", "rule.yaml", "--workers", workers, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    expected = [*(f"item/{number}" for number in range(3)), *(f"list/{number}" for number in (1, 2, 3))]
+    # The last page of an item is read by its second-page rule, whose outlinks are the first's.
+    assert sorted(url for url, outcome, _ in rows(tmp_path) if outcome == "stored") == [
+        f"http://a.test/#/{route}" for route in expected
+    ]
+    with contextlib.closing(sqlite3.connect(tmp_path / "o" / "nephila.db")) as db:
+        found = [json.loads(data) for (data,) in db.execute("SELECT data FROM items")]
+    assert sorted(found, key=lambda item: item["name"]) == [
+        {"name": f"n{number}", "price": 5} for number in range(3) for _ in range(3)
+    ]

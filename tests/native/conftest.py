@@ -59,7 +59,7 @@ def links_of(page: Any) -> list[Link]:
                 page.link_urls[spans[2 * i] : spans[2 * i + 1]].decode(),
                 page.anchors[anchor : anchor_ends[i]].decode(),
                 bool(flags & 1),
-                flags >> 1,
+                flags >> 1 & 7,
                 page.fingerprints[16 * i : 16 * i + 16],
             )
         )

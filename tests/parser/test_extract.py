@@ -44,10 +44,16 @@ def test_a_page() -> None:
         "canonical": "http://a.test/spiders",
         "encoding": "utf-8",
         "links": [
-            {"url": "http://a.test/home", "text": "Home", "nofollow": False, "kind": "a"},
-            {"url": "http://a.test/about", "text": "About", "nofollow": False, "kind": "a"},
-            {"url": "http://b.test/x", "text": "golden", "nofollow": True, "kind": "a"},
-            {"url": "https://www.youtube.com/embed/abc", "text": "", "nofollow": False, "kind": "iframe"},
+            {"url": "http://a.test/home", "text": "Home", "nofollow": False, "kind": "a", "place": "nav"},
+            {"url": "http://a.test/about", "text": "About", "nofollow": False, "kind": "a", "place": "nav"},
+            {"url": "http://b.test/x", "text": "golden", "nofollow": True, "kind": "a", "place": "main"},
+            {
+                "url": "https://www.youtube.com/embed/abc",
+                "text": "",
+                "nofollow": False,
+                "kind": "iframe",
+                "place": "other",
+            },
         ],
         "images": [
             "http://a.test/og.png",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -79,6 +80,45 @@ async def test_the_rule_says_which_links_go_on(rooms: Any) -> None:
     links, record = room.send(HTML, depth=2)
     assert (links.urls, links.depth) == (b"http://a.test/n", 3)
     assert record.links.urls == b"http://a.test/nhttp://a.test/o"
+
+
+@pytest.mark.parametrize("source", ["css: a", "xpath: //a"])
+async def test_links_of_a_rule_keep_routes_where_the_job_does(rooms: Any, source: str) -> None:
+    """Here and in the child, of outlinks, pagination and second pages; `include` sees them. In other jobs they are
+    dropped as ever."""
+    kind = source.partition(":")[0]
+    next_page = "a.next" if kind == "css" else "//a[@class]"
+    spec = f"""
+        match: {{url: '^http://a'}}
+        fields: {{t: {{{source}}}}}
+        outlinks: {{{source}, include: '/item'}}
+        pagination: {{{kind}: '{next_page}'}}
+        followUps: {{more: {{{source}, url: '/item', fields: {{u: {{css: h2}}}}}}}}
+    """
+    body = (
+        b"<a href='#/item/1'>1</a><a class=next href='/list#!/2'>2</a><a href='/item#top'>3</a><a href='#/about'>4</a>"
+    )
+    kept = {
+        "http://a.test/list#!/2": 2,
+        "http://a.test/item": 3,
+        "http://a.test/#/item/1": 3,
+    }
+    for follow, expected in ((["route"], kept), (["next"], {"http://a.test/list": 2, "http://a.test/item": 3})):
+        room = await rooms(spec)
+        room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", rules=["r"], parse=m.Parse(follow=follow)))
+        found = room.send(body, url="http://a.test/", depth=2)
+        await room.parser.drain(60.0)
+        found = found or room.log
+        depths: dict[str, int] = {}
+        for one in found[:-1]:
+            ends, hosts = memoryview(one.url_ends).cast("I"), memoryview(one.host_spans).cast("I")
+            assert {one.urls[a:b] for a, b in zip(hosts[::2], hosts[1::2], strict=True)} == {b"a.test"}
+            for start, end in itertools.pairwise((0, *ends)):
+                depths.setdefault(one.urls[start:end].decode(), one.depth)
+        assert depths == expected
+        (item,) = items(found[-1])
+        if follow == ["route"]:
+            assert item["_incomplete"]["more"]["url"] == "http://a.test/#/item/1"
 
 
 async def test_nofollow_is_above_the_rule(rooms: Any) -> None:

@@ -44,12 +44,16 @@ class Document:
         encoding: str = "utf-8",
         content_type: str = "",
         facts: dict[str, str] | None = None,
+        *,
+        routes: bool = False,
     ) -> None:
-        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at."""
+        """`encoding` is a WHATWG name; `facts` is what is known of the page: title, lang, text, fetched_at; `routes`:
+        those of its links are part of their URLs (`kernel.routes`)."""
         self.body = body
         self.url = url
         self.encoding = encoding
         self.content_type = content_type
+        self.routes = routes
         self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
 
     @cached_property

@@ -117,11 +117,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         author=said.author or parts.author(),
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
-        links=[
-            {"url": link_url, "text": text, "nofollow": nofollow, "kind": kind}
-            for link_url, text, nofollow, kind in unpack(found)
-            if not link_url.startswith(_NOWHERE)
-        ],
+        links=[link._asdict() for link in unpack(found) if not link.url.startswith(_NOWHERE)],
         images=[one.url for one in images],
         videos=[one.url for one in videos],
         media=[

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from nephila.kernel.linkplaces import place_of
 from nephila.parser.passes import PagePass
 
 KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
@@ -20,6 +21,8 @@ class Link(NamedTuple):
     nofollow: bool
     kind: str
     """What it stands in: one of `KINDS`."""
+    place: str
+    """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
 
 
 def unpack(found: PagePass) -> Iterator[Link]:
@@ -32,5 +35,6 @@ def unpack(found: PagePass) -> Iterator[Link]:
         if not (text.isascii() and text.isprintable()):
             # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
             text = " ".join(text.split())
-        yield Link(urls[url_at:url_end].decode("utf-8", "replace"), text, bool(flag & 1), KINDS[flag >> 1 & 7])
+        url = urls[url_at:url_end].decode("utf-8", "replace")
+        yield Link(url, text, bool(flag & 1), KINDS[flag >> 1 & 7], place_of(flag))
         url_at, anchor_at = url_end, anchor_end

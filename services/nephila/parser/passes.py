@@ -97,7 +97,7 @@ class PagePass(Protocol):
 
     @property
     def link_flags(self) -> bytes:
-        """One byte per link: bit 0 nofollow, bits 1-3 the kind."""
+        """One byte per link: bit 0 nofollow, bits 1-3 the kind, bits 4 and 5 the place (`kernel.linkplaces`)."""
 
 
 class PageCall(Protocol):

@@ -1,9 +1,9 @@
 """How relevant the links of a page are for a job's keywords: Outlinks.priorities for best-first crawls.
 
 A link counts by its anchor text, by its URL, and by the page it stands on: what a link says itself is worth most, and
-a page about the subject is likely to lead on. Everything is a search for a few byte strings in the packed buffers, so
-that a link without a keyword costs nothing of its own. Stateless between pages; what is inherited from pages further up
-is the scheduler's (`strategies.inherited`).
+a page about the subject is likely to lead on, by the links of its text rather than by its menus. Everything is a search
+for a few byte strings in the packed buffers, so that a link without a keyword costs nothing of its own. Stateless
+between pages; what is inherited from pages further up is the scheduler's (`strategies.inherited`).
 
 Words of scripts with spaces must begin where a word begins and end at most two letters before its end (solar, solars,
 not insolar or solarium); what is written without spaces is found anywhere. Case is folded for ASCII by folding the
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
+from nephila.kernel.linkplaces import NAV, place_of
 from nephila.kernel.messages import Outlinks
 
 MAX_KEYWORDS: Final = 64
@@ -31,7 +32,9 @@ ANCHOR: Final = (0.0, 0.75, 0.92)
 """Relevance of a link by how many keywords its anchor has: none, one, several."""
 URL: Final = (0.0, 0.5, 0.7)
 PARENT: Final = 0.5
-"""Share of the page's own relevance that each of its links has for that alone."""
+"""Share of the page's own relevance that each of its links has for that alone,"""
+PARENT_IN_NAV: Final = 0.25
+"""and each link in its navigation, which leads everywhere from every page."""
 _TAIL: Final = 2
 _UNSPACED: Final = (
     (0x0E00, 0x0EFF),
@@ -42,6 +45,7 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
+_SHARES: Final = [PARENT_IN_NAV if place_of(flag) == NAV else PARENT for flag in range(256)]
 _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 
@@ -72,13 +76,15 @@ class Relevance:
 
     def priorities(self, title: str, text: bytes, links: Outlinks) -> bytes:
         """One byte per link, 0-255. O(bytes of the buffers + hits x log links)."""
-        count = len(links.fingerprints) // 16
-        parent = PARENT * self.of_page(title, text)
-        priorities = bytearray(bytes((_byte(parent),)) * count)
+        page = self.of_page(title, text)
+        # Links of before flags were, and of documents without: nobody knows where they stand.
+        flags = links.flags or bytes(len(links.fingerprints) // 16)
+        priorities = bytearray(flags.translate(bytes(_byte(share * page) for share in _SHARES)))
         anchors = self._hits(links.anchors, links.anchor_ends, _Keyword.in_text)
         urls = self._hits(links.urls, links.url_ends, _Keyword.in_url)
         for i in anchors.keys() | urls.keys():
-            rest = (1 - ANCHOR[min(anchors.get(i, 0), 2)]) * (1 - URL[min(urls.get(i, 0), 2)]) * (1 - parent)
+            rest = (1 - ANCHOR[min(anchors.get(i, 0), 2)]) * (1 - URL[min(urls.get(i, 0), 2)])
+            rest *= 1 - _SHARES[flags[i]] * page
             priorities[i] = _byte(1 - rest)
         return bytes(priorities)
 

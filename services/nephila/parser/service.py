@@ -22,6 +22,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import PermanentError
+from nephila.kernel.routes import keeps_routes
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
 from nephila.parser import othertext
@@ -178,7 +179,8 @@ class Parser:
         if seen is None or not self.rules.book.concerns(page.job):
             self._publish(delivery, links, record)
             return
-        document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record))
+        routes = keeps_routes(self._jobs.get(page.job, _DEFAULT_JOB))
+        document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record), routes=routes)
         delivery.message = None
         self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
 

@@ -180,7 +180,7 @@ class _Page:
                 frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
                 job.reject(url_key, limit)
                 continue
-            if links.source and links.flags[i] >> 1 == LISTED_SITEMAP:
+            if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
                 unwanted = bool(scope.excluded(url))
             else:
@@ -261,10 +261,11 @@ class _Page:
     def _relevance(self, new: list[int]) -> bytes:
         """Priorities of all links by relevance: their own, or what is left of their parent's."""
         links = self.links
-        priorities = bytearray(links.priorities or len(links.fingerprints) // 16)
+        count = len(links.fingerprints) // 16
+        priorities, flags = bytearray(links.priorities or count), links.flags or bytes(count)
         if links.parent_priority:
             for i in new:
-                priorities[i] = inherited(priorities[i], links.parent_priority)
+                priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
     def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:

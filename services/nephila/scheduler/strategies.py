@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from nephila.kernel.linkplaces import NAV, place_of
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
@@ -20,7 +21,9 @@ AVERAGE_PRIORITY: Final = 128
 SEED_PRIORITY: Final = MAX_PRIORITY
 """What the user named goes first."""
 DECAY: Final = 0.5
-"""What a link inherits of its parent's priority (shark-search, Hersovici et al. 1998)."""
+"""What a link inherits of its parent's priority (shark-search, Hersovici et al. 1998),"""
+DECAY_IN_NAV: Final = 0.25
+"""and a link in navigation, which stands there for the site and not for the page."""
 
 
 class Row(NamedTuple):
@@ -61,7 +64,7 @@ def row_of(number: int) -> Row:
     return _BY_NUMBER.get(number, STRATEGIES["bfs"])
 
 
-def inherited(priority: int, parent_priority: int) -> int:
+def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
     """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
-    nothing stays open for a few steps below one that did."""
-    return max(priority, int(parent_priority * DECAY))
+    nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
+    return max(priority, int(parent_priority * (DECAY_IN_NAV if place_of(flag) == NAV else DECAY)))

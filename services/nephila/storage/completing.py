@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from nephila.kernel.completing import NOT_YET, completed, is_part, part_rule, waits_of
-from nephila.native import UrlError, parse_url
+from nephila.kernel.routes import parse_routed
+from nephila.native import UrlError
 from nephila.storage.reading import Reading
 from nephila.storage.rows import Batch, Items
 
@@ -147,6 +148,7 @@ def _touched(batch: Batch) -> Iterable[tuple[str, str]]:
 
 def _key_of(url: str) -> str:
     try:
-        return parse_url(url).fingerprint.hex()
+        # A route stands in it only where the job keeps routes.
+        return parse_routed(url).fingerprint.hex()
     except UrlError:
         return ""

@@ -86,7 +86,8 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     anchors: bytes = b""
     # n little-endian uint32: end of each anchor in anchors.
     anchor_ends: bytes = b""
-    # n bytes: bit 0 nofollow, bits 1-3 the kind of link; kind 6 is a sitemap that a sitemap index names.
+    # n bytes: bit 0 nofollow, bits 1-3 the kind of link; kind 6 is a sitemap that a sitemap index names; bit
+    # 4 in the page's main text, bit 5 only in nav, header, footer or aside; neither: elsewhere, or not known.
     flags: bytes = b""
     # n little-endian float64: when each target changed last, seconds since 1970 UTC, 0 = not said; empty:
     # none was said.

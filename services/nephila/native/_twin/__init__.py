@@ -35,7 +35,7 @@ class PagePass:
 
     def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool) -> None:
         document = parse_document(url)
-        page = Page(data, max_links, max_text)
+        page = Page(data, max_links, max_text, main)
         page.run()
         base = _links.base_of(page, document)
         self.text = b"".join(page.text.parts)
@@ -52,6 +52,7 @@ class PagePass:
         self.text_lines = b"".join(pack("<IIIHH", *line[:5]) for line in page.text.lines)
         lines = page.text.lines
         kept = main_lines(self.text, lines, page.boxes.items, page.title or b"") if main else []
+        _links.mark_main(page, kept, links)
         self.main_lines = _u32s(kept)
         self.main_text = b"\n".join(self.text[lines[at][0] : lines[at][0] + lines[at][1]] for at in kept)
         self.link_count = len(links.ends)

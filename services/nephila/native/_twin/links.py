@@ -28,6 +28,11 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base."""
 
 
+IN_MAIN: Final = 1 << 4
+IN_CHROME: Final = 1 << 5
+"""Bits of a link's flags that say where it stands."""
+
+
 class Links:
     """The links of a page as columns; row i of each belongs to link i."""
 
@@ -39,6 +44,7 @@ class Links:
         self.anchors: list[bytes] = []
         self.flags = bytearray()
         self.bad = 0
+        self.of_raw: dict[RawLink, int] = {}
 
 
 def resolve(base: whatwg.URL, raw: bytes, decoded: bool) -> str:
@@ -72,6 +78,17 @@ def resolve_one(base: whatwg.URL, raw: bytes | None, decoded: bool) -> str:
         return ""
 
 
+def mark_main(page: PageBase, named: list[int], links: Links) -> None:
+    """Mark the links that stand in these lines: by the line in which their text begins, a picture's by the text that
+    follows it. O(occurrences + lines)."""
+    lines, main, line = page.text.lines, set(named), 0
+    for raw, start in page.spots:
+        while line < len(lines) and lines[line][0] + lines[line][1] <= start:
+            line += 1
+        if line in main and raw in links.of_raw:
+            links.flags[links.of_raw[raw]] |= IN_MAIN
+
+
 def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Links:
     """All links of the page up to `MAX_HREFS`. O(bytes of hrefs), duplicates found by hash."""
     links = Links()
@@ -96,14 +113,17 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
         key = fingerprint_of(href[start:end], canonical_of(href))
         at = seen.get(key)
         if at is not None:
+            links.of_raw[raw] = at
             if not raw.nofollow:
                 links.flags[at] &= 0xFE
+            if not raw.in_chrome:
+                links.flags[at] &= ~IN_CHROME
             if anchors[at].anchor[0] == anchors[at].anchor[1]:
                 anchors[at] = raw
             continue
         if len(anchors) >= max_links:
             continue
-        seen[key] = len(anchors)
+        seen[key] = links.of_raw[raw] = len(anchors)
         anchors.append(raw)
         links.host_spans += (length + start, length + end)
         data = href.encode()
@@ -111,6 +131,6 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
         links.urls.append(data)
         links.ends.append(length)
         links.keys.append(key)
-        links.flags.append(raw.nofollow | raw.kind << 1)
+        links.flags.append(raw.nofollow | raw.kind << 1 | IN_CHROME * raw.in_chrome)
     links.anchors = [collapse(text[link.anchor[0] : link.anchor[1]], MAX_ANCHOR) for link in anchors]
     return links

@@ -11,7 +11,7 @@ from typing import Final
 from nephila.native._twin import entities, tokenizer
 from nephila.native._twin.boxes import Boxes
 from nephila.native._twin.stack import Stack
-from nephila.native._twin.tags import F_HIDDEN, F_PRE, F_TMPL, ids
+from nephila.native._twin.tags import F_CHROME, F_HIDDEN, F_PRE, F_TMPL, ids
 from nephila.native._twin.text import SPACES, Context, TextSink, collapse
 from nephila.native._twin.tokenizer import Tokenizer
 
@@ -29,20 +29,21 @@ _SPECIAL: Final = re.compile(rb"[&\0]")
 class RawLink:
     """A link as found: its href as it stands in the page, resolved only when the base is known."""
 
-    __slots__ = ("anchor", "decoded", "href", "kind", "nofollow")
+    __slots__ = ("anchor", "decoded", "href", "in_chrome", "kind", "nofollow")
 
-    def __init__(self, href: bytes, kind: int, nofollow: bool, decoded: bool) -> None:
+    def __init__(self, href: bytes, kind: int, nofollow: bool, decoded: bool, in_chrome: bool = False) -> None:
         self.href = href
         self.kind = kind
         self.nofollow = nofollow
         self.decoded = decoded
+        self.in_chrome = in_chrome
         self.anchor = (0, 0)
 
 
 class PageBase:
     """State of a scan and what text and links need; `tree.Page` adds the tags."""
 
-    def __init__(self, data: bytes, max_links: int, max_text: int) -> None:
+    def __init__(self, data: bytes, max_links: int, max_text: int, places: bool = False) -> None:
         self.tok = Tokenizer(data)
         self.stack = Stack()
         self.text = TextSink(max_text)
@@ -62,6 +63,10 @@ class PageBase:
         self.frameset_ok = True
         self.follow = FOLLOW_NOTHING
         self.anchor: tuple[RawLink | None, int, int] | None = None
+        self.spots: list[tuple[RawLink, int]] = []
+        """Occurrences in the order of the page, and where in the text each begins."""
+        # Occurrences beyond these are in no main text.
+        self._max_spots = max_links * 4 if places else 0
         self._seen: dict[bytes, RawLink] = {}
 
     def settle(self) -> None:
@@ -137,16 +142,19 @@ class PageBase:
             self.text.break_line()
 
     def link(self, href: bytes, kind: int, nofollow: bool) -> RawLink | None:
-        """Note a link; its first occurrence counts, `nofollow` only if every one says so."""
-        known = self._seen.get(href)
-        if known is not None:
-            known.nofollow &= nofollow
-            return known
-        if len(self.links) >= self.max_raw:
+        """Note a link; its first occurrence counts, `nofollow` and the place around it only if every one says so."""
+        in_chrome = self._max_spots > 0 and self.stack.flags() & F_CHROME != 0
+        link = self._seen.get(href)
+        if link is not None:
+            link.nofollow &= nofollow
+            link.in_chrome &= in_chrome
+        elif len(self.links) >= self.max_raw:
             return None
-        link = RawLink(href, kind, nofollow, False)
-        self._seen[href] = link
-        self.links.append(link)
+        else:
+            link = self._seen[href] = RawLink(href, kind, nofollow, False, in_chrome)
+            self.links.append(link)
+        if len(self.spots) < self._max_spots:
+            self.spots.append((link, self.text.length))
         return link
 
     def refresh_link(self, target: str) -> None:
@@ -175,5 +183,6 @@ class PageBase:
         self.anchor = None
         self.links = [link for link in self.links if link.kind == KIND_REFRESH]
         self._seen.clear()
+        self.spots.clear()
         self.text.clear()
         self.stack.pop_to(0)

@@ -15,6 +15,7 @@ _FLAGS: Final = {
 
 C_SPECIAL, C_SCOPE, C_LIST, C_BUTTON, C_TABLE, C_CLOSEP, C_FORMAT, C_VOID = (1 << bit for bit in range(8))
 C_BLOCK, C_IMPLIED, C_HEADING, C_BREAKOUT, C_MARKER, C_ATTRS, C_SCOPED = (1 << bit for bit in range(8, 15))
+F_CHROME: Final = _FLAGS["chrome"]
 F_PRE: Final = _FLAGS["pre"]
 F_COMMENT: Final = 64
 F_HIDDEN: Final = _FLAGS["hidden"]

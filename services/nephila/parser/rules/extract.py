@@ -15,6 +15,7 @@ from zlib import crc32
 import msgspec
 
 from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET, marked
+from nephila.kernel.routes import parse_routed
 from nephila.native import UrlError, parse_url
 from nephila.parser.document import Document, css_first
 from nephila.parser.rules.select import Css, Script, Xml, plain, select
@@ -281,7 +282,8 @@ class _Run:
             return []
         rest = [(name, value) for name, value in pairs if name != counter.param]
         query = urlencode([*rest, (counter.param, str(now + counter.step))])
-        return [Link(parts._replace(query=query, fragment="").geturl(), 0, 0, "")]
+        fragment = parts.fragment if self._document.routes else ""
+        return [Link(parts._replace(query=query, fragment=fragment).geturl(), 0, 0, "")]
 
     def _href(self, value: Any) -> str:
         raw = value
@@ -289,8 +291,9 @@ class _Run:
             raw = value.attr("href") or value.attr("src")
         if not isinstance(raw, str) or not raw.strip():
             return ""
+        parse = parse_routed if self._document.routes else parse_url
         try:
-            return parse_url(raw.strip(), self._base() or None).href.partition("#")[0]
+            return parse(raw.strip(), self._base() or None).href
         except UrlError:
             return ""
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.native import UrlError, parse_url
+from nephila.kernel.routes import parse_routed
+from nephila.native import UrlError
 from nephila.parser.listing import MAX_URL_CHARS, Row, pack
 from nephila.parser.rules.extract import Extraction, Link
 from nephila.parser.rules.spec import Rule
@@ -45,14 +46,15 @@ def _packed(page: m.Page, links: Sequence[Link]) -> Iterator[m.Outlinks]:
     seen: set[bytes] = set()
     for link in links:
         try:
-            parts = parse_url(link.href)
+            # A route stands in it only where the job keeps routes.
+            parts = parse_routed(link.href)
         except UrlError:
             continue
         key, href = parts.fingerprint, parts.href
         if key in seen or len(href) > MAX_URL_CHARS:
             continue
         seen.add(key)
-        end = len(href) - len(parts.path_query)
+        end = href.index("/", len(parts.scheme) + 3)
         anchor = cut_utf8(link.anchor.encode("utf-8", "replace"), MAX_ANCHOR_BYTES)
         row = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, 0.0)
         by_depth.setdefault(link.depth, []).append((row, link.priority))

@@ -43,6 +43,8 @@ class Ask(msgspec.Struct, array_like=True):
     """The first rule is for the page, whatever it asks of the content."""
     names: list[str] = []
     """Of each rule: its own name, or that of what reads one of its second pages."""
+    routes: bool = False
+    """See `Document`."""
 
 
 class Answer(msgspec.Struct, array_like=True):
@@ -69,7 +71,7 @@ DOUBTFUL: Final[Task[Answer]] = replace(RULES, name="rules in doubt")
 def run(payload: bytes) -> bytes:
     """See `Task.module`."""
     ask = _decode(payload)
-    document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts)
+    document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
     for number, (text, name) in enumerate(zip(ask.rules, ask.names, strict=True)):
         rule = _rule(text, name)
         if ask.chosen or holds(rule, document):
@@ -96,6 +98,7 @@ def ask_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chose
             scripts,
             chosen,
             list(rules),
+            document.routes,
         )
     )
 

@@ -17,6 +17,10 @@ const MAX_HREF: usize = 8192;
 /// Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base.
 const MAX_HREFS: usize = 16 << 20;
 
+/// Bits of a link's flags that say where it stands.
+const IN_MAIN: u8 = 1 << 4;
+const IN_CHROME: u8 = 1 << 5;
+
 /// The links of a page as columns; row i of each belongs to link i.
 #[derive(Default)]
 pub struct Links {
@@ -28,7 +32,11 @@ pub struct Links {
     pub anchor_ends: Vec<u32>,
     pub flags: Vec<u8>,
     pub bad: u32,
+    /// The link that a raw link came to; `NONE` where it came to none.
+    of_raw: Vec<u32>,
 }
+
+const NONE: u32 = u32::MAX;
 
 /// A resolved link before duplicates are dropped.
 struct Row {
@@ -58,6 +66,25 @@ pub fn resolve_one(base: &Base, raw: &[u8]) -> String {
     match std::str::from_utf8(raw).map(|raw| urls::resolve(base, raw, &mut out)) {
         Ok(Ok(_)) => String::from_utf8(out).unwrap_or_default(),
         _ => String::new(),
+    }
+}
+
+/// Mark the links that stand in these lines (rising): by the line in which their text begins, a picture's by the text
+/// that follows it. O(occurrences + lines).
+pub fn mark_main(page: &Page<'_>, named: &[u32], links: &mut Links) {
+    let lines = &page.text.lines;
+    let mut spots = page.spots.iter().peekable();
+    for line in named {
+        // Between this and the line before: what stands in no line of the main text, or leads up to this one.
+        let line = *line as usize;
+        let from = if line > 0 { lines[line - 1].start + lines[line - 1].len } else { 0 };
+        let to = lines[line].start + lines[line].len;
+        while spots.next_if(|spot| spot.at < from).is_some() {}
+        while let Some(spot) = spots.next_if(|spot| spot.at < to) {
+            if let Some(flags) = links.flags.get_mut(links.of_raw[spot.link as usize] as usize) {
+                *flags |= IN_MAIN;
+            }
+        }
     }
 }
 
@@ -154,14 +181,19 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
         HashMap::with_capacity_and_hasher(rows.len(), Default::default());
     // Which row a link came from, and which raw link its anchor text.
     let mut anchors: Vec<u32> = Vec::with_capacity(rows.len());
+    links.of_raw = vec![NONE; page.links.len()];
     links.urls.reserve(blob.len());
     links.fingerprints.reserve(rows.len() * 16);
     for row in rows {
         let raw = &page.links[row.raw as usize];
         if let Some(at) = seen.get(&row.key) {
+            links.of_raw[row.raw as usize] = *at;
             let at = *at as usize;
             if !raw.nofollow {
                 links.flags[at] &= !1;
+            }
+            if !raw.in_chrome {
+                links.flags[at] &= !IN_CHROME;
             }
             let known = page.links[anchors[at] as usize].anchor;
             if known.0 == known.1 {
@@ -173,6 +205,7 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
             continue;
         }
         seen.insert(row.key, anchors.len() as u32);
+        links.of_raw[row.raw as usize] = anchors.len() as u32;
         anchors.push(row.raw);
         let shift = links.urls.len() as u32;
         links.urls.extend_from_slice(cut(blob, row.href));
@@ -180,7 +213,7 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
         links.host_spans.push(row.host.0 - row.href.0 + shift);
         links.host_spans.push(row.host.1 - row.href.0 + shift);
         links.fingerprints.extend_from_slice(&row.key);
-        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1);
+        links.flags.push(u8::from(raw.nofollow) | raw.kind << 1 | IN_CHROME * u8::from(raw.in_chrome));
     }
     for raw in anchors {
         let text = cut(&page.text.text, page.links[raw as usize].anchor);

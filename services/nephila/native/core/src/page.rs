@@ -19,8 +19,16 @@ pub struct RawLink<'a> {
     pub href: Href<'a>,
     pub kind: u8,
     pub nofollow: bool,
+    /// Inside nav, header, footer or aside on every occurrence; false where nobody asks for places.
+    pub in_chrome: bool,
     /// Range of the text that lies inside it; empty if none.
     pub anchor: Span,
+}
+
+/// One occurrence of a link: where in the text it begins.
+pub struct Spot {
+    pub link: u32,
+    pub at: u32,
 }
 
 pub enum Href<'a> {
@@ -90,6 +98,9 @@ pub struct Page<'a> {
     pub follow: Follow,
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
+    /// Occurrences in the order of the page, at most `max_spots`; what comes after those is in no main text.
+    pub spots: Vec<Spot>,
+    max_spots: usize,
     /// Links by their hrefs.
     seen: HashTable<u32>,
     hasher: RandomState,
@@ -111,6 +122,8 @@ impl<'a> Page<'a> {
             frameset_ok: true,
             follow: Follow::Nothing,
             anchor: None,
+            spots: Vec::with_capacity(if boxes { 256 } else { 0 }),
+            max_spots: if boxes { max_links.saturating_mul(4) } else { 0 },
             seen: HashTable::with_capacity(256),
             hasher: RandomState::default(),
         }
@@ -246,27 +259,37 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Note a link; its first occurrence counts, `nofollow` only if every one says so.
+    /// Note a link; its first occurrence counts, `nofollow` and the place around it only if every one says so.
     pub fn link(&mut self, href: &'a [u8], kind: u8, nofollow: bool) -> Option<u32> {
+        let in_chrome = self.max_spots > 0 && self.stack.flags() & F_CHROME != 0;
         let hash = self.hasher.hash_one(href);
         let links = &mut self.links;
-        if let Some(at) = self.seen.find(hash, |at| links[*at as usize].href.attribute() == href) {
-            links[*at as usize].nofollow &= nofollow;
-            return Some(*at);
+        let at = match self.seen.find(hash, |at| links[*at as usize].href.attribute() == href) {
+            Some(at) => {
+                let link = &mut links[*at as usize];
+                link.nofollow &= nofollow;
+                link.in_chrome &= in_chrome;
+                *at
+            }
+            None if links.len() >= self.max_raw => return None,
+            None => {
+                let at = links.len() as u32;
+                links.push(RawLink { href: Href::Attribute(href), kind, nofollow, in_chrome, anchor: (0, 0) });
+                let hasher = &self.hasher;
+                self.seen.insert_unique(hash, at, |at| hasher.hash_one(links[*at as usize].href.attribute()));
+                at
+            }
+        };
+        if self.spots.len() < self.max_spots {
+            self.spots.push(Spot { link: at, at: self.text.text.len() as u32 });
         }
-        if links.len() >= self.max_raw {
-            return None;
-        }
-        let at = links.len() as u32;
-        links.push(RawLink { href: Href::Attribute(href), kind, nofollow, anchor: (0, 0) });
-        let hasher = &self.hasher;
-        self.seen.insert_unique(hash, at, |at| hasher.hash_one(links[*at as usize].href.attribute()));
         Some(at)
     }
 
     pub fn refresh_link(&mut self, target: String) {
         if self.links.len() < self.max_raw {
-            self.links.push(RawLink { href: Href::Text(target), kind: KIND_REFRESH, nofollow: false, anchor: (0, 0) });
+            let (href, kind, anchor) = (Href::Text(target), KIND_REFRESH, (0, 0));
+            self.links.push(RawLink { href, kind, nofollow: false, in_chrome: false, anchor });
         }
     }
 
@@ -289,6 +312,7 @@ impl<'a> Page<'a> {
         self.anchor = None;
         self.links.retain(|link| link.kind == KIND_REFRESH);
         self.seen.clear();
+        self.spots.clear();
         self.text.clear();
         self.stack.pop_to(0);
     }

@@ -155,14 +155,15 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     let mut page = Page::new(input, max_links, max_text, main);
     page.run();
     let base = links::base_of(&page, document);
-    let found = links::finish(&page, &base, max_links);
-    let head = std::mem::take(&mut page.head);
+    let mut found = links::finish(&page, &base, max_links);
     let main_lines = if main {
-        let title = head.title.as_deref().unwrap_or_default();
+        let title = page.head.title.as_deref().unwrap_or_default();
         maintext::main_lines(&page.text.text, &page.text.lines, &page.boxes.items, title)
     } else {
         Vec::new()
     };
+    links::mark_main(&page, &main_lines, &mut found);
+    let head = std::mem::take(&mut page.head);
     let main_text = maintext::joined(&page.text.text, &page.text.lines, &main_lines);
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
