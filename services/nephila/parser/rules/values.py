@@ -76,9 +76,12 @@ def _number(value: Any, options: Mapping[str, Any], base: Base) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("not a number")
     found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
-    if not math.isfinite(found):
-        raise ValueError("not a finite number")
-    return found
+    try:
+        if math.isfinite(found):
+            return found
+    except OverflowError:  # JSON's whole numbers have any length
+        pass
+    raise ValueError("not a finite number")
 
 
 def _integer(value: Any, options: Mapping[str, Any], base: Base) -> int:
