@@ -158,6 +158,15 @@ def test_numbers_that_no_machine_holds(text: str, type_: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("instead", "says"), [(r"\3", "no group 3.*it has 2"), (r"\g<x>", "no group 'x'"), (r"\g<12>", "no group 12")]
+)
+def test_groups_that_a_pattern_has_not(instead: str, says: str) -> None:
+    """They are told when the rule is read."""
+    with pytest.raises(UsageError, match=rf"rule.yaml:6:.*{says}"):
+        rule(f"fields: {{d: {{css: p, replace: {{pattern: '(a)(?P<y>b)', with: '{instead}'}}}}}}")
+
+
+@pytest.mark.parametrize(
     ("form", "says"),
     [
         ("'%d.%d.%Y'", "twice"),
@@ -186,6 +195,12 @@ def test_formats_that_fit_no_date(form: str, says: str) -> None:
         ("{css: a, attr: href, type: url}", "<base href=/b/><a href='c?d#e'>", "https://a.test/b/c?d"),
         ("{css: p, replace: [{pattern: '(\\w+) (\\w+)', with: '\\2 \\1'}]}", "<p>a b", "b a"),
         ("{css: p, replace: {pattern: 'x+'}}", "<p>axxb", "ab"),
+        ("{css: p, replace: {pattern: 'ae', with: 'ä – 漢😀'}}", "<p>Maerz", "Mä – 漢😀rz"),
+        (
+            "{css: p, replace: {pattern: '(?P<n>ü)(z)?', with: '[\\0\\g<n>\\2]\\\\\\n'}, trim: false}",
+            "<p>ü",
+            "[üü]\\\n",
+        ),
         ("{css: p, trim: false}", "<p> a  b ", " a  b "),
         ("{css: p}", "<p> a \n b\u00a0c ", "a b c"),
         ("{css: q, default: none}", "<p>", "none"),

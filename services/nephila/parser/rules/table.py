@@ -23,6 +23,7 @@ from nephila.parser.rules.kinds import (
     Refused,
     Selector,
 )
+from nephila.parser.rules.replacing import fault
 
 KIND: Final = "ParseRule"
 TYPES: Final = ("text", "number", "integer", "price", "date", "url", "bool", "json")
@@ -83,11 +84,14 @@ def _check_pagination(pagination: Mapping[str, Any]) -> str:
     return f"{alone[0]!r} needs 'param'" if alone and "param" not in pagination else ""
 
 
-_REPLACE: Final = Map(
-    {
-        "pattern": Key(Expression(), "RE2; every match is replaced", needed=True),
-        "with": Key(Prose(), r"what stands there instead, \1 for a group; nothing"),
-    }
+_REPLACE: Final = Checked(
+    Map(
+        {
+            "pattern": Key(Expression(), "RE2; every match is replaced", needed=True),
+            "with": Key(Prose(), r"what stands there instead, \1 for a group; nothing"),
+        }
+    ),
+    lambda said: fault(said["pattern"], said.get("with", "")),
 )
 _FIELD_KEYS: Final[dict[str, Key]] = {
     "css": Key(Selector("css"), "elements, by a CSS selector"),
