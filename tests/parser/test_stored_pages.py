@@ -1,4 +1,4 @@
-"""A stored page is for rules what it was for the crawl: the same facts, so that trying a rule says what it will give."""
+"""A stored page is for rules what it was for the crawl: the same facts, so that trying a rule says what comes of it."""
 
 from __future__ import annotations
 
