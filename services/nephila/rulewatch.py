@@ -42,6 +42,8 @@ class RuleWatch:
         self._clock = clock
         self._told: dict[str, ParseRule] = {}
         self._seen: tuple[object, ...] = ()
+        self._trouble = ""
+        """What was wrong at the last look."""
         self._timer: Timer | None = None
         self._now = self._read()
 
@@ -59,13 +61,14 @@ class RuleWatch:
         """Look at the files now; True when a rule was told."""
         try:
             seen = self._signature()
-            if seen == self._seen:
-                return False
-            return self._tell(self._read())
+            found = self._read() if seen != self._seen else None
         except (UserError, OSError) as error:
-            self._seen = self._signature_or_nothing()
-            log.warning("rules stay as they were: %s", error)
+            if str(error) != self._trouble:
+                log.warning("rules stay as they were: %s", error)
+            self._trouble = str(error)
             return False
+        self._trouble = ""
+        return found is not None and self._tell(found)
 
     def _again(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._on_timer)
@@ -83,12 +86,6 @@ class RuleWatch:
         return tuple(
             (path, (stat := path.stat()).st_mtime_ns, stat.st_size, stat.st_ino) for path in find([self.place])
         )
-
-    def _signature_or_nothing(self) -> tuple[object, ...]:
-        try:
-            return self._signature()
-        except (UserError, OSError):
-            return ()
 
     def _tell(self, documents: list[RuleDocument]) -> bool:
         wanted = {document.name: message_of(document) for document in documents}

@@ -85,6 +85,8 @@ def test_lint_tells_mistakes_and_doubts(nephila, shop):
         ("any", RULE.replace("shop", "any").replace("^https://a\\.test/p/", ".")),
         ("bad", RULE.replace("shop", "bad").replace("css: h1", "cs: h1")),
         ("twin", RULE),
+        ("default", RULE.replace("shop", "default").replace("required: true", "type: number, default: none")),
+        ("constant", RULE.replace("shop", "constant").replace("css: h1", "constant: x, type: date")),
         ("rival", RULE.replace("shop", "another").replace("^https", "https").replace(", required: true", "")),
     ):
         (shop.parent / name).mkdir()
@@ -95,6 +97,8 @@ def test_lint_tells_mistakes_and_doubts(nephila, shop):
     assert "rule.yaml:7:12: error: unknown key 'cs' in spec.fields.name; did you mean 'css'?" in ran.out
     assert "the rule 'shop' comes twice" in ran.out
     assert "no field is required" in ran.out
+    assert "default/rule.yaml:1:1: warning: name: the default 'none' is left out: no number in it" in ran.out
+    assert "constant/rule.yaml:1:1: warning: name: the constant 'x' is left out: no date in it" in ran.out
     assert "has no ^" in ran.out
     assert "'another' matches https://a.test/p/1 as well and comes first by its name" in ran.out
     levels = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from nephila.native import sniff_encoding
 from nephila.parser.charset import detect, encoding_of, encoding_of_text
 
 PROSE = {
@@ -107,6 +108,10 @@ def test_sniff_gets_the_headers_charset_or_none() -> None:
         (b"<?xml version='1.0' encoding='GB2312'?><a/>", "", "", "gbk"),
         (b"<?xml version='1.0' encoding='GB2312'?><a/>", "utf-8", "text/xml", "utf-8"),
         (b"<?xml version='1.0' encoding='nonsense'?><a/>", "", "text/xml", "utf-8"),
+        (b"<?xml version='1.0' encoding='utf-16'?><a/>", "", "text/xml", "utf-8"),
+        (b"<?xml version='1.0' encoding='UTF-16LE'?><a/>", "", "", "utf-8"),
+        ("<?xml version='1.0' encoding='utf-16'?><a/>".encode("utf-16-le"), "", "text/xml", "utf-16le"),
+        ("<rss/>".encode("utf-16-be"), "", "text/xml", "utf-16be"),
         (b"\xef\xbb\xbfx", "koi8-r", "text/plain", "utf-8"),
         (b"<meta charset=koi8-r>", "", "text/plain", "utf-8"),
     ],
@@ -114,6 +119,20 @@ def test_sniff_gets_the_headers_charset_or_none() -> None:
 def test_text_that_is_not_html(body: bytes, charset: str, content_type: str, encoding: str) -> None:
     """Mark, header, XML declaration; a <meta> in plain text says nothing."""
     assert encoding_of_text(body, charset, content_type) == encoding
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("start", ["<!doctype html>", "<html>", "<?xml version='1.0'?>", "\r\n <p>"])
+def test_sixteen_bits_without_a_mark(codec: str, start: str) -> None:
+    """Markup with a zero beside each letter is nothing else, whatever is declared."""
+    body = f"{start}<title>Größe 漢字</title>".encode(codec)
+    assert encoding_of(body, "utf-8", sniff_encoding) == codec.replace("-l", "l").replace("-b", "b")
+
+
+def test_a_zero_here_and_there_is_no_encoding() -> None:
+    """Pages have them by mistake."""
+    assert encoding_of(b"<\0p>\xc3\xbc", "utf-8", sniff_encoding) == "utf-8"
+    assert encoding_of(b"\0<p>\xc3\xbc", "utf-8", sniff_encoding) == "utf-8"
 
 
 HOSTILE = {

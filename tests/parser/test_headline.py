@@ -40,6 +40,34 @@ def test_of_two_names_the_one_like_the_title() -> None:
     assert alike("", "x") == 0.0
 
 
+@pytest.mark.parametrize(
+    ("title", "headings", "found"),
+    [
+        ("Why spiders spin - Spider News", ["Webs", "why  spiders\nspin"], "Why spiders spin"),
+        ("Why spiders spin — spider-news", ["Why spiders spin"], "Why spiders spin"),
+        ("Why spiders spin – Spider News", ["Why spiders spin"], "Why spiders spin – Spider News"),
+        ("Why spiders spin - Spider News", ["Spider News"], "Why spiders spin - Spider News"),
+        ("Why spiders spin - and eat", ["Why spiders spin"], "Why spiders spin - and eat"),
+    ],
+)
+def test_behind_a_dash_a_name_goes_where_a_heading_is_left(title: str, headings: list[str], found: str) -> None:
+    """Headlines have dashes themselves; what a heading says is one whole."""
+    assert without_site(title, "Spider News", "", headings) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "title", "found"),
+    [
+        ("Spiders &amp; webs &#8211; a guide", "Spiders & webs", "Spiders & webs – a guide"),
+        ("How to write &amp; in HTML", "How to write &amp; in HTML", "How to write &amp; in HTML"),
+        ("AT&T", "x", "AT&T"),
+    ],
+)
+def test_entities_that_nobody_has_read(said: str, title: str, found: str) -> None:
+    """In JSON, or written twice; unless the title is about them."""
+    assert byline([], ['{"@type":"Article","headline":"' + said + '"}'], title).title == found
+
+
 def test_json_ld_in_cdata_and_several_names_in_one_property() -> None:
     """As pages in the wild have it."""
     script = '\n//<![CDATA[\n{"@type":"Article","headline":"H","datePublished":"2026-01-02"}\n//]]>\n'

@@ -37,6 +37,8 @@ def sitemap(count: int) -> bytes:
         ("text/plain", "", b"<s:sitemapindex>", Form.SITEMAP),
         ("image/png", "", URLSET, Form.SITEMAP),
         ("text/xml", "", "\ufeff<urlset>".encode("utf-16-le"), Form.SITEMAP),
+        ("text/xml", "", "<?xml version='1.0'?><rss>".encode("utf-16-le"), Form.FEED),
+        ("text/xml", "", "<urlset>".encode("utf-16-be"), Form.SITEMAP),
         ("application/gzip", "", gzip.compress(URLSET, mtime=0), Form.SITEMAP),
         ("application/octet-stream", "", gzip.compress(RSS, mtime=0), Form.FEED),
         ("application/x-gzip", "", gzip.compress(b"PK", mtime=0), None),
@@ -71,6 +73,23 @@ def sitemap(count: int) -> bytes:
 def test_form(content_type: str, url: str, body: bytes, form: Form | None) -> None:
     """The root element decides, the name only where there is none."""
     assert form_of(content_type, url, body) is form
+
+
+@pytest.mark.parametrize(
+    ("declared", "written"),
+    [("utf-16", "utf-8"), ("utf-16", "utf-16-le"), ("utf-8", "latin-1"), ("iso-8859-1", "latin-1"), ("", "latin-1")],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_feeds_in_another_encoding_than_they_say(declared: str, written: str, packed: bool) -> None:
+    """No link is lost, and letters are those of the language."""
+    said = f" encoding='{declared}'" if declared else ""
+    item = "<item><title>Größe für Köln</title><link>http://a.test/1</link></item>"
+    body = f"<?xml version='1.0'{said}?><rss><channel><title>Über Größen</title>{item}</channel></rss>".encode(written)
+    body = gzip.compress(body) if packed else body
+    form = form_of("text/xml", "", body)
+    assert form is Form.FEED
+    found = whole(read(form, body, "http://a.test/s", "", ParserConfig(), NOW))
+    assert [(entry.url, entry.title) for entry in found.entries] == [("http://a.test/1", "Größe für Köln")]
 
 
 def urls(body: bytes, form: Form = Form.SITEMAP, charset: str = "", **limits: Any) -> tuple[list[str], str]:

@@ -166,6 +166,32 @@ async def test_links_are_those_of_the_page_when_the_rule_finds_none() -> None:
     assert bytes(place.room.send(shop(1, link="onwards"), url="http://a.test/p")[0].urls) == b"http://a.test/own"  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("outlinks", ["[]", "[a.next]"])
+async def test_links_stay_those_of_the_rule_when_something_else_is_wrong(outlinks: str) -> None:
+    """A field is gone; that a leaf has none of the rule's links, or no page has any, is no sign that they are."""
+    place = await Shop().start(SPEC.replace("[a.next]", outlinks))
+    place.learn(link="next")
+    assert place.until_marked(price="amount") <= 50
+    leaf = place.room.send(shop(1, price="amount", link="other"), url="http://a.test/p")
+    assert [type(one) for one in leaf] == [m.Record]
+
+
+async def test_second_pages_are_watched_and_told_as_well() -> None:
+    """Under their own name, in what a program says at its end, until their rule is deleted."""
+    place = await Shop().start(
+        "match: {url: '^http://a.*/p$'}\nfields: {name: {css: h1}}\n"
+        "followUps: {more: {css: a.next, url: '/more$', fields: {price: {css: .price, type: price}}}}"
+    )
+    for number in range(LEARN):
+        place.page(shop(number), url="http://a.test/more")
+    for number in range(50):
+        place.page(shop(number, price="amount"), url="http://a.test/more")
+    assert [(one.rule, one.degraded) for one in place.owner.verdicts()] == [("r/more", True)]
+    place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
+    assert place.owner.verdicts() == []
+    assert place.room.parser.rot.verdicts == {}
+
+
 async def test_pages_that_lack_what_a_rule_asks_of_them_are_marked() -> None:
     """A rule that is not for a page any more would otherwise end without a word."""
     place = await Shop().start(SPEC.replace("'^http://a'}", "'^http://a', content: {css: .price}}"))

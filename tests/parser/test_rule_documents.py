@@ -71,7 +71,14 @@ def test_scalars_stay_text() -> None:
         ("fields: {a: {css: p, decimal: ','}}", "'decimal' needs type number, integer or price"),
         ("fields: {a: {css: p, all: yes}}", "spec.fields.a.all: 'yes' is neither true nor false"),
         ("fields: {a: {css: p, fields: {b: i}, type: date}}", "'type' is said of a field with a value"),
-        ("fields: {a: {css: p, fields: {b: {xpath: //i}}}}", "inside elements selected by css; use css here as well"),
+        (
+            "fields:\n    a:\n      css: p\n      fields: {b: {xpath: //i}}",
+            "9:19: spec.fields.a.b: 'xpath' cannot be used inside elements selected by css; use css here as well",
+        ),
+        (
+            "fields: {a: p}\n  followUps:\n    r: {css: a, url: x, fields: {a: p}}",
+            "8:33: spec.followUps.r.fields: 'a' is",
+        ),
         ("fields: {a: {jsonpath: $.x, fields: {b: {css: i}}}}", "inside values, not elements; use jsonpath"),
         ("fields: {a: {py: 'x'}}", "Python scripts are not run"),
         ("fields: {a: h1}\n  steps: [{click: a}]", "spec.steps: what a browser does on the page is not built yet"),

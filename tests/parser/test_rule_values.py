@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from nephila.kernel.errors import UsageError
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.times import iso_date
-from rule_rig import items, ran, value
+from rule_rig import URL, items, ran, rule, value
+
+JSON = "application/json"
 
 
 @pytest.mark.parametrize(
@@ -31,6 +34,9 @@ from rule_rig import items, ran, value
         ("٣", 3),
         ("19,-", 19),
         ("1,23,456", 123456),
+        ("1’234’567.89", 1234567.89),
+        ("12,34,56,789.5", 123456789.5),
+        ("(1 234 567,8)", 1234567.8),
     ],
 )
 def test_numbers(text: str, expected: float) -> None:
@@ -45,9 +51,15 @@ def test_the_decimal_sign_may_be_said() -> None:
     assert (number("1.234", "."), number("1,234", ",")) == (1.234, 1.234)
 
 
-@pytest.mark.parametrize("text", ["", "none", "3 of 5", "1-2", "9" * 300, "10:30"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "none", "3 of 5", "1-2", "9" * 300, "10:30"),
+        *("4 12", "3,5 120", "1,5,6", "1.000.00", "v1.2.3", "+49 30 1234567", "192.168.0.1", "12 34 567", "1,23,45"),
+    ],
+)
 def test_no_numbers(text: str) -> None:
-    """No digit, or more than one number."""
+    """No digit, or more than one number: digits apart from each other that are no thousands are two."""
     with pytest.raises(ValueError, match="number"):
         number(text)
 
@@ -65,6 +77,10 @@ def test_no_numbers(text: str) -> None:
         ("¥5,000", 5000, "JPY"),
         ("from 12 EUR", 12, "EUR"),
         ("12", 12, ""),
+        ("-$5", -5, "USD"),
+        ("− € 12,50", -12.5, "EUR"),
+        ("Rabatt: -£1,000.00", -1000.0, "GBP"),
+        ("off-$5", 5, "USD"),
     ],
 )
 def test_prices(text: str, amount: float, currency: str) -> None:
@@ -93,6 +109,19 @@ def test_prices(text: str, amount: float, currency: str) -> None:
         ("2026/11/21", "2026-11-21"),
         ("20261121", "2026-11-21"),
         ("1795255200", "2026-11-21T10:00:00Z"),
+        ("2026-11-21 10:00 by Ann", "2026-11-21T10:00:00"),
+        ("2026-11-21 10:00:30 | 5 comments", "2026-11-21T10:00:30"),
+        ("2026-11-21 10:00 PM", "2026-11-21T22:00:00"),
+        ("2026-11-21 1:05 am", "2026-11-21T01:05:00"),
+        ("2026-11-21 10:00 UTC", "2026-11-21T10:00:00Z"),
+        ("2026-11-21T10:00:00,5Z", "2026-11-21T10:00:00Z"),
+        ("20261121T101500Z", "2026-11-21T10:15:00Z"),
+        ("20261121T1015+0100", "2026-11-21T09:15:00Z"),
+        ("Nov 21, 2026 10:00 GMT", "2026-11-21T10:00:00Z"),
+        ("21 November 2026, 10:00 +02:00", "2026-11-21T08:00:00Z"),
+        ("21 November 2026, 10:00-12:00", "2026-11-21T10:00:00"),
+        ("Thursday, 5th of March, 2026", "2026-03-05"),
+        ("March the 5th, 2026", "2026-03-05"),
     ],
 )
 def test_dates(text: str, expected: str) -> None:
@@ -118,6 +147,41 @@ def test_no_dates(text: str, says: str) -> None:
         iso_date(text)
 
 
+@pytest.mark.parametrize("text", ["1" + "0" * 400, "-1" + "0" * 5000, "1e400"])
+@pytest.mark.parametrize("type_", ["number", "integer", "price"])
+def test_numbers_that_no_machine_holds(text: str, type_: str) -> None:
+    """A page whose JSON has one is a page with a field that is empty."""
+    found = ran(
+        f"fields: {{n: {{jsonpath: $.n, type: {type_}}}, m: {{jsonpath: $.m}}}}", f'{{"n": {text}, "m": 1}}', URL, JSON
+    )
+    assert found.items == ([b'{"n":null,"m":1}'] if len(text) < 4000 else [b'{"n":null,"m":null}'])
+
+
+@pytest.mark.parametrize(
+    ("instead", "says"), [(r"\3", "no group 3.*it has 2"), (r"\g<x>", "no group 'x'"), (r"\g<12>", "no group 12")]
+)
+def test_groups_that_a_pattern_has_not(instead: str, says: str) -> None:
+    """They are told when the rule is read."""
+    with pytest.raises(UsageError, match=rf"rule.yaml:6:.*{says}"):
+        rule(f"fields: {{d: {{css: p, replace: {{pattern: '(a)(?P<y>b)', with: '{instead}'}}}}}}")
+
+
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [
+        ("'%d.%d.%Y'", "twice"),
+        ("'%d.%m.%Y %'", "strptime"),
+        ("'%d.%m.%Q %Y'", "strptime"),
+        ("dd.mm.yyyy", "%d.%m.%Y"),
+        ("'%d.%m.'", "year"),
+    ],
+)
+def test_formats_that_fit_no_date(form: str, says: str) -> None:
+    """They are told when the rule is read, with their place."""
+    with pytest.raises(UsageError, match=rf"rule.yaml:6:.*{says}"):
+        rule(f"fields: {{d: {{css: p, type: date, format: {form}}}}}")
+
+
 @pytest.mark.parametrize(
     ("field", "html", "expected"),
     [
@@ -131,6 +195,12 @@ def test_no_dates(text: str, says: str) -> None:
         ("{css: a, attr: href, type: url}", "<base href=/b/><a href='c?d#e'>", "https://a.test/b/c?d"),
         ("{css: p, replace: [{pattern: '(\\w+) (\\w+)', with: '\\2 \\1'}]}", "<p>a b", "b a"),
         ("{css: p, replace: {pattern: 'x+'}}", "<p>axxb", "ab"),
+        ("{css: p, replace: {pattern: 'ae', with: 'ä – 漢😀'}}", "<p>Maerz", "Mä – 漢😀rz"),
+        (
+            "{css: p, replace: {pattern: '(?P<n>ü)(z)?', with: '[\\0\\g<n>\\2]\\\\\\n'}, trim: false}",
+            "<p>ü",
+            "[üü]\\\n",
+        ),
         ("{css: p, trim: false}", "<p> a  b ", " a  b "),
         ("{css: p}", "<p> a \n b\u00a0c ", "a b c"),
         ("{css: q, default: none}", "<p>", "none"),

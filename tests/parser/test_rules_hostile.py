@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 from nephila.native import page_pass
 from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
+from nephila.parser.rules.extract import TooLongError, extract
 from nephila.parser.rules.pages import Stored
 from nephila.parser.rules.running import Runner
 from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES
-from rule_rig import URL, ran, rule, value
+from rule_rig import URL, document, ran, rule, value
 
 LONGEST_S = 2 * RULES.wall_s + 20
 """Two tries in the child and their starts: far above, as a test of a hang and not of speed."""
@@ -184,6 +185,7 @@ def test_scripts_are_off_unless_asked_for() -> None:
         ("jsonpath", "$.a[*].b[0]", True),
         ("jsonpath", "$..a", False),
         ("jsonpath", "$[?@.a]", False),
+        ("jsonpath", "$[*,*][*,*]", False),
         ("xpath", "//a", False),
         ("jmespath", "a", False),
         ("regex", "(a+)+$", True),
@@ -251,3 +253,33 @@ def test_ordinary_pages_fit() -> None:
     body = b"<div><ul>" + b"<li><a href=/><b>x</b></a>" * 400 + b"</ul></div>"
     for selector in ("h1", ".a .b", "main article p", "ul > li a b", "td:nth-child(2)", "[itemprop=name]"):
         assert fits(rule(f"fields: {{f: {{css: '{selector}'}}}}").rule, body, 25)
+
+
+@pytest.mark.parametrize(
+    ("spec", "body"),
+    [
+        ("fields: {f: {regex: '(?s)x.*y|x', all: true}}", b"x" * 200_000),
+        ("each: {regex: '(?s)x.*y|x'}\nfields: {f: {page: url}}", b"x" * 200_000),
+        ("fields: {f: {css: p, replace: {pattern: '(?s)x.*y|x'}}}", b"<p>" + b"x" * 200_000),
+        ("each: li\nfields: {f: {itemprop: a, fields: {g: {itemprop: b}}}}", b"<li><a itemprop=a href=/>" * 9_000),
+    ],
+)
+def test_what_takes_too_long_all_the_same_is_given_up(spec: str, body: bytes) -> None:
+    """Matches that each look at all that follows, values that each look at all of the page: no shape tells them."""
+    asked = 0
+
+    def watch() -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 100:
+            raise TooLongError
+
+    assert fits(rule(spec).rule, body, 100)
+    with pytest.raises(TooLongError):
+        extract(rule(spec).rule, document(body), watch=watch)
+
+
+def test_a_meta_element_is_looked_for_once_a_page() -> None:
+    """However many items ask for it."""
+    page_ = document(b"<meta name=a content=1>" + b"<li>" * 3)
+    assert page_.metas("a") is page_.metas("a")

@@ -204,3 +204,32 @@ async def test_json_documents_are_read_by_rules(rooms: Any) -> None:
     room = await rooms("match: {url: '^http'}\neach: {jsonpath: '$[*]'}\nfields: {n: {jsonpath: $.n}}")
     record = room.record(b'[{"n": 1}, {"n": "no"}]', content_type="application/json")
     assert items(record) == [{"n": 1}, {"n": "no"}]
+
+
+@pytest.mark.parametrize("content_type", ["application/xml", "text/plain", "application/json", "text/csv"])
+async def test_a_document_may_be_as_deep_as_a_page(rooms: Any, content_type: str) -> None:
+    """Rules see a tree of it, whatever it is called: a selector of three steps would take minutes beside everything."""
+    room = await rooms("match: {url: '^http://a'}\nfields: {t: b div div i}", found=FakePass(depth=3000))
+    room.send(b"<a>" + b"<div>" * 200 + b"<i></i>" * 20, content_type=content_type)
+    assert room.parser.rules.sent_off == 1
+    await later(room, 1)
+
+
+async def test_a_document_with_few_tags_is_read_in_place(rooms: Any) -> None:
+    """JSON and the like cost no pass."""
+    room = await rooms("match: {url: '^http://a'}\nfields: {t: {jsonpath: $.t}}")
+    assert items(room.record(b'{"t": "<b>1"}', content_type="application/json")) == [{"t": "<b>1"}]
+    assert not room.calls
+
+
+async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, monkeypatch: Any) -> None:
+    """And with it every later page; nothing of the page is lost."""
+    room = await rooms(CSS)
+    ticks = iter(range(1000))
+    monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
+    room.send(HTML)
+    assert room.parser.rules.sent_off == 1
+    room.send(HTML)
+    assert room.parser.rules.sent_off == 2
+    await later(room, 2)
+    assert [items(record) for record in room.log] == [[{"t": "One"}]] * 2

@@ -13,6 +13,8 @@ from nephila.kernel.clock import ManualClock
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import ParseRule
 from nephila.kernel.topics import RULES
+from nephila.parser.rules.load import RuleDocument
+from nephila.rulefiles import read_all
 from nephila.rulewatch import LOOK_S, RuleWatch
 
 
@@ -108,6 +110,36 @@ def test_a_directory_that_is_emptied_changes_nothing(rig: Rig) -> None:
     (rig.place / "one" / "rule.yaml").unlink()
     assert rig.look() == []
     rig.write("one", "h4")
+    assert rig.look() == [("one", False)]
+
+
+def test_a_directory_that_stays_empty_is_told_once(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    """And again when it is emptied again, not at every look."""
+    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    caplog.set_level(logging.WARNING)
+    for _ in range(2):
+        (rig.place / "one" / "rule.yaml").unlink()
+        for _ in range(5):
+            assert rig.look() == []
+        rig.write("one")
+        rig.look()
+    assert len([one for one in caplog.records if "stay as they were" in one.getMessage()]) == 2
+
+
+def test_what_is_mended_while_the_mistake_is_read_is_not_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An editor writes in two steps, and the first look comes between them."""
+    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    rig.write("one", "h1[")
+
+    def read_then_mended(places: list[Path]) -> list[RuleDocument]:
+        try:
+            return read_all(places)
+        finally:
+            rig.write("one", "h6")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nephila.rulewatch.read_all", read_then_mended)
+        assert rig.look() == []
     assert rig.look() == [("one", False)]
 
 

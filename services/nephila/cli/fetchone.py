@@ -65,7 +65,7 @@ async def _fetch(config: DownloaderConfig, url: str) -> Stored:
             if not pages:
                 raise UserError(f"{url}: {outcome.reason or outcome.result.name.lower()} {outcome.detail}".strip())
             page = pages[-1]
-            return Stored(page.url, page.content_type, page.charset, bytes(page.body), page.url)
+            return Stored(page.url, page.content_type, page.charset, bytes(page.body), page.url, page.fetched_at)
     except TimeoutError:
         raise UserError(f"{url}: no answer in {2 * WAIT_S:g} s") from None
     finally:

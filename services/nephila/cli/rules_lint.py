@@ -11,7 +11,8 @@ from nephila.kernel.errors import UserError
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.pages import pages_of
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import leaves
+from nephila.parser.rules.spec import Field, Take, leaves
+from nephila.parser.rules.values import value_of
 from nephila.rulefiles import find, read
 
 _ANY: Final = ("https://zq7.invalid/", "http://a-b.zq8.invalid:8080/x/y.html?z=1", "https://192.0.2.7/q")
@@ -88,9 +89,21 @@ def doubts(document: RuleDocument) -> list[str]:
     for path, one in leaves(rule.fields):
         if one.take.source == "xpath" and one.take.expression.startswith("/") and "." in path:
             told.append(f"{path}: the xpath begins with /, so it looks at the whole page and not inside its group")
+        for what, said in (("default", one.default), ("constant", one.take.expression)):
+            if said is not None and (what == "default" or one.take == Take(what, said)):
+                told += [f"{path}: the {what} {said!a} is left out: {why}" for why in _unfit(one, said)]
         if one.default is not None and one.required:
             told.append(f"{path}: required has no effect beside a default")
     return told
+
+
+def _unfit(field: Field, said: str) -> list[str]:
+    """Why a text of the rule itself is not of its field's type."""
+    try:
+        value_of(field, said, lambda: _ANY[0])
+    except ValueError as error:
+        return [str(error)]
+    return []
 
 
 def _is_any(pattern: str) -> bool:

@@ -32,6 +32,11 @@ def part_rule(rule: str, name: str) -> str:
     return f"{rule}/{name}"
 
 
+def base_of(rule: str) -> str:
+    """The rule that a name is of: its own, or that of what reads its second pages."""
+    return rule.partition("/")[0]
+
+
 def is_part(rule: str) -> bool:
     """Whether what was read by `rule` completes items of other pages."""
     return "/" in rule

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from html import unescape
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -66,6 +67,7 @@ _ARTICLE: Final = re.compile(
 """Types of schema.org that are an article, https://schema.org/Article and what is below it."""
 
 
+_ENTITY: Final = re.compile(r"&#?\w{1,10};")
 _WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
 """What an XHTML page writes around a script."""
 
@@ -97,7 +99,9 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
         if "datePublished" in node or "headline" in node:
             authors.append(_person(node.get("author")))
         dates.append(_text(node.get("datePublished")))
-    return Byline(_some(said), _some(author for author in authors if not _is_url(author)), _some(dates))
+    return Byline(
+        _unescaped(_some(said), title), _some(author for author in authors if not _is_url(author)), _some(dates)
+    )
 
 
 def _is_article(kind: Any) -> bool:
@@ -109,6 +113,12 @@ def _named(article: dict[str, Any], title: str) -> str:
     """Its name, or its headline where only that is like the document's title (sites put their own name there)."""
     name, said = _text(article.get("name")), _text(article.get("headline"))
     return nearer(name, said, title) if name and said and name != said else name or said
+
+
+def _unescaped(said: str, title: str) -> str:
+    """Without the entities that sites write where none are read, as in JSON; the document's own title has some where
+    it is about them."""
+    return said if "&" not in said or _ENTITY.search(title) else unescape(said)
 
 
 def _some(texts: Iterable[str]) -> str:

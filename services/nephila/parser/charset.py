@@ -1,13 +1,14 @@
 """The encoding of a document: what it declares (native sniff), else what its bytes look like.
 
-Order: byte order mark, Content-Type, <meta>, valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML
-declaration, then the look of a bounded sample of the non-ASCII text (double-byte by structure, single-byte by
-charset-normalizer), then windows-1252. Invariant: the answer is a WHATWG name
-that webencodings knows, and no body costs more than a few milliseconds, whatever is in it.
+Order: markup with a zero beside each letter (UTF-16 without its mark), then byte order mark, Content-Type, <meta>,
+valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML declaration, then the look of a bounded sample
+of the non-ASCII text (double-byte by structure, single-byte by charset-normalizer), then windows-1252. Invariant: the
+answer is a WHATWG name that webencodings knows, and no body costs more than a few milliseconds, whatever is in it.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from typing import Final
@@ -65,12 +66,13 @@ _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 def encoding_of(body: bytes, charset: str, sniff: Sniff) -> str:
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
-    return sniff(body, charset or None) or _xml_declared(body) or detect(body)
+    return _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body)
 
 
 def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
-    """The same for a body that is not HTML: no <meta> counts, XML may declare itself, JSON is UTF-8 (RFC 8259)."""
-    mark = _by_mark(body)
+    """The same for a body that is not HTML: no <meta> counts, XML may declare itself, JSON is UTF-8 (RFC 8259). XML
+    that is not the UTF-8 that it has to be goes by its look."""
+    mark = _by_mark(body) or _by_zeros(body)
     if mark:
         return mark
     if charset:
@@ -80,7 +82,8 @@ def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
     if content_type.endswith("json"):
         return "utf-8"
     if content_type.endswith("xml") or body.startswith(b"<?xml"):
-        return _xml_declared(body) or "utf-8"
+        declared = _xml_declared(body) or "utf-8"
+        return declared if declared != "utf-8" or _is_utf8(body[:SCAN_BYTES]) else detect(body)
     return "utf-8" if body.isascii() else detect(body)
 
 
@@ -132,7 +135,7 @@ def _language(scanned: bytes) -> str:
 def _is_utf8(scanned: bytes) -> bool:
     """True when nearly every non-ASCII byte is part of a UTF-8 character: one broken byte does not make it legacy."""
     try:
-        scanned.decode("utf-8")
+        codecs.utf_8_decode(scanned, "strict", False)  # a character may be cut at its end
     except UnicodeDecodeError:
         # Python takes 20 ns per replaced byte: only the window is read this way.
         window = _window(scanned)
@@ -163,6 +166,17 @@ def _by_mark(body: bytes) -> str:
     return "utf-16be" if body.startswith(b"\xfe\xff") else ""
 
 
+_LITTLE: Final = re.compile(rb"(?:[\t\n\r ]\0){0,20}<\0[!?/A-Za-z]\0")
+_BIG: Final = re.compile(rb"(?:\0[\t\n\r ]){0,20}\0<\0[!?/A-Za-z]")
+
+
+def _by_zeros(body: bytes) -> str:
+    """UTF-16 without a mark, by how markup begins in it (XML 1.0, appendix F)."""
+    if b"\0" not in body[:2]:
+        return ""
+    return "utf-16le" if _LITTLE.match(body) else "utf-16be" if _BIG.match(body) else ""
+
+
 _XML: Final = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-]+)["']""")
 
 
@@ -171,4 +185,7 @@ def _xml_declared(body: bytes) -> str:
     if found is None:
         return ""
     named = webencodings.lookup(found[1].decode("ascii"))
-    return str(named.name) if named is not None else ""
+    if named is None:
+        return ""
+    # It could not be read in ASCII, were it true: programs write what they had in memory.
+    return "utf-8" if named.name.startswith("utf-16") else str(named.name)

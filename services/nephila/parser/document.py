@@ -55,6 +55,7 @@ class Document:
         self.content_type = content_type
         self.routes = routes
         self.facts = {"url": url, "content_type": content_type, "encoding": encoding, **(facts or {})}
+        self._metas: dict[str, list[str]] = {}
 
     @cached_property
     def source(self) -> str:
@@ -107,13 +108,16 @@ class Document:
         return found
 
     def metas(self, name: str) -> list[str]:
-        """Contents of the <meta> elements of a name or property, in any case."""
+        """Contents of the <meta> elements of a name or property, in any case. Not to be changed."""
+        if name in self._metas:
+            return self._metas[name]
         quoted = name.replace("\\", "\\\\").replace('"', '\\"')
         selector = f'meta[property="{quoted}" i], meta[name="{quoted}" i]'
         head = self.tree.head
         # Nearly always they are in the head, and that is a small part of the tree.
         nodes = (css(head, selector) if head is not None else []) or css(self.tree.root, selector)
-        return [node.attributes.get("content") or "" for node in nodes]
+        found = self._metas[name] = [node.attributes.get("content") or "" for node in nodes]
+        return found
 
     @property
     def meta_names(self) -> list[str]:

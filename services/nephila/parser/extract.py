@@ -105,11 +105,12 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
     said = byline(pairs if tree is None else parts.metas(), parts.texts("script"), found.title)
     images, videos = media(pairs, parts.media, resolve)
     stated = dict(reversed(pairs))
+    headings = parts.headings()
     host = urlsplit(result["url"] or resolve(found.canonical)).hostname or ""
     result.update(
         encoding=encoding,
         title=without_site(
-            said.title or from_title(found.title, *parts.headings()), stated.get("og:site_name", ""), host
+            said.title or from_title(found.title, *headings), stated.get("og:site_name", ""), host, headings[0]
         )[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,

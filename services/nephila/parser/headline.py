@@ -3,7 +3,8 @@
 The rules for a <title> are those of Mozilla's Readability (Article titles, `_getArticleTitle`), by whose pages titles
 are judged, so that the two agree: a part behind the last separator is the site, unless too little would be left. Of a
 title that is stated (or left whole by these rules) only what the page itself names as its site goes, and only behind a
-bar or a dot: dashes stand in too many headlines. Invariant: pure; white space collapsed; O(length).
+bar or a dot: dashes stand in too many headlines. Behind a dash it goes where what is left is a heading of the page.
+Invariant: pure; white space collapsed; O(length).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _SEPARATOR: Final = re.compile(r"\s[|\-–—\\/>»]\s")
 _HIERARCHY: Final = re.compile(r"\s[\\/>»]\s")
 _FIRST_PART: Final = re.compile(r"^[^|\-–—\\/>»]*[|\-–—\\/>»]")
 _TOKEN: Final = re.compile(r"\w+")
-_BAR: Final = re.compile(r"\s+[|·•»]\s+")
+_BAR: Final = re.compile(r"\s+(?:[|·•»]|[-—])\s+")
+_BARS: Final = "|·•»"
 
 FEW_WORDS: Final = 3
 """With fewer left the part on the other side is the headline;"""
@@ -65,13 +67,17 @@ def _words(text: str) -> int:
     return len(re.split(r"\s+", text))
 
 
-def without_site(title: str, site: str, host: str) -> str:
-    """A title without the site's name at its end; `site` is what the page calls it (or ""), `host` its URL's."""
+def without_site(title: str, site: str, host: str, headings: Sequence[str] = ()) -> str:
+    """A title without the site's name at its end; `site` is what the page calls it (or ""), `host` its URL's,
+    `headings` the texts of its h1 and h2."""
     names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
     whole = title[:MAX_CHARS]
     for bar in _BAR.finditer(whole):
-        if _letters(whole[bar.end() :]) in names and _letters(whole[: bar.start()]):
-            return whole[: bar.start()]
+        left = whole[: bar.start()]
+        if _letters(whole[bar.end() :]) not in names or not _letters(left):
+            continue
+        if bar[0].strip() in _BARS or any(left.lower() == " ".join(one.lower().split()) for one in headings):
+            return left
     return title
 
 

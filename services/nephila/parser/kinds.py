@@ -1,6 +1,7 @@
 """Which treatment a body gets: HTML, some kind of document, plain text, or none.
 
-Invariant: what the server says counts, unless the first bytes are those of a known binary format. Only without a
+Invariant: what the server says counts, unless the first bytes are those of a known binary format, or of none that
+could be the plain text it says. Only without a
 usable type are the bytes asked whether they are HTML (the tags of WHATWG's MIME sniffing). Nothing is decoded here.
 """
 
@@ -144,9 +145,20 @@ def kind_of(content_type: str, head: bytes) -> tuple[Kind, str]:
     if known is Kind.OFFICE:
         # These are archives, or are called so: spreadsheets are often HTML or CSV under another name.
         return Kind.BINARY, ""
+    if content_type == "text/plain" and _is_garbage(head):
+        return Kind.BINARY, "application/octet-stream"
     if known is not None:
         return known, ""
     return _sniff(head)
+
+
+def _is_garbage(head: bytes) -> bool:
+    """Whether what is called plain text is none, as servers call whatever they do not know. WHATWG: one binary byte is
+    enough; here it takes a sixteenth, and zeros in every other place are UTF-16."""
+    binary = len(head) - len(head.translate(None, _BINARY_BYTES))
+    if binary < 8 or binary * 16 < len(head) or head.startswith(_BOMS):
+        return False
+    return max(head[::2].count(0), head[1::2].count(0)) * 4 < len(head)
 
 
 def _by_family(content_type: str) -> Kind:

@@ -26,6 +26,7 @@ from nephila.parser.morelinks import more_links, tree_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
 from nephila.parser.rules.apply import Seen
+from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH
 from nephila.parser.sources import Form, read
 from nephila.parser.text import text_hash
 
@@ -80,7 +81,16 @@ class Maker:
             content.links = []
         links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
         follow = self._may_follow(page, job, "")
-        return links, record, Seen(encoding, 0, follow) if encoding else None
+        if not encoding:
+            return links, record, None
+        return links, record, Seen(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow)
+
+    def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
+        """How deep the tree of a document is at most that is no page: rules may ask for one all the same."""
+        tags = body.count(b"<")
+        if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
+            return tags
+        return self._page_pass(body, page.url, encoding, max_links=0, max_text_bytes=0).depth
 
     def encoding_of(self, page: m.Page, body: bytes) -> str:
         """WHATWG name of the encoding of an HTML page; its start is enough."""

@@ -25,6 +25,8 @@ from nephila.parser.sitemaps import read_sitemap, read_text_sitemap
 
 HEAD_BYTES: Final = 4096
 """The root element is looked for in so many: declarations, style sheets and comments stand before it."""
+LOOK_BYTES: Final = 64 * 1024
+"""By which the encoding is told."""
 PIECE_BYTES: Final = 128 * 1024
 """Read at a time: 5 to 30 ms, whatever is in it."""
 INPUT_BYTES: Final = 64 * 1024
@@ -68,9 +70,9 @@ def form_of(content_type: str, url: str, body: bytes) -> Form | None:
         return _by_root(body[:HEAD_BYTES])
     head = body[:4]
     if head[:3] == _GZIP:
-        return _by_text(url, _first_bytes(body))
-    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        text = body[:HEAD_BYTES].decode("utf-16", "replace").lstrip("\ufeff").encode()
+        return _by_text(url, _first_bytes(body, HEAD_BYTES))
+    if _is_wide(head):
+        text = _narrow(body[:HEAD_BYTES])
         return _by_root(text) if _MAY_BE_LIST.match(text) else None
     if content_type.endswith("json"):
         return Form.JSON_FEED if _is_json_feed(content_type, body[:HEAD_BYTES]) else None
@@ -79,7 +81,18 @@ def form_of(content_type: str, url: str, body: bytes) -> Form | None:
     return None
 
 
+def _is_wide(head: bytes) -> bool:
+    """Whether it begins as UTF-16 does, with its mark or a zero."""
+    return head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]
+
+
+def _narrow(head: bytes) -> bytes:
+    codec = "utf-16" if head[0] > 0xF0 else "utf-16-be" if head[0] == 0 else "utf-16-le"
+    return head.decode(codec, "replace").lstrip("\ufeff").encode("utf-8", "replace")
+
+
 def _by_text(url: str, head: bytes) -> Form | None:
+    head = _narrow(head) if _is_wide(head) else head
     if _MAY_BE_LIST.match(head):
         return _by_root(head)
     return Form.TEXT_SITEMAP if head and _names_text_sitemap(url) else None
@@ -104,9 +117,9 @@ def _is_json_feed(content_type: str, head: bytes) -> bool:
     return content_type == "application/feed+json" or b"jsonfeed.org" in head
 
 
-def _first_bytes(body: bytes) -> bytes:
+def _first_bytes(body: bytes, most: int) -> bytes:
     try:
-        return zlib.decompressobj(31).decompress(body[: 4 * HEAD_BYTES], HEAD_BYTES)
+        return zlib.decompressobj(31).decompress(body[: 4 * most], most)
     except zlib.error:
         return b""
 
@@ -115,7 +128,7 @@ def read(form: Form, body: bytes, url: str, charset: str, config: ParserConfig, 
     """What a list found at `url` says, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(bytes
     unpacked)."""
     pieces = _Pieces(body, config.max_list_bytes)
-    head = _first_bytes(body) if pieces.packed else body[:HEAD_BYTES]
+    head = _first_bytes(body, LOOK_BYTES) if pieces.packed else body[:LOOK_BYTES]
     if form is Form.JSON_FEED:
         listing = read_json_feed(b"".join(pieces), config.max_links, now)
     else:

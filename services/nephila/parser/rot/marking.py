@@ -1,8 +1,9 @@
 """What a degraded rule leaves on a page: the mark, and not more than what still looks right.
 
 The row's own title, text and metadata are never a rule's, so they stand. An item is left out when a field that is
-alarmed is empty in it, or of the page came by its default; how many were left out is said in the row. Links that the
-rule selects no more are those of the page again, within the scope of the job.
+alarmed is empty in it, or of the page came by its default; how many were left out is said in the row. Where
+links are alarmed, those of a page on which the rule selects none are the page's own again, within the scope of the job;
+else that there are none is what the rule says.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.parser.rot.health import TYPE
+from nephila.parser.rot.health import LINKS, TYPE
 from nephila.parser.rot.signal import FEWER, GONE
 from nephila.parser.rot.words import MAX_TOLD, brief
 from nephila.parser.rules.extract import Extraction
@@ -38,7 +39,7 @@ def spoiled(found: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
     lost = any((count := found.counts.get(name)) is not None and not count.filled for name in names)
     tops = {name.split(".")[0] for name in names if not name.startswith("(")}
     items = [] if lost else [item for item in found.items if all(_has(_decode(item), name) for name in tops)]
-    links = found.links or None
+    links = (found.links or None) if LINKS in names else found.links
     return msgspec.structs.replace(found, items=items, links=links)
 
 

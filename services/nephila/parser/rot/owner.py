@@ -17,6 +17,7 @@ import msgspec
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
+from nephila.kernel.completing import base_of
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
 from nephila.parser.rot.health import RuleHealth, decode, encode
@@ -77,7 +78,7 @@ class Owner:
 
     def verdicts(self) -> list[m.RuleVerdict]:
         """The word on each rule that is judged here and still there."""
-        return [self.verdict(name) for name in sorted(self.rules) if name in self._there]
+        return [self.verdict(name) for name in sorted(self.rules) if base_of(name) in self._there]
 
     def adopt(self, name: str, state: bytes) -> None:
         """Go on with what an earlier program knew of a rule."""
@@ -91,9 +92,10 @@ class Owner:
             self._there.add(rule.name)
         else:
             self._there.discard(rule.name)
-            self._others.pop(rule.name, None)
-            if self.rules.pop(rule.name, None) is not None:
-                self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(rule.name, owner=self._name, deleted=True))
+            for name in [one for one in (*self.rules, *self._others) if base_of(one) == rule.name]:
+                self._others.pop(name, None)
+                if self.rules.pop(name, None) is not None:
+                    self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(name, owner=self._name, deleted=True))
         delivery.ack()
 
     def _on_stats(self, delivery: Delivery) -> None:

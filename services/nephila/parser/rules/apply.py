@@ -1,7 +1,7 @@
 """Rules on the pages of the service: here at once when that is bounded, else in the rules' child process.
 
-`bounds.py` says what is bounded. A rule that took longer than SLOW_S all the same goes to the child from then on.
-Invariants: the loop
+`bounds.py` says what is bounded. A rule that took longer than SLOW_S all the same goes to the child from then on; at
+STOP_S it is given up here, and that page goes there as well. Invariants: the loop
 never waits for a rule that is not bounded; every page is finished exactly once, with the rule's items or with the
 reason why there are none, and then its own title, text and links stand.
 """
@@ -21,7 +21,7 @@ from nephila.parser.rot.reporter import Reporter
 from nephila.parser.rot.tally import MATCH
 from nephila.parser.rules.book import Entry, RuleBook
 from nephila.parser.rules.bounds import fits
-from nephila.parser.rules.extract import Extraction, extract
+from nephila.parser.rules.extract import Extraction, TooLongError, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.rules.outcome import links_of, note, put_items
 from nephila.parser.sandbox import Broken
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.1
 """Of one page."""
+STOP_S: Final = 0.3
+"""Of one page, as far as it can be stopped: between two values, not within a selection."""
 _TRUSTED: Final = 20
 """Pages in a row that a rule which has broken a child has to be read on before it is with the others again."""
 
@@ -82,8 +84,9 @@ class RuleReader:
             done(links)
             return
         work = _Work(page, record, links, entries, seen.follow)
-        if self._inline(entries, document, seen.depth):
-            done(self._read_now(work, document))
+        here = self._read_now(work, document) if self._inline(entries, document, seen.depth) else None
+        if here is not None:
+            done(here)
         else:
             self.sent_off += 1
             from nephila.parser.rules.task import ask_of
@@ -96,16 +99,29 @@ class RuleReader:
     def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
         return all(fits(entry.rule, document.body, depth) and _key(entry) not in self._slow for entry in entries)
 
-    def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks]:
-        began = self._clock.monotonic()
-        for entry in work.entries:
-            if holds(entry.rule, document):
-                found = extract(entry.rule, document)
-                if self._clock.monotonic() - began > SLOW_S:
-                    self._slow[_key(entry)] = None
-                return self._finished(work, entry, found)
-            self._missed(work, entry)
-        return work.links
+    def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks] | None:
+        """The links that go on; None when it takes too long here, and then nothing was done."""
+        monotonic = self._clock.monotonic
+        began = monotonic()
+
+        def watch() -> None:
+            if monotonic() - began > STOP_S:
+                raise TooLongError
+
+        passed = next((n for n, entry in enumerate(work.entries) if holds(entry.rule, document)), len(work.entries))
+        entry = work.entries[passed] if passed < len(work.entries) else None
+        try:
+            found = extract(entry.rule, document, watch=watch) if entry is not None else None
+        except TooLongError:
+            self._slow[_key(work.entries[passed])] = None
+            return None
+        for missed in work.entries[:passed]:
+            self._missed(work, missed)
+        if entry is None or found is None:
+            return work.links
+        if monotonic() - began > SLOW_S:
+            self._slow[_key(entry)] = None
+        return self._finished(work, entry, found)
 
     async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
         from nephila.parser.rules.task import DOUBTFUL, RULES

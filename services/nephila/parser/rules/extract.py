@@ -7,7 +7,7 @@ bounded in number and size; two runs on the same bytes give the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Final
 from zlib import crc32
@@ -82,13 +82,27 @@ class Extraction(msgspec.Struct, array_like=True):
     """Links to pages that complete the items, beside them."""
 
 
+class TooLongError(Exception):
+    """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
+
+
+Watch = Callable[[], None]
+"""Asked between two steps; raises `TooLongError` when there is no more time."""
+
+
 class _Missing(Exception):
     """A required field has no value."""
 
 
-def extract(rule: Rule, document: Document, script: Script | None = None) -> Extraction:
-    """Items and links of a document. O(document) for bounded rules."""
-    run = _Run(rule, document, script)
+def _for_ever() -> None:
+    """Whoever waits can kill."""
+
+
+def extract(rule: Rule, document: Document, script: Script | None = None, *, watch: Watch = _for_ever) -> Extraction:
+    """Items and links of a document. O(document) for bounded rules, but for expressions that look at all that follows
+    for each of many matches, and groups of many elements: who cannot kill this gives a `watch`. Raises what that does.
+    """
+    run = _Run(rule, document, script, watch)
     if rule.fields:
         run.items()
     if rule.outlinks is not None:
@@ -101,8 +115,9 @@ def extract(rule: Rule, document: Document, script: Script | None = None) -> Ext
 
 
 class _Run:
-    def __init__(self, rule: Rule, document: Document, script: Script | None) -> None:
+    def __init__(self, rule: Rule, document: Document, script: Script | None, watch: Watch) -> None:
         self.found = Extraction()
+        self._watch = watch
         self._rule = rule
         self._document = document
         self._script = script
@@ -158,6 +173,7 @@ class _Run:
     def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}
         for field in fields:
+            self._watch()
             path = prefix + field.name
             self._refused = self._defaulted = False
             item[field.name] = value = self._value(field, scope, path)
@@ -221,7 +237,7 @@ class _Run:
         values: list[Any] = []
         for number, one in enumerate(raw):
             try:
-                value = value_of(field, one, self._base)
+                value = value_of(field, one, self._base, self._watch)
             except ValueError as error:
                 self._refused = True
                 self._problem(path, f"{_short(one)}: {error}")
@@ -301,7 +317,9 @@ class _Run:
 
     def _selected(self, take: Take, scope: Any, path: str, *, first: bool = False) -> Iterator[Any]:
         try:
-            yield from select(take, self._document, scope, self._script, first=first)
+            for value in select(take, self._document, scope, self._script, first=first):
+                self._watch()
+                yield value
         except ValueError as error:
             self._problem(path, str(error))
 

@@ -13,6 +13,7 @@ from typing import Any
 from nephila.kernel.kinds import Kind, Map, Text
 from nephila.kernel.strictyaml import Node
 from nephila.parser.rules import selectors
+from nephila.parser.rules.times import fault_of_format
 
 NAME_PATTERN = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 MAX_SCRIPT_CHARS = 20_000
@@ -55,6 +56,24 @@ class Selector:
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""
         return {"type": "string", "minLength": 1, "maxLength": self.longest}
+
+
+@dataclass(frozen=True)
+class DateFormat:
+    """How a date is written, for strptime."""
+
+    longest: int = 100
+
+    def read(self, node: Node, path: str) -> str:
+        """See `Kind.read`."""
+        text = Text(self.longest, says="how dates are written, like %d.%m.%Y").read(node, path)
+        if reason := fault_of_format(text):
+            raise node.error(f"{path}: {text!a} fits no date: {reason}")
+        return text
+
+    def schema(self) -> dict[str, Any]:
+        """See `Kind.schema`."""
+        return Text(self.longest).schema()
 
 
 @dataclass(frozen=True)

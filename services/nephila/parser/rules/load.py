@@ -84,6 +84,18 @@ def canonical(content: Any) -> bytes:
     return msgspec.json.encode(content, order="sorted")
 
 
+def _at(node: Node, told: str) -> Node:
+    """The place that a line is about which begins with its path; the document where there is none."""
+    for name in told.partition(":")[0].split("."):
+        value = node.value
+        if isinstance(value, dict) and "fields" in value and name not in value:
+            value = value["fields"].value.value
+        if not isinstance(value, dict) or name not in value:
+            break
+        node = value[name].value
+    return node
+
+
 def _document(node: Node) -> RuleDocument:
     content: dict[str, Any] = DOCUMENT.read(node, "")
     spec = content["spec"]
@@ -92,5 +104,5 @@ def _document(node: Node) -> RuleDocument:
     try:
         rule = build(content["metadata"]["name"], version_of(spec), spec)
     except ValueError as error:
-        raise node.error(str(error)) from None
+        raise _at(node, str(error)).error(str(error)) from None
     return RuleDocument(content, rule, node.place)

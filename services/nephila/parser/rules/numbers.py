@@ -1,7 +1,8 @@
 """Numbers and prices as people write them: 1,234.50 · 1.234,50 · 1 234,50 · 1'234.50 · € 19,- · 12.000 Ft.
 
 The decimal sign is the last of "." and "," when both are there; alone it is one unless exactly three digits follow and
-it can part thousands. Invariant: a text with no digit, or two numbers apart from each other, is no number.
+it can part thousands. Invariant: a text with no digit, or two numbers apart from each other, is no number; digits apart
+are one number where they are thousands (in India, hundreds of thousands) and only there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from typing import Any, Final
 
 MAX_CHARS: Final = 200
 _NUMBER: Final = re.compile(r"[-+\u2212]?\s?(?:\d[\d.,'\u2019\u00a0\u202f\u2009 ]*\d|\d)(?:[eE][-+]?\d{1,3})?")
+_THOUSANDS: Final = re.compile(r"\d*|\d{1,3}(?:\D\d{3})+|\d{1,2}(?:,\d\d)+,\d{3}")
+_MINUS: Final = re.compile(r"(?<![\w-])-\s?(?:[A-Za-z]{0,3}[$€£¥₹₽₩₺₴₪฿₫₱₦])\s?\d")
+"""Before the sign of a currency: -$5."""
 _BLANKS: Final = re.compile(r"[\u00a0\u202f\u2009 ]")
 
 SYMBOLS: Final = {
@@ -35,12 +39,14 @@ def number(text: str, decimal: str = "") -> int | float:
     text = text.strip()
     if len(text) > MAX_CHARS:
         raise ValueError("too long for a number")
-    found = _NUMBER.findall(unicodedata.normalize("NFKC", text).replace("\u2212", "-"))
+    text = unicodedata.normalize("NFKC", text).replace("\u2212", "-")
+    found = _NUMBER.findall(text)
     if not found:
         raise ValueError("no number in it")
     if len(found) > 1:
         raise ValueError("more than one number in it")
-    return _value(found[0], decimal)
+    value = _value(found[0], decimal)
+    return -value if value > 0 and _MINUS.search(text) else value
 
 
 def price(text: str, decimal: str = "", currency: str = "") -> dict[str, Any]:
@@ -56,7 +62,9 @@ def _value(text: str, decimal: str) -> int | float:
     whole, _, part = (
         digits.rpartition(sign_of_decimals) if sign_of_decimals and sign_of_decimals in digits else (digits, "", "")
     )
-    whole, part = (re.sub(r"\D", "", one) for one in (whole, part))
+    if not _THOUSANDS.fullmatch(whole) or not re.fullmatch(r"\d*", part):
+        raise ValueError("more than one number in it")
+    whole = re.sub(r"\D", "", whole)
     if exponent:
         return sign * float(f"{whole or 0}.{part or 0}e{exponent}")
     return sign * float(f"{whole or 0}.{part}") if part else sign * int(whole or 0)

@@ -14,17 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from nephila.kernel import messages as m
 from nephila.kernel import rawfile
 from nephila.kernel.errors import UserError
-from nephila.native import sniff_encoding
+from nephila.native import page_pass, sniff_encoding
 from nephila.parser.charset import encoding_of, encoding_of_text
+from nephila.parser.config import ParserConfig
 from nephila.parser.document import Document
+from nephila.parser.documents.read import read_document
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.making import MAX_LANG_CHARS
+from nephila.parser.rules.outcome import facts_of
 from nephila.parser.warcs import Archived, Bad, read_warc
 
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 64 << 20
+NOWHERE: Final = "http://a.invalid/"
+"""Of a page whose URL is not known: something has to be."""
 _URL: Final = re.compile(rb"^\s*(?:<!doctype[^>]{0,200}>\s*)?<!--\s*url:\s*(\S{1,8000})\s*-->", re.IGNORECASE)
 _TYPES: Final = {
     ".json": "application/json",
@@ -43,16 +50,26 @@ class Stored:
     charset: str
     body: bytes
     place: str
+    fetched_at: float = 0.0
+    """Seconds since 1970 UTC; 0 where nobody knows."""
 
     @property
     def document(self) -> Document:
-        """The page as rules see it."""
+        """The page as rules see it in a crawl that keeps main texts."""
+        config, record = ParserConfig(), m.Record(fetched_at=self.fetched_at)
         kind, sniffed = kind_of(self.content_type, self.body[:HEAD_BYTES])
+        most, links = config.max_text_bytes, config.max_links
         if kind is Kind.HTML:
             encoding = encoding_of(self.body, self.charset, sniff_encoding)
+            found = page_pass(self.body, self.url or NOWHERE, encoding, max_links=0, max_text_bytes=most)
+            record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
         else:
             encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)
-        return Document(self.body, self.url, encoding, self.content_type, {"title": "", "lang": "", "text": ""})
+            content = read_document(kind, self.content_type, self.body, encoding, most, links)
+            record.title, record.lang, record.text = content.title, content.lang, content.text
+        record.title = record.title[: config.max_title_chars]
+        record.lang = record.lang[:MAX_LANG_CHARS]
+        return Document(self.body, self.url, encoding, self.content_type, facts_of(record))
 
 
 def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
@@ -92,7 +109,14 @@ def _of_warc(path: Path) -> Iterator[Stored]:
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
                 if found.status == 200:
-                    yield Stored(found.url, found.content_type, found.charset, found.body, f"{path}: {found.url}")
+                    yield Stored(
+                        found.url,
+                        found.content_type,
+                        found.charset,
+                        found.body,
+                        f"{path}: {found.url}",
+                        found.fetched_at,
+                    )
             else:
                 bad = bad or found
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
@@ -113,6 +137,6 @@ def _of_raw(path: Path) -> Iterator[Stored]:
         if head.left_out:
             log.warning("%s: %s has no body: %s", path, ascii(head.url), ascii(head.left_out))
         elif head.status == 200:
-            yield Stored(head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}")
+            yield Stored(head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}", head.fetched_at)
     if bad is not None and not pages:
         raise UserError(f"{path} has no page that can be read: {bad.why} (at byte {bad.offset})")

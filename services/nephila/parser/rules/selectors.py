@@ -115,8 +115,8 @@ def _jsonpath(text: str) -> Any:
 
 
 def _jsonpath_bounded(text: str) -> bool:
-    """Names, indices and wildcards look at each value once; descendants and filters multiply."""
-    return ".." not in text and "?" not in text
+    """Names, indices and wildcards look at each value once; descendants, filters and lists of selectors multiply."""
+    return ".." not in text and "?" not in text and "," not in text
 
 
 def _jmespath(text: str) -> Any:

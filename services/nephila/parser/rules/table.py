@@ -14,6 +14,7 @@ from nephila.kernel.kinds import Choice, Count, Expression, Flag, Key, Kind, Lis
 from nephila.parser.rules.kinds import (
     MAX_SCRIPT_CHARS,
     Checked,
+    DateFormat,
     Later,
     Named,
     OneOrMore,
@@ -22,6 +23,7 @@ from nephila.parser.rules.kinds import (
     Refused,
     Selector,
 )
+from nephila.parser.rules.replacing import fault
 
 KIND: Final = "ParseRule"
 TYPES: Final = ("text", "number", "integer", "price", "date", "url", "bool", "json")
@@ -82,11 +84,14 @@ def _check_pagination(pagination: Mapping[str, Any]) -> str:
     return f"{alone[0]!r} needs 'param'" if alone and "param" not in pagination else ""
 
 
-_REPLACE: Final = Map(
-    {
-        "pattern": Key(Expression(), "RE2; every match is replaced", needed=True),
-        "with": Key(Prose(), r"what stands there instead, \1 for a group; nothing"),
-    }
+_REPLACE: Final = Checked(
+    Map(
+        {
+            "pattern": Key(Expression(), "RE2; every match is replaced", needed=True),
+            "with": Key(Prose(), r"what stands there instead, \1 for a group; nothing"),
+        }
+    ),
+    lambda said: fault(said["pattern"], said.get("with", "")),
 )
 _FIELD_KEYS: Final[dict[str, Key]] = {
     "css": Key(Selector("css"), "elements, by a CSS selector"),
@@ -110,7 +115,7 @@ _FIELD_KEYS: Final[dict[str, Key]] = {
     "type": Key(Choice(TYPES), "what each value is; text"),
     "decimal": Key(Choice((".", ",")), "the decimal sign of numbers; by the look of each"),
     "currency": Key(Text(3, "[A-Z]{3}", "a currency like EUR"), "of prices that name none"),
-    "format": Key(OneOrMore(Text(100), 20), "how dates are written, as strptime has it: %d.%m.%Y"),
+    "format": Key(OneOrMore(DateFormat(), 20), "how dates are written, as strptime has it: %d.%m.%Y"),
     "dayFirst": Key(Flag(), "03/04/2026 is the third of April; left out: such dates are no dates"),
     "exists": Key(Flag(), "true or false: whether anything is there"),
     "trim": Key(Flag(), "white space collapsed and cut at both ends; true"),

@@ -28,15 +28,23 @@ nov november novembre noviembre novembro listopad listopada ноября ноя�
 dec dez december dezember décembre decembre diciembre dicembre dezembro grudzień grudnia декабря декабрь dic déc
 """.strip().splitlines()
 _MONTH: Final = {word: number for number, words in enumerate(_MONTHS, 1) for word in words.split()}
-_BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er"))
+_BETWEEN: Final = frozenset(("de", "del", "di", "of", "st", "nd", "rd", "th", "er", "the"))
 _WORDS: Final = re.compile(r"[^\W\d_]+|\d+")
 _ISO: Final = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?\s?(?:Z|[+-]\d\d(?::?\d\d)?)?)?(?!\d)", re.IGNORECASE
+    r"(?<!\d)\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+    r"(?:\s?(?:Z\b|UTC\b|GMT\b|[+-]\d\d(?::?\d\d)?))?(?!\d|\s?[ap]\.?m\b)",
+    re.IGNORECASE,
 )
 _COMPACT: Final = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)?(Z|[+-]\d{4})?)?$")
 _YMD: Final = re.compile(r"(?<!\d)(\d{4})\s?[./年-]\s?(\d{1,2})\s?[./月-]\s?(\d{1,2})(?!\d)")
 _DMY: Final = re.compile(r"(?<!\d)(\d{1,2})\s?[./-]\s?(\d{1,2})\s?[./-]\s?(\d{4})(?!\d)")
-_CLOCK: Final = re.compile(r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?\s?([ap]\.?m\b)?", re.IGNORECASE)
+# An offset stands apart: 10:00-12:00 are two hours of a day.
+_CLOCK: Final = re.compile(
+    r"(?<![\d:])(\d{1,2}):(\d\d)(?::(\d\d))?(?:\s?([ap]\.?m)\b)?\.?"
+    r"(?:\s?(?:(?:UTC|GMT)(?![+-])|(?:\s|UTC|GMT)([+-]\d\d:?\d\d)(?![\w:])))?",
+    re.IGNORECASE,
+)
+_ZULU: Final = re.compile(r"(?:UTC|GMT)$", re.IGNORECASE)
 
 
 def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None = None) -> str:
@@ -50,8 +58,8 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
     if found:
         return _by_iso(found[0])
     compact = _COMPACT.match(text)
-    if compact and compact[4] is None:
-        return date(int(compact[1]), int(compact[2]), int(compact[3])).isoformat()
+    if compact:
+        return _by_compact(*compact.groups())
     if re.fullmatch(r"\d{10}(\d{3})?", text):
         return _said(datetime.fromtimestamp(int(text[:10]), UTC), True)
     mail = _by_mail(text)
@@ -59,22 +67,50 @@ def iso_date(text: str, formats: list[str] | None = None, day_first: bool | None
         return mail
     day = _day(text, day_first)
     clock = _CLOCK.search(text)
-    return day.isoformat() if clock is None else f"{day.isoformat()}T{_time(clock)}"
+    return day.isoformat() if clock is None else _with_clock(day, clock)
+
+
+def fault_of_format(form: str) -> str:
+    """Why dates cannot be written so, "" when they can."""
+    if "%" not in form:
+        return "it has no % directives, as in %d.%m.%Y"
+    try:
+        datetime.strptime("", form)
+    except re.error:
+        return "a directive comes twice"
+    except ValueError as error:
+        if "bad directive" in str(error) or "stray" in str(error):
+            return f"not as strptime has it: {error}"
+    said = re.findall(r"%(.)", form)
+    return "" if {"Y", "y", "G", "c", "x"}.intersection(said) else "it says no year, and every date has one"
 
 
 def _by_formats(text: str, formats: list[str]) -> str:
     for form in formats:
         try:
             return _said(datetime.strptime(text, form), any(sign in form for sign in ("%H", "%I", "%X", "%c")))
-        except ValueError:
+        except (ValueError, re.error):  # a directive that comes twice
             continue
     raise ValueError(f"not written as {formats[0]}")
 
 
 def _by_iso(text: str) -> str:
-    if len(text) == 10:
-        return date.fromisoformat(text).isoformat()
-    return _said(datetime.fromisoformat(text.upper().replace(" Z", "Z").replace(" +", "+")), True)
+    text = re.sub(r"\s?(?:UTC|GMT|Z)$", "Z", text.upper())
+    return _said(datetime.fromisoformat(re.sub(r"\s(?=[+-])", "", text)), True)
+
+
+def _by_compact(
+    year: str, month: str, day: str, hour: str | None, minute: str, second: str | None, zone: str | None
+) -> str:
+    if hour is None:
+        return date(int(year), int(month), int(day)).isoformat()
+    return _said(datetime.fromisoformat(f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}{zone or ''}"), True)
+
+
+def _with_clock(day: date, clock: Any) -> str:
+    text = f"{day.isoformat()}T{_time(clock)}"
+    zone = clock[5] or ("Z" if _ZULU.search(clock[0]) else "")
+    return _said(datetime.fromisoformat(text + zone), True) if zone else text
 
 
 def _by_mail(text: str) -> str:
@@ -117,9 +153,7 @@ def _named(text: str) -> date:
         month = _MONTH.get(word)
         if month is None:
             continue
-        before = words[at - 1] if at else ""
-        if before in _BETWEEN and at > 1:
-            before = words[at - 2]
+        before = next((one for one in reversed(words[max(at - 4, 0) : at]) if one not in _BETWEEN), "")
         after = [one for one in words[at + 1 : at + 5] if one not in _BETWEEN]
         year = next((one for one in after if len(one) == 4 and one.isdecimal()), "")
         if before.isdecimal() and len(before) <= 2 and year:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.parser.document import Document, lexbor_text
 from nephila.parser.rules.numbers import number, price
+from nephila.parser.rules.replacing import expanded
 from nephila.parser.rules.select import css_nodes, plain
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field
@@ -26,11 +28,12 @@ _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui",
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
 
-def value_of(field: Field, raw: Any, base: Base) -> Any:
-    """The value of a field; None for an empty text. `base` says what URLs are relative to. Raises ValueError."""
+def value_of(field: Field, raw: Any, base: Base, watch: Callable[[], object] = bool) -> Any:
+    """The value of a field; None for an empty text. `base` says what URLs are relative to, `watch` is asked at each
+    thing that is replaced. Raises ValueError."""
     value = plain(raw)
     if isinstance(value, str):
-        value = _tidied(field, value)
+        value = _tidied(field, value, watch)
         if not value:
             return None
     elif value is None:
@@ -45,16 +48,18 @@ def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
     return list(texts if field.many else islice(texts, 1))
 
 
-def _tidied(field: Field, text: str) -> str:
+def _tidied(field: Field, text: str, watch: Callable[[], object]) -> str:
     text = text[:MAX_TEXT_CHARS]
     if field.trim:
         text = trimmed(text)
     for pattern, instead in field.replace:
-        try:
-            text = compiled("regex", pattern).sub(instead, text)
-        except Exception as error:  # a group that the pattern has not
-            raise ValueError(f"replace: {instead!a} does not fit {pattern!a}") from error
+        text = compiled("regex", pattern).sub(partial(_replaced, instead, watch), text)
     return trimmed(text) if field.trim and field.replace else text
+
+
+def _replaced(instead: str, watch: Callable[[], object], found: Any) -> str:
+    watch()
+    return expanded(instead, found)
 
 
 def trimmed(text: str) -> str:
@@ -76,9 +81,12 @@ def _number(value: Any, options: Mapping[str, Any], base: Base) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError("not a number")
     found = number(value, options.get("decimal", "")) if isinstance(value, str) else value
-    if not math.isfinite(found):
-        raise ValueError("not a finite number")
-    return found
+    try:
+        if math.isfinite(found):
+            return found
+    except OverflowError:  # JSON's whole numbers have any length
+        pass
+    raise ValueError("not a finite number")
 
 
 def _integer(value: Any, options: Mapping[str, Any], base: Base) -> int:
