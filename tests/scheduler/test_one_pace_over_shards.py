@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from nephila.kernel.messages import AddressWord, PartitionOwned
+from nephila.kernel.topics import ADDRESSES
 
-from tests.scheduler.shard_rig import World, web
+from tests.scheduler.shard_rig import PARTITIONS, World, web
 
 HOSTS, PAGES = 8, 9
 
@@ -59,3 +61,16 @@ async def test_a_scheduler_that_dies_in_its_turn(world):
     await world.give("b", 0, 1)
     await world.until(HOSTS * PAGES)
     check(world)
+
+
+async def test_owners_of_a_log_that_is_no_more_hold_nobody_up(tmp_path):
+    """The log of the frontier was made anew, and with it its epochs: what was said of higher ones counts as long as who
+    has said it might be there."""
+    world = World(tmp_path, web(HOSTS, PAGES))
+    owns = [PartitionOwned(partition, 5000) for partition in range(PARTITIONS)]
+    world.broker.append(ADDRESSES, 0, AddressWord("a", 1, owns=owns))
+    world.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)), delay_s=0.5)
+    await world.start("a")
+    await world.give("a")
+    await world.until(HOSTS * PAGES)
+    world.check(0.5)

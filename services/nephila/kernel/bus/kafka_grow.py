@@ -21,12 +21,12 @@ from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka_config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.bus.kafka_topics import POLL_S, VISIBLE_S, Applied
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.topics import DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
+from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
 GROUPS = ("scheduler", "downloader", "parser", "storage", "raw")
 IDLE = ("Empty", "Dead")
-STATE = (FRONTIER, PROGRESS, JOB_STATUS)
-"""What is known by partitions, and is forgotten together."""
+STATE = (FRONTIER, PROGRESS, JOB_STATUS, ADDRESSES)
+"""What is known by partitions and epochs, and is forgotten together."""
 
 
 async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
