@@ -30,7 +30,9 @@ async def test_whose_log_was_claimed_says_nothing_more(world):
         world.outside.publish(SEEDS, world.partition(seed), Seed("t", seed))
     await world.run(2.0)
     assert len(world.rows) <= 4, "it goes on, and nothing of it would count"
-    with pytest.raises(AssertionError, match=r"frontier/\d was claimed by 'frozen' at \d+, .* start this scheduler again"):
+    with pytest.raises(
+        AssertionError, match=r"frontier/\d was claimed by 'frozen' at \d+, .* start this scheduler again"
+    ):
         await world.run(60.0)
     world.errors.clear()
     world.kill("a")
