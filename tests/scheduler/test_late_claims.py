@@ -1,4 +1,4 @@
-"""A claim that arrives when another scheduler has the partition already: its owner finds out before anything is lost."""
+"""A claim that comes when another has the partition already: its owner finds out before anything is lost."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.messages import Answer, CrawlJob, Question
-from nephila.kernel.topics import ANSWERS, QUESTIONS
 from nephila.kernel.routes import parse_for, parse_routed
+from nephila.kernel.topics import ANSWERS, QUESTIONS
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain import Explanation, explain
 from nephila.scheduler.facts import Home

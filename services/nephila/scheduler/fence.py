@@ -80,9 +80,11 @@ class Fence:
                 await asyncio.sleep(AGAIN_S)
                 continue
             except UserError as error:
-                return self._claimed(error)
+                self._claimed(error)
+                return
             if claim:
-                return self._wait(claim)
+                self._wait(claim)
+                return
             self._unknown.popleft()
         self._task = None
         self.shut = False

@@ -1,9 +1,9 @@
 """What a turn of a partition has changed, on its way out through three gates, in order.
 
 1. what belongs to other partitions is with the broker; 2. the commit is in the log `frontier`, and counts there
-(`fence.py`); 3. this member may still speak for the partition. Behind the third rows and requests are published and inputs acked. Many steps are on their
-way at once, and none waits for another but to keep the order. A crash between any two gates loses nothing: the inputs
-are not acked, come again, and are idempotent.
+(`fence.py`); 3. this member may still speak for the partition. Behind the third rows and requests are published and
+inputs acked. Many steps are on their way at once, and none waits for another but to keep the order. A crash between any
+two gates loses nothing: the inputs are not acked, come again, and are idempotent.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ class TurnBook:
         return changes
 
     def drop_silent(self, now: float, but: Who) -> Changes:
-        """Those who have said nothing for SILENT_S are gone; what was theirs is nobody's, of whatever epoch: the log that
-        those are of may have been made anew. O(partitions) for each."""
+        """Those who have said nothing for SILENT_S are gone; what was theirs is nobody's, of whatever epoch: the log
+        that it is of may have been made anew. O(partitions) for each."""
         changes = Changes()
         for who in [who for who, at in self._heard.items() if now > at + SILENT_S and who != but]:
             del self._heard[who]
