@@ -49,6 +49,7 @@ class Fence:
         """Offset of this owner's next record if nobody else writes."""
         self._unknown: deque[tuple[int, int]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
         self._timer: Timer | None = None
 
     def begin(self, epoch: int) -> None:
@@ -56,8 +57,8 @@ class Fence:
         self._epoch, self._next = epoch, epoch + 1
 
     def written(self, offset: int) -> None:
-        """A record of this owner lies there."""
-        if offset > self._next:
+        """A record of this owner lies there; its answer may come when the partition is another's already."""
+        if offset > self._next and not self._closed:
             self._unknown.append((self._next, offset))
             self.shut = True
             if self._task is None:
@@ -66,6 +67,7 @@ class Fence:
 
     def close(self) -> None:
         """The partition is another's, or nobody's."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
         if self._timer is not None:
@@ -101,5 +103,14 @@ class Fence:
     def _wait(self, claim: str) -> None:
         what = f"frontier/{self._partition} was claimed by {claim}, and is here since {self._epoch}"
         log.warning("%s: nothing goes out until the group has told who has it", what)
-        error = UserError(f"{what}: ending, to claim it anew; nothing is lost, start this scheduler again")
-        self._timer = self._clock.call_at(self._clock.monotonic() + TOLD_S, lambda: self._claimed(error))
+        self._end_later(UserError(f"{what}: ending, to claim it anew; nothing is lost, start this scheduler again"))
+
+    def _end_later(self, error: UserError) -> None:
+        self._timer = self._clock.call_at(self._clock.monotonic() + TOLD_S, lambda: self._end(error))
+
+    def _end(self, error: UserError) -> None:
+        # While the group does not answer, it may still be this one that has lost the partition.
+        if self._bus.may_emit("scheduler"):
+            self._claimed(error)
+        else:
+            self._end_later(error)
