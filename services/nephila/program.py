@@ -121,8 +121,9 @@ class Program:
         try:
             await self.service.start()
             await self._start_bus()
-            self._state = ""
-            log.info("ready", extra={"port": self.status.port})
+            if not self._over.is_set():
+                self._state = ""
+                log.info("ready", extra={"port": self.status.port})
             await self._over.wait()
             self._state = "draining"
             log.info("draining")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
@@ -36,6 +36,8 @@ class Submission:
         self.status = JobStatus(job.uid)
         self.refused: list[tuple[str, str]] = []
         self.on_status: Callable[[JobStatus], None] | None = None
+        self.broker_answers: Callable[[], Awaitable[bool]] | None = None
+        """Asked when nothing was heard for too long: while the broker is away nobody can say anything."""
         self._bus = bus
         self._clock = clock
         self._partitions = partitions
@@ -91,6 +93,8 @@ class Submission:
             try:
                 await asyncio.wait_for(self._heard.wait(), SILENT_S)
             except TimeoutError:
+                if self.broker_answers is not None and not await self.broker_answers():
+                    continue
                 raise UserError(
                     f"no scheduler has said anything of job {self.job.uid!r} for {SILENT_S:g} s; is one running?"
                 ) from None

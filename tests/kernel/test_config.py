@@ -26,6 +26,22 @@ def test_a_wrong_type_is_refused():
         load(SchedulerConfig, {"tries": "many"}, "here")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("lease_s", -5, "lease_s must be a number from 0 on, not -5.0"),
+        ("lease_s", "nan", "lease_s must be a number from 0 on, not nan"),
+        ("backoff_max_s", "inf", "backoff_max_s must be a number from 0 on, not inf"),
+        ("max_hops", -1, "max_hops must be a number from 0 on, not -1"),
+        ("concurrency", 0, "concurrency"),
+    ],
+)
+def test_a_number_that_is_no_setting_is_refused(name, value, says):
+    """Below 0, none at all, or nothing where something has to be."""
+    with pytest.raises(UsageError, match=f"^here: .*{says}"):
+        load(SchedulerConfig, {name: value}, "here")
+
+
 def test_the_environment_overrides(monkeypatch):
     """NEPHILA_<SERVICE>__<FIELD> is read as the field's type."""
     monkeypatch.setenv("NEPHILA_SCHEDULER__WINDOW", "7")

@@ -244,6 +244,9 @@ def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):
         ("bootstrap: a:1\nparser: {max_link: 5}", "unknown setting 'max_link'; did you mean 'max_links'"),
         ("bootstrap: a:1\nparser: 5", "parser is no map of settings"),
         ("bootstrap: a:1\nbootstrap: b:1", "bootstrap"),
+        ("bootstrap: a:1\nmetrics_port: 99999", "metrics_port"),
+        ("bootstrap: a:1\ngrace_s: -1", "grace_s must be a number from 0 on"),
+        ("bootstrap: a:1\nlog_level: loud", "log_level 'loud' is none of debug, info, warning, error"),
         ("- a", "is no map of settings"),
     ],
 )

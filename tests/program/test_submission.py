@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from nephila import submission as module
+from nephila.cli.systemjobs import taken
+from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.clock import ManualClock, SystemClock
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, JobStatus, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
@@ -112,3 +117,29 @@ async def test_a_deleted_job_is_one_line():
     await system.say(2, deleted=True)
     with pytest.raises(UserError, match="job 'j' was deleted"):
         await task
+
+
+async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch):
+    """Without one nobody can say anything; with one, somebody who schedules would."""
+    monkeypatch.setattr(module, "SILENT_S", 0.01)
+    answers = iter((False, False, True))
+
+    async def answer() -> bool:
+        return next(answers)
+
+    system = System()
+    system.submission.broker_answers = answer
+    task = await system.begin(1)
+    with pytest.raises(UserError, match="no scheduler has said anything of job 'j'"):
+        await task
+    assert next(answers, None) is None
+
+
+async def test_what_the_broker_does_not_take_is_one_line():
+    """A person who changes a job is not left waiting for ever."""
+    bus = KafkaBus(KafkaConfig("broker:1"), SystemClock())
+    with pytest.raises(UserError, match=r"the broker at broker:1 has not said for 0.01 s .* may still take it"):
+        await taken(bus, Receipt(), 0.01)
+    arrived = Receipt()
+    arrived.resolve_one()
+    await taken(bus, arrived, 0.01)

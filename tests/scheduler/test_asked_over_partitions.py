@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from nephila.kernel.messages import Question
-from nephila.kernel.topics import ANSWERS, QUESTIONS
+from nephila.kernel.messages import CrawlJob, Parse, Politeness, Question, Scope, ScopeMode, Seed
+from nephila.kernel.routes import ROUTE
+from nephila.kernel.topics import ANSWERS, JOBS, QUESTIONS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.asked import WAITING
 
-from tests.scheduler.shard_rig import World, web
+from tests.scheduler.shard_rig import Site, World, web
 
 
 @pytest.fixture
@@ -100,3 +101,20 @@ async def test_nobody_answers_for_a_partition_that_nobody_has(world):
     assert not await answers(world, 1.0)
     ask(world, url)
     assert [answer.error for answer in await answers(world)] == [""]
+
+
+async def test_a_route_of_a_single_page_application_is_a_page_of_its_own(tmp_path):
+    """Where the job says so: what is asked about `#/about` is told of it, not of the page that it is a route of."""
+    page = "http://h0.test/"
+    world = World(tmp_path, Site({page: [], f"{page}#/about": []}))
+    job = CrawlJob("t", "t", 1, [], Scope(ScopeMode.ANY), Politeness(1.0, 1, False), parse=Parse(follow=[ROUTE]))
+    world.outside.publish(JOBS, 0, job)
+    world.outside.publish(SEEDS, world.partition(page), Seed("t", f"{page}#/about"))
+    await world.start("a")
+    await world.give("a")
+    await world.until(1)
+    ask(world, f"{page}#/about", name="route")
+    ask(world, page, name="page")
+    found = {answer.id: msgspec.json.decode(answer.explanation) for answer in await answers(world)}
+    assert (found["route"]["url"], found["route"]["seen"]) == (f"{page}#/about", True)
+    assert (found["page"]["url"], found["page"]["seen"]) == (page, False)

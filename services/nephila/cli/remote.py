@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import uuid
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nephila import __version__
@@ -14,11 +16,13 @@ from nephila.cli.plan import make_plan
 from nephila.cli.safe import plain
 from nephila.cli.systemjobs import connected
 from nephila.directory import Run
-from nephila.kernel.errors import UsageError
+from nephila.kernel.errors import TemporaryError, UsageError
 from nephila.kernel.messages import JobStatus, Seed
+from nephila.kernel.topics import JOB_STATUS
 
 if TYPE_CHECKING:
     from nephila.embedded import Plan
+    from nephila.kernel.bus.kafka import KafkaBus
     from nephila.kernel.clock import Clock
     from nephila.kernel.messages import CrawlJob, ParseRule
 
@@ -27,6 +31,8 @@ THEIRS = (
     *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
+PROMPT_S = 5.0
+"""A broker that takes longer for an answer was away."""
 LINE_S = 1.0
 """Least time between two lines of progress."""
 
@@ -86,12 +92,24 @@ async def _watched(
 
     async with connected(bootstrap) as bus:
         submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
+        submission.broker_answers = partial(_answers, bus)
         if not quiet:
             submission.on_status = _Progress(bus.clock).show
         await bus.start()
         if not quiet:
             note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
         return await submission.run(seeds), submission.refused
+
+
+async def _answers(bus: KafkaBus) -> bool:
+    """Whether the broker is there, and was all the time."""
+    asked = bus.clock.monotonic()
+    with contextlib.suppress(TemporaryError):
+        await bus.bounds(JOB_STATUS, [0])
+        if bus.clock.monotonic() < asked + PROMPT_S:
+            return True
+    note(f"the broker at {bus.config.bootstrap} does not answer, or has not for a while: waiting for it")
+    return False
 
 
 class _Progress:

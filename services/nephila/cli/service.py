@@ -38,6 +38,7 @@ KINDS = {
 """Service → its package; an image installs one of them."""
 MODULES = {"scheduler": "shards"}
 """Where `build` is, when not in `service`: over a broker the scheduler has a frontier for each partition."""
+LEVELS = ("debug", "info", "warning", "error")
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,7 +50,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Stable name of this member, its own among all members of the service; the host's name when empty."""
     partitions: int = DEFAULT_PARTITIONS
     """Of every keyed topic: a power of two, the same for all services and fixed while the system lives."""
-    metrics_port: int = 9100
+    metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
     """Where /metrics, /healthz and /readyz are served; 0 takes a free one."""
     grace_s: float = 20.0
     """Seconds that work in hand may take after SIGTERM; less than what the machine waits before it kills."""
@@ -93,6 +94,8 @@ def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
     program = load(ProgramConfig, values, where, "program")
     if not program.bootstrap:
         raise UsageError(f"{where}: bootstrap is missing; set it there or NEPHILA_BOOTSTRAP=HOST:PORT")
+    if program.log_level.lower() not in LEVELS:
+        raise UsageError(f"{where}: log_level {program.log_level!r} is none of {', '.join(LEVELS)}")
     module = importlib.import_module(f"{KINDS[name]}.config")
     kind = getattr(module, f"{name.capitalize()}Config")
     kafka = {**kafka, "partitions": program.partitions}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from nephila.cli.systemjobs import connected
+from nephila.cli.systemjobs import connected, taken
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Answer, Question
 from nephila.kernel.topics import ANSWERS, QUESTIONS
@@ -46,7 +46,7 @@ async def _ask(bootstrap: str, href: str, job: str, wait_s: float) -> Explanatio
         await bus.start()
         partition = partition_of(parse_url(href).fingerprint, bus.config.partitions)
         question = Question(str(partition), name, href, job, time.time() + wait_s, bootstrap)
-        await bus.publish(QUESTIONS, 0, question)
+        await taken(bus, bus.publish(QUESTIONS, 0, question), wait_s)
         try:
             answer = await asyncio.wait_for(answered, wait_s)
         except TimeoutError:

@@ -18,10 +18,12 @@ from nephila.kernel.messages import CrawlJob, JobStatus
 from nephila.kernel.topics import JOB_STATUS, JOBS
 
 if TYPE_CHECKING:
-    from nephila.kernel.bus.base import Delivery
+    from nephila.kernel.bus.base import Delivery, Receipt
     from nephila.kernel.bus.kafka import KafkaBus
 
 COLUMNS = ("name", "state", "generation", "queued", "on_way", "stored", "denied", "failed", "dropped")
+TAKEN_S = 20.0
+"""For the broker's answer to one message."""
 VERDICTS = {"pause": "paused", "resume": "resumed", "delete": "deleted"}
 
 
@@ -53,6 +55,19 @@ async def connected(bootstrap: str) -> AsyncIterator[KafkaBus]:
         yield bus
     finally:
         await bus.close()
+
+
+async def taken(bus: KafkaBus, receipt: Receipt, wait_s: float = TAKEN_S) -> None:
+    """Wait until the broker has what was published. Raises `UserError` after a while: it is a person who waits."""
+    arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    receipt.add_done_callback(lambda: None if arrived.done() else arrived.set_result(None))
+    try:
+        await asyncio.wait_for(arrived, wait_s)
+    except TimeoutError:
+        raise UserError(
+            f"the broker at {bus.config.bootstrap} has not said for {wait_s:g} s that it has taken this, and may still "
+            "take it; when it answers again see nephila jobs list --bootstrap, and ask again"
+        ) from None
 
 
 class Jobs:
@@ -113,5 +128,5 @@ async def _change(bootstrap: str, uid: str, what: str) -> dict[str, Any]:
         if wanted == job:
             return {"name": uid, "verdict": "unchanged", "generation": job.generation}
         wanted.generation += 1
-        await bus.publish(JOBS, 0, wanted)
+        await taken(bus, bus.publish(JOBS, 0, wanted))
         return {"name": uid, "verdict": VERDICTS[what], "generation": wanted.generation}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila import __version__
+from nephila.kernel.config import Positive
 
 PROJECT_URL = "https://nephila.dev/bot"
 
@@ -12,10 +13,10 @@ PROJECT_URL = "https://nephila.dev/bot"
 class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of one downloader; durations in seconds, sizes in bytes."""
 
-    concurrency: int = 100
+    concurrency: Positive = 100
     """Fetches at once: what a slow network needs to keep one core busy."""
 
-    window: int = 4096
+    window: Positive = 4096
     """Requests taken and not acked yet, the credit on `requests`: a request is acked once its page is durable, long
     after its fetch has ended, so this is far above `concurrency`."""
 
@@ -116,7 +117,7 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     dns_negative_ttl_s: float = 30.0
     """How long a failed lookup is believed."""
 
-    dns_cache_size: int = 100_000
+    dns_cache_size: Positive = 100_000
     """Names remembered; about 400 bytes each."""
 
     dns_timeout_s: float = 15.0

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from nephila.kernel.errors import UsageError
 
 C = TypeVar("C", bound=msgspec.Struct)
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+"""A number of which none is no setting."""
 
 
 def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "") -> C:
     """Build a config struct from `values`, overridden by NEPHILA_<SERVICE>__<FIELD> from the environment.
 
-    `where` names the source in error messages (a file, "command line"). Raises `UsageError` in one line.
+    `where` names the source in error messages (a file, "command line"). Raises `UsageError` in one line, also for a
+    number below 0 and one that is none: no setting means anything by it.
     """
     known = {field.name for field in msgspec.structs.fields(cls)}
     for key in values:
@@ -26,9 +30,14 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
             raise UsageError(f"{where}: unknown setting {key!r}{_suggest(key, known)}")
     merged: dict[str, Any] = {**values, **(_environment(known, service) if service else {})}
     try:
-        return msgspec.convert(merged, cls, strict=False, dec_hook=_path)
+        config = msgspec.convert(merged, cls, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
         raise UsageError(f"{where}: {error}") from None
+    for name in known:
+        value = getattr(config, name)
+        if isinstance(value, int | float) and not 0 <= value < math.inf:
+            raise UsageError(f"{where}: {name} must be a number from 0 on, not {value}")
+    return config
 
 
 def _path(kind: type, value: Any) -> Any:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import msgspec
 
+from nephila.kernel.config import Positive
 from nephila.kernel.topics import DEFAULT_PARTITIONS
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

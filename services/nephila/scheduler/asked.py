@@ -15,6 +15,7 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock
 from nephila.kernel.messages import Answer, CrawlJob, Question
+from nephila.kernel.routes import parse_for, parse_routed
 from nephila.kernel.topics import ANSWERS, QUESTIONS
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain import Explanation, explain
@@ -91,7 +92,7 @@ class Asked:
             return None
         known = {uid: job for uid, job in self._shards.jobs.items() if not job.deleted}
         if question.job and question.job not in known:
-            answer.error, answer.usage = f"the system has no job {question.job!r}", True
+            answer.error, answer.usage = f"the system has no job {question.job[:200]!r}", True
         elif not known:
             answer.error = "the system has no job yet; see nephila crawl --bootstrap"
         else:
@@ -108,18 +109,16 @@ class Asked:
         self, shard: Shard, question: Question, uids: Iterable[str], known: Mapping[str, CrawlJob]
     ) -> Explanation | None:
         """The word of the job that knows the URL best; None when none of them has anything in the partition."""
-        parts, home, now = parse_url(question.url), Home(system=question.system), shard.at()
+        href, home, now = parse_routed(question.url).href, Home(system=question.system), shard.at()
         here = shard.frontier.jobs
         jobs = [here[uid] for uid in uids if uid in here and uid in known]
-        told = [
-            explain(shard.dispatcher, job, parts.href, now, running=True, home=home)
-            for job in _candidates(jobs, parts.fingerprint, parts.href, parts.host_key)
-        ]
+        told = [explain(shard.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)]
         return min(told, key=lambda one: (one.queued is None and one.lease is None, not one.seen), default=None)
 
 
-def _candidates(jobs: list[Job], fingerprint: bytes, href: str, host: str) -> list[Job]:
-    seen = [job for job in jobs if fingerprint in job.seen]
+def _candidates(jobs: list[Job], url: str) -> list[Job]:
+    seen = [job for job in jobs if parse_for(job.spec, url).fingerprint in job.seen]
     if seen:
         return seen[:CANDIDATES]
-    return [job for job in jobs if job.scope.decide(href, host).admitted][:1] or jobs[:1]
+    parts = parse_url(url)
+    return [job for job in jobs if job.scope.decide(parts.href, parts.host_key).admitted][:1] or jobs[:1]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.config import Positive
+
 
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each field with its unit and its reason."""
 
     directory: str = ""
     """Where the commit log lives; created when absent."""
-    partitions: int = 64
+    partitions: Positive = 64
     """Power of two; the same for all keyed topics of a system and fixed for its life."""
-    concurrency: int = 100
+    concurrency: Positive = 100
     """Fetches in flight at once: what the downloader announced as its capacity."""
-    hot_hosts: int = 20_000
+    hot_hosts: Positive = 20_000
     """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
     hot_robots_bytes: int = 64 * 1024 * 1024
     """robots.txt of hosts kept as objects: read, one of many short lines takes 26 times its size."""
-    window: int = 1024
+    window: Positive = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"
     """Product token looked up in robots.txt (RFC 9309, 2.2.1)."""
-    tries: int = 3
+    tries: Positive = 3
     """Attempts per fetch for 429, 5xx and network errors."""
     retry_delay_s: float = 2.0
     """Seconds before the second try of a URL after a network error or 5xx; doubles with each try."""
@@ -53,12 +55,12 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     downloader's total_timeout_s). What a killed downloader had in hand rests that long, and its hosts with it."""
     max_hops: int = 10
     """Redirects followed from one URL."""
-    segment_bytes: int = 64 * 1024 * 1024
+    segment_bytes: Positive = 64 * 1024 * 1024
     """Log growth that triggers a snapshot, after which older segments are deleted."""
     blobs: str = ""
     """Over a broker: where snapshots of partitions lie, a directory that all schedulers see or s3://bucket/path. Empty:
     they stay in `directory`, and whoever takes a partition over reads its whole log."""
-    snapshot_bytes: int = 8 * 1024 * 1024
+    snapshot_bytes: Positive = 8 * 1024 * 1024
     """Over a broker: growth of a partition's log that triggers a snapshot; whoever takes it over reads so much."""
     snapshot_age_s: float = 21_600.0
     """Over a broker: commits are in a snapshot after so long; well below the time that the broker keeps the log."""

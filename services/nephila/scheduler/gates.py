@@ -1,9 +1,9 @@
 """What a turn of a partition has changed, on its way out through three gates, in order.
 
-1. what belongs to other partitions is with the broker; 2. the commit is in the log `frontier`; 3. this member may still
-speak for the partition. Behind the third rows and requests are published and inputs acked. Many steps are on their
-way at once, and none waits for another but to keep the order. A crash between any two gates loses nothing: the inputs
-are not acked, come again, and are idempotent.
+1. what belongs to other partitions is with the broker; 2. the commit is in the log `frontier`, and counts there
+(`fence.py`); 3. this member may still speak for the partition. Behind the third rows and requests are published and
+inputs acked. Many steps are on their way at once, and none waits for another but to keep the order. A crash between any
+two gates loses nothing: the inputs are not acked, come again, and are idempotent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from nephila.kernel.bus.base import Bus, Delivery, History, Receipt
 from nephila.kernel.failpoints import reach
 from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
+from nephila.scheduler.fence import Fence
 from nephila.scheduler.host import Dispatch
 
 REFUSED_SEEDS = 1000
@@ -57,9 +58,12 @@ class Step:
 class Gates:
     """The steps of one partition."""
 
-    def __init__(self, partition: int, bus: Outside, counts: Counts, on_blocked: Callable[[], None]) -> None:
+    def __init__(
+        self, partition: int, bus: Outside, counts: Counts, fence: Fence, on_blocked: Callable[[], None]
+    ) -> None:
         """`on_blocked`: called when something is held back at the third gate; `advance` has to be called again."""
         self.epoch = 0
+        self._fence = fence
         self._partition = partition
         self._bus = bus
         self._counts = counts
@@ -103,6 +107,8 @@ class Gates:
                     self._counts.blocked += 1
                     self._on_blocked()
                     return
+                if self._fence.shut:
+                    return
                 self._emit(self._written.popleft())
         finally:
             self._advancing = False
@@ -110,7 +116,7 @@ class Gates:
     @property
     def blocked(self) -> bool:
         """Something may not go out before it is known that the partition is still ours."""
-        return bool(self._written) and self._written[0].offset >= 0
+        return bool(self._written) and self._written[0].offset >= 0 and not self._fence.shut
 
     def _write(self, step: Step) -> None:
         # Without a commit it goes behind the one before it, if that is still on its way.
@@ -128,6 +134,7 @@ class Gates:
     def _in_log(self, step: Step) -> None:
         # At once: later commits may be in the log by the time that this step's turn comes.
         step.offset = self._bus.last_offset(FRONTIER, self._partition)
+        self._fence.written(step.offset)
         reach("frontier_commit_after")
         self.advance()
 
@@ -146,6 +153,7 @@ class Gates:
 
     def close(self) -> None:
         """Nothing goes out any more."""
+        self._fence.close()
         self._sending.clear()
         self._written.clear()
         self.out = self.sent

@@ -34,6 +34,7 @@ from nephila.scheduler.admission import add_links, add_seed, add_sent_on, note_a
 from nephila.scheduler.changelog import RECORD_BYTES, pieces, weight
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.dispatch import Dispatcher
+from nephila.scheduler.fence import Fence
 from nephila.scheduler.frontier import Frontier, Slice
 from nephila.scheduler.gates import Counts, Gates, Outside, Step
 from nephila.scheduler.host import Dispatch
@@ -119,7 +120,8 @@ class Shard:
         self.epoch = 0
         self._out = Dispatch()
         self._acks: list[Delivery] = []
-        self.gates = Gates(self.number, bus, counts, self._held_back)
+        self._fence = Fence(self.number, bus, clock, self._wake, owner.fatal)
+        self.gates = Gates(self.number, bus, counts, self._fence, self._held_back)
         self._turning = False
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
@@ -135,6 +137,7 @@ class Shard:
     def begin(self, epoch: int, again: Dispatch) -> None:
         """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
         self.epoch = self.gates.epoch = self.frontier.partitions[0].epoch = epoch
+        self._fence.begin(epoch)
         for _, request in again.requests:
             request.epoch = epoch
         self._out = again

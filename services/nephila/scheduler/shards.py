@@ -132,7 +132,9 @@ class Shards:
         self._coming |= dict.fromkeys(partitions, token)
         try:
             epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
-            takeover = Takeover(self.bus, self.clock, self._new_shard, lambda p: self._coming.get(p) is token)
+            takeover = Takeover(
+                self.bus, self.clock, self._new_shard, lambda p: self._coming.get(p) is token, self._discard
+            )
             shards = await takeover.run(epochs)
         except UserError as error:
             self.fatal(error)
@@ -143,8 +145,11 @@ class Shards:
                 del self._coming[shard.number]
                 self._adopt(shard)
             else:
-                for address in shard.drop():
-                    self.lines.end(address, self.clock.monotonic())
+                self._discard(shard)
+
+    def _discard(self, shard: Shard) -> None:
+        for address in shard.drop():
+            self.lines.end(address, self.clock.monotonic())
 
     def _new_shard(self, partition: int, epoch: int) -> Shard:
         files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
@@ -182,12 +187,10 @@ class Shards:
         self._divide()
 
     def _give_away(self, shard: Shard) -> None:
-        left = shard.drop()
         if self._paced:
-            self.turns.give_away(shard.number, shard.epoch, left)
+            self.turns.give_away(shard.number, shard.epoch, shard.drop())
         else:
-            for address in left:
-                self.lines.end(address, self.clock.monotonic())
+            self._discard(shard)
 
     # ---- in
 

@@ -22,28 +22,37 @@ class Strangers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waiting: dict[str, list[tuple[Delivery, Callable[[Delivery], None]]]] = {}
+        self._waiting: dict[str, list[tuple[float, Delivery, Callable[[Delivery], None]]]] = {}
+        """Uid → until when, what, and who takes it; the oldest first."""
 
     def wait(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
         """Hand the delivery to `handler` once more when its job is told."""
-        waiting = self._waiting.setdefault(uid, [])
-        waiting.append((delivery, handler))
-        if len(waiting) == 1:
-            self._clock.call_at(self._clock.monotonic() + STRANGER_S, lambda: self._give_up(uid))
+        until = self._clock.monotonic() + STRANGER_S
+        if uid not in self._waiting:
+            self._clock.call_at(until, lambda: self._give_up(uid))
+        self._waiting.setdefault(uid, []).append((until, delivery, handler))
 
     def told(self, uid: str) -> None:
         """The job is known now."""
-        for delivery, handler in self._waiting.pop(uid, ()):
-            handler(delivery)
+        if uid in self._waiting:
+            waiting, self._waiting[uid] = self._waiting[uid], []
+            for _, delivery, handler in waiting:
+                handler(delivery)
 
     def lost(self, partitions: frozenset[int]) -> None:
         """These are another's."""
-        for uid, waiting in list(self._waiting.items()):
-            self._waiting[uid] = [one for one in waiting if one[0].partition not in partitions]
+        for uid, waiting in self._waiting.items():
+            self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]
 
     def _give_up(self, uid: str) -> None:
-        waiting = self._waiting.pop(uid, ())
-        if waiting:
-            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting), uid)
-        for delivery, _ in waiting:
+        """What has waited long enough; the rest waits on. There is one timer for each job in the table."""
+        now = self._clock.monotonic()
+        waiting = self._waiting.pop(uid)
+        left = [one for one in waiting if one[0] > now]
+        if left:
+            self._waiting[uid] = left
+            self._clock.call_at(left[0][0], lambda: self._give_up(uid))
+        if len(left) < len(waiting):
+            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting) - len(left), uid)
+        for _, delivery, _ in waiting[: len(waiting) - len(left)]:
             delivery.ack()

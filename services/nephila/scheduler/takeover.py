@@ -65,15 +65,22 @@ async def claim(bus: Outside, partitions: Iterable[int], started: float, now: fl
 
 class Takeover:
     """Makes shards of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
-    partition is still to be taken over."""
+    partition is still to be taken over; `discard` ends one whose leases have been taken over, for nobody will have
+    it."""
 
     def __init__(
-        self, bus: Outside, clock: Clock, new: Callable[[int, int], Shard], wanted: Callable[[int], bool]
+        self,
+        bus: Outside,
+        clock: Clock,
+        new: Callable[[int, int], Shard],
+        wanted: Callable[[int], bool],
+        discard: Callable[[Shard], None],
     ) -> None:
         self._bus = bus
         self._clock = clock
         self._new = new
         self._wanted = wanted
+        self._discard = discard
 
     async def run(self, epochs: dict[int, int]) -> list[Shard]:
         """All of them, ready for their first turn. Raises `UserError` for what a person has to put right."""
@@ -110,10 +117,16 @@ class Takeover:
             if self._clock.monotonic() > turned + SLICE_S:
                 await asyncio.sleep(0)
                 turned = self._clock.monotonic()
-        for opening in openings:
-            self._finish(opening)
-            await asyncio.sleep(0)
-        await self._drop_sent([opening for opening in openings if opening.found and opening.found.again.requests])
+        try:
+            for opening in openings:
+                self._finish(opening)
+                await asyncio.sleep(0)
+            await self._drop_sent([opening for opening in openings if opening.found and opening.found.again.requests])
+        except BaseException:
+            for opening in openings:
+                if opening.found is not None:
+                    self._discard(opening.shard)
+            raise
         for opening in openings:
             assert opening.found is not None
             opening.shard.begin(opening.epoch, opening.found.again)

@@ -107,11 +107,16 @@ class TurnBook:
         return changes
 
     def drop_silent(self, now: float, but: Who) -> Changes:
-        """Those who have said nothing for SILENT_S are gone."""
+        """Those who have said nothing for SILENT_S are gone; what was theirs is nobody's, of whatever epoch: the log
+        that it is of may have been made anew. O(partitions) for each."""
         changes = Changes()
         for who in [who for who, at in self._heard.items() if now > at + SILENT_S and who != but]:
             del self._heard[who]
             self._gone(who, changes)
+            for partition in [partition for partition, (_, owner) in self.owners.items() if owner == who]:
+                del self.owners[partition]
+                self._told.discard(partition)
+            del self._owned[who]
         return changes
 
     def _own(self, who: Who, partition: int, epoch: int, changes: Changes) -> None:

@@ -187,7 +187,11 @@ class Turns:
 
     def drop_silent(self, now: float) -> set[str]:
         """See `TurnBook.drop_silent`; to be called now and then."""
-        return self._changed(self.book.drop_silent(now, self.me), now)
+        changes = self.book.drop_silent(now, self.me)
+        if changes.gone:
+            # What was not said, or did not count, for a later owner who is gone.
+            self._untold.update(partition for partition, epoch in self._own.items() if not self.knows(partition, epoch))
+        return self._changed(changes, now)
 
     def _changed(self, changes: Changes, now: float) -> set[str]:
         if self.me in changes.gone and self._own:

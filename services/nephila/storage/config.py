@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from nephila.kernel.config import Positive
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 
@@ -24,7 +25,7 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     writer: str = ""
     """Name of this writer, under which a database that others write to as well keeps the lengths of its files."""
 
-    partitions: int = DEFAULT_PARTITIONS
+    partitions: Positive = DEFAULT_PARTITIONS
     """Partitions of the keyed topics, the same everywhere; the receipt of a dead record is sent by it."""
 
     patience_s: float = 300.0
@@ -34,19 +35,19 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A database that is away when the service starts is waited for as well, not ready meanwhile. Over Kafka; in one
     program a person is there to hear of it."""
 
-    batch_rows: int = 256
+    batch_rows: Positive = 256
     """Rows that start a flush: one fsync and a few statements are shared by as many pages."""
 
-    batch_bytes: int = 16 * 1024 * 1024
+    batch_bytes: Positive = 16 * 1024 * 1024
     """Bytes of text and bodies that start a flush, so that pages of 10 MB do not pile up 256 deep."""
 
     flush_interval_s: float = 0.25
     """Seconds after the first waiting record until a flush starts: how long an ended URL waits for its receipt."""
 
-    credits: int = 2048
+    credits: Positive = 2048
     """Records taken from the bus and not yet durable: the memory bound, 0.5 s at 4,000 pages/s."""
 
-    raw_credits: int = 8192
+    raw_credits: Positive = 8192
     """Raw pages held until their record comes; above `credits`, as a page is seen before it is parsed."""
 
     fsync: bool = True
@@ -68,5 +69,5 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Seconds a raw page waits for its record before it is written without: over a broker another member may have
     taken the record."""
 
-    parquet_rows: int = 50_000
+    parquet_rows: Positive = 50_000
     """Rows of a Parquet file; it is written between two flushes, so a larger file is a longer pause."""

@@ -153,7 +153,7 @@ class Court:
             through = Receipt()
             through.add_done_callback(case.receipt.resolve_one)
             case.begun += 1
-            url = ascii(getattr(message, "url", ""))[1:301]
+            url = ascii(getattr(message, "url", ""))[1:-1][:300]
             if note.deaths >= GUILTY:
                 error = Deadly(f"{note.deaths} members ended while this was all they had in hand")
                 case.reader.condemn(case.tp.partition, message, through, error, note.crashes)

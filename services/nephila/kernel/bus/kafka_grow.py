@@ -21,12 +21,14 @@ from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka_config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.bus.kafka_topics import POLL_S, VISIBLE_S, Applied
 from nephila.kernel.errors import UsageError, UserError
-from nephila.kernel.topics import DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
+from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
 GROUPS = ("scheduler", "downloader", "parser", "storage", "raw")
 IDLE = ("Empty", "Dead")
-STATE = (FRONTIER, PROGRESS, JOB_STATUS)
-"""What is known by partitions, and is forgotten together."""
+UNKNOWN_YET = (14, 15, 16)
+"""Kafka's codes for groups that are still being read, or are another broker's by now."""
+STATE = (FRONTIER, PROGRESS, JOB_STATUS, ADDRESSES)
+"""What is known by partitions and epochs, and is forgotten together."""
 
 
 async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
@@ -64,8 +66,7 @@ async def _check_groups(config: KafkaConfig, admin: AIOKafkaAdminClient) -> None
     busy = []
     for name in GROUPS:
         # One at a time: aiokafka 0.14 misreads an answer about several.
-        (answer,) = await _asked(partial(admin.describe_consumer_groups, [config.prefix + name]))
-        ((_, _, state, *_),) = answer.groups
+        state = await _asked(partial(_state, admin, config.prefix + name))
         if state not in IDLE:
             busy.append(f"{name} ({state.lower()})")
     if busy:
@@ -73,6 +74,14 @@ async def _check_groups(config: KafkaConfig, admin: AIOKafkaAdminClient) -> None
             f"services are at work: {', '.join(sorted(busy))}; stop them all, wait until their sessions are over, and "
             "run this again"
         )
+
+
+async def _state(admin: AIOKafkaAdminClient, group: str) -> str:
+    (answer,) = await admin.describe_consumer_groups([group])
+    ((code, _, state, *_),) = answer.groups
+    if code in UNKNOWN_YET:
+        raise GroupCoordinatorNotAvailableError(f"group {group}: error {code}")
+    return str(state)
 
 
 async def _asked(question: Callable[[], Awaitable[Any]]) -> Any:
