@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Trie,
         UrlError,
         UrlParts,
+        is_storable,
         is_tidy,
         page_pass,
         parse_any,
@@ -53,6 +54,7 @@ else:
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
+    is_storable = _chosen.is_storable
     is_tidy = _chosen.is_tidy
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
@@ -80,6 +82,7 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "is_storable",
     "is_tidy",
     "page_pass",
     "parse_any",

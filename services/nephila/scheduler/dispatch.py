@@ -158,18 +158,20 @@ class Dispatcher:
         frontier = self.frontier
         store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
         moved = 0
-        full = len(ready) >= READY_MAX and not self._somebody_waits()
-        while moved < limit and (len(ready) < READY_MAX or not full):
+        if len(ready) >= READY_MAX and not self._somebody_waits():
+            return 0
+        while moved < limit:
             number = store.take_ready(now)
             if number < 0:
                 break
             moved += 1
-            heads = [head for head in store.head(number) if head[0] in numbered]
-            going = [head for head in heads if not self._idle(numbered[head[0]], number)]
+            heads = store.head(number)
+            going = [head for head in heads if head[0] in numbered and not self._idle(numbered[head[0]], number)]
             if going:
                 ready.add(number, going)
             else:
-                frontier.park(number, (numbered[job] for job, _ in heads if number not in numbered[job].stalled))
+                jobs = [numbered[job] for job, _ in heads if job in numbered]
+                frontier.park(number, (job for job in jobs if number not in job.stalled))
         return moved
 
     def _somebody_waits(self) -> bool:
@@ -185,8 +187,7 @@ class Dispatcher:
     def _choose(self) -> Job | None:
         """The job whose turn it is among those that can take a URL."""
         numbered = self.frontier.numbered
-        jobs = [numbered[number] for number in self.frontier.ready.jobs() if number in numbered]
-        able = [job for job in jobs if job.open]
+        able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].open]
         if len(able) < 2:
             return able[0] if able else None
         return self._next_share(able)

@@ -348,7 +348,9 @@ class Endings:
     def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
         """Count what the page brought for the parts of its host; close the part that brings nothing new."""
         frontier = self.frontier
-        host = frontier.hosts.named(waiting.host.key)
+        host = waiting.host
+        if frontier.hosts.hot.get(host.number) is not host:
+            host = frontier.hosts.named(host.key)  # it was put away meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = yield_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)

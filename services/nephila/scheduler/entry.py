@@ -16,6 +16,10 @@ COPY_SHIFT = 1
 """Above it in flags: which of a URL's copies the entry is (see `importance`)."""
 
 
+_make = tuple.__new__
+"""Half of what the constructor of a named tuple takes."""
+
+
 class Entry(NamedTuple):
     """A queued URL, unpacked. `attempts` counts tries already made of fetch `fetch_no`; `flags`: SEED and copy."""
 
@@ -51,7 +55,7 @@ def repack(entry: Entry, attempts: int) -> bytes:
 
 def unpack(packed: bytes) -> Entry:
     """The inverse of `pack`."""
-    return Entry(*_PACK.unpack_from(packed), packed[_HEAD:].decode())  # type: ignore[call-arg]
+    return _make(Entry, (*_PACK.unpack_from(packed), packed[_HEAD:].decode()))
 
 
 def pack_queued(queued: QueuedUrl, copy: int = 0) -> bytes:

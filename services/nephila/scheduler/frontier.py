@@ -81,6 +81,8 @@ class Frontier:
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
         self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
+        self._shift = 33 - config.partitions.bit_length()
+        """What `partition_of` shifts by, worked out once: it is asked three times a page."""
         self.own = own
         self.foreign: list[tuple[int, Seed]] = []
         """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
@@ -128,7 +130,7 @@ class Frontier:
 
     def partition(self, url_key: bytes) -> Partition:
         """The partition a fingerprint belongs to."""
-        return self.partitions[partition_of(url_key, len(self.partitions))]
+        return self.partitions[int.from_bytes(url_key[:4], "big") >> self._shift]
 
     def pending(self, partition: Partition) -> FrontierCommit:
         """The commit a change of this partition goes into."""
@@ -328,9 +330,12 @@ class Frontier:
 
     def _limit(self, host: Host) -> int:
         """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
-        return min((job.policies.concurrency(host.key) for job in self.users(host)), default=1)
+        users = self.users(host)
+        if len(users) == 1:
+            return users[0].policies.concurrency(host.key)
+        return min((job.policies.concurrency(host.key) for job in users), default=1)
 
-    def users(self, host: Host) -> Iterable[Job]:
+    def users(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
         numbered = self.numbered
         return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]

@@ -158,8 +158,9 @@ class Job:
 
     def take_place(self, url_key: bytes) -> None:
         """A URL is taken, or has ended: its place in the page budget is its own."""
-        self.kept.discard(url_key)
-        self.owed.discard(url_key)
+        if self.kept or self.owed:
+            self.kept.discard(url_key)
+            self.owed.discard(url_key)
 
     def copy_of(self, url_key: bytes) -> int:
         """Which copy of a URL an entry that is queued now belongs to."""
@@ -167,7 +168,9 @@ class Job:
 
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""
-        if not self.max_pages or url_key in self.kept:
+        if not self.max_pages:
+            return not self.spec.paused
+        if url_key in self.kept:
             return self.open
         before = len(self.kept) + (len(self.owed) if url_key not in self.owed else 0)
         return not self.spec.paused and self._budget_left > before

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
+from typing import Final, NamedTuple
 
 import re2
 
@@ -18,12 +18,14 @@ from nephila.kernel.messages import Scope, ScopeMode
 from nephila.native import partition_of
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was decided and by which rule, in words for people."""
 
     admitted: bool
     rule: str
+
+
+_ANY: Final = Verdict(True, "scope any")
 
 
 def bare_host(host_key: str) -> str:
@@ -164,7 +166,7 @@ class CompiledScope:
     def _inside(self, url: str, host_key: str) -> Verdict:
         mode = self.mode
         if mode == ScopeMode.ANY:
-            return Verdict(True, "scope any")
+            return _ANY
         if mode == ScopeMode.UNSPECIFIED:
             bare = bare_host(host_key)
             return Verdict(bare in self.anchors, f"host {bare} is {'' if bare in self.anchors else 'not '}a seed host")

@@ -83,9 +83,14 @@ class Place:
 
     def has_size(self, size_bytes: int) -> bool:
         """Whether a body is about as long as one of this place's last; it is one of them from now on."""
-        others = [(size, at) for size, at in self.sizes if abs(size - size_bytes) > SIZE_SLACK]
-        known = any(abs(size - size_bytes) <= SIZE_SLACK and self.fetches - at <= SIZE_AGE for size, at in self.sizes)
-        self.sizes = [(size_bytes, self.fetches), *others[: SIZES - 1]]
+        known, now = False, self.fetches
+        others = [(size_bytes, now)]
+        for one in self.sizes:
+            if abs(one[0] - size_bytes) > SIZE_SLACK:
+                others.append(one)
+            elif now - one[1] <= SIZE_AGE:
+                known = True
+        self.sizes = others[:SIZES]
         return known
 
     def closable(self, cap: float, name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
 from nephila.kernel.completing import is_part
+from nephila.native import is_storable
 from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
 
 COLUMNS = (
@@ -171,16 +172,11 @@ def clean(text: str) -> str:
 
 
 def clean_utf8(data: bytes | bytearray | memoryview) -> bytes:
-    """The bytes as valid UTF-8 without NUL; 0.5 µs for 15 KB of ASCII, 10 µs for 15 KB of other text."""
+    """The bytes as valid UTF-8 without NUL; 1 µs for 15 KB that are it already, the memory being cold."""
     text = data if type(data) is bytes else bytes(data)
-    if not text.isascii():
-        try:
-            str(text, "utf-8")
-        except UnicodeDecodeError:
-            text = text.decode("utf-8", "replace").encode()
-    if b"\0" in text:
-        text = text.replace(b"\0", b"\xef\xbf\xbd")
-    return text
+    if is_storable(text):
+        return text
+    return text.decode("utf-8", "replace").encode().replace(b"\0", b"\xef\xbf\xbd")
 
 
 @lru_cache(maxsize=64)

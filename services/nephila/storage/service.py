@@ -154,7 +154,7 @@ class Storage:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
         self._buffer.append(delivery)
         self._taken += 1
-        self._bytes += len(record.text) + sum(map(len, record.items))
+        self._bytes += len(record.text) + (sum(map(len, record.items)) if record.items else 0)
         if self._task is None:
             self._more()
 

@@ -53,7 +53,7 @@ class Custody:
         """An outcome has come; True when its request is done with it."""
         key = (outcome.job, outcome.url_key)
         held = self._held.get(key)
-        if held is None or (held.request.fetch_no, held.request.attempt) != (outcome.fetch_no, outcome.attempt):
+        if held is None or held.request.fetch_no != outcome.fetch_no or held.request.attempt != outcome.attempt:
             return False
         if outcome.result in _PAGES and outcome.job and not held.recorded:
             held.fetched = True
@@ -65,7 +65,7 @@ class Custody:
         """A record has come; True when its request is done with it."""
         key = (record.job, record.url_key)
         held = self._held.get(key)
-        if held is None or (held.request.fetch_no, held.request.attempt) != (record.fetch_no, record.attempt):
+        if held is None or held.request.fetch_no != record.fetch_no or held.request.attempt != record.attempt:
             return False
         if not held.fetched:
             held.recorded = True

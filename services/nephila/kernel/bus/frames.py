@@ -19,6 +19,7 @@ from nephila.kernel.topics import TOPICS, Topic
 
 HEAD = struct.Struct("=BQHI")
 """Kind (index into the topics, or one of the two below), number, partition, length of the body in bytes."""
+_NO_HEAD = bytes(HEAD.size)
 ACKS, CONTROL = 254, 255
 NUMBERS = {topic: number for number, topic in enumerate(TOPICS)}
 
@@ -108,7 +109,9 @@ class Frame:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._acks = array("Q")
+        self._acks: list[int] = []
+        self.ack = self._acks.append
+        """Note that the message of this number of the other end was acked; the acks of a frame stand at its end."""
         self._encoder = msgspec.msgpack.Encoder(enc_hook=memoryview)
 
     def __len__(self) -> int:
@@ -128,24 +131,20 @@ class Frame:
         """Put a control word."""
         self._put(CONTROL, 0, 0, word)
 
-    def ack(self, number: int) -> None:
-        """Note that a message of the other end was acked; the acks of a frame stand at its end."""
-        self._acks.append(number)
-
     def take(self) -> bytearray:
         """What was collected; the frame is empty then."""
         acks = self._acks
         if acks:
             self._buffer += HEAD.pack(ACKS, 0, 0, 8 * len(acks))
-            self._buffer += acks.tobytes()
-            self._acks = array("Q")
+            self._buffer += array("Q", acks).tobytes()
+            acks.clear()
         taken, self._buffer = self._buffer, bytearray()
         return taken
 
     def _put(self, kind: int, number: int, partition: int, body: Any) -> None:
         buffer = self._buffer
         start = len(buffer)
-        buffer += bytes(HEAD.size)
+        buffer += _NO_HEAD
         self._encoder.encode_into(body, buffer, -1)
         HEAD.pack_into(buffer, start, kind, number, partition, len(buffer) - start - HEAD.size)
 

@@ -21,6 +21,8 @@ FRAME_BYTES = 64 << 10
 UNBOUNDED = 1 << 30
 """Credit of what is sent over: it is bounded by the requests under way, and never waits for what depends on it."""
 
+_TOPICS = len(TOPICS)
+
 Take = Callable[[Topic, int, Any], Receipt]
 
 
@@ -87,17 +89,15 @@ class Link:
 
     def receive(self, data: bytes) -> None:
         """Bytes have come from the other end. Raises `ValueError` when they are none of its."""
-        take = self._take
+        take, acked = self._take, self._acked
         for kind, number, partition, body in self._reader.feed(data):
-            if kind < len(TOPICS):
+            if kind < _TOPICS:
                 receipt = take(TOPICS[kind], partition, DECODE[kind](body))
-                if receipt.done:
-                    self._acked(number)
-                else:
-                    receipt.add_done_callback(partial(self._acked, number))
+                receipt.add_done_callback(partial(acked, number))
             elif kind == ACKS:
-                for acked in decode_acks(body):
-                    self._pending.pop(acked).resolve_one()
+                pending = self._pending
+                for ended in decode_acks(body):
+                    pending.pop(ended).resolve_one()
             elif kind == CONTROL:
                 self._on_word(decode_word(body))
             else:
@@ -117,7 +117,8 @@ class Link:
     def _acked(self, number: int) -> None:
         if self._open:
             self._frame.ack(number)
-            self._flush_soon()
+            if not self._due:
+                self._flush_soon()
 
     def _flush_soon(self) -> None:
         if len(self._frame) >= FRAME_BYTES:

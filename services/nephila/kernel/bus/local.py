@@ -47,8 +47,9 @@ class LocalBus:
         groups = self._groups.get(topic)
         if not groups:
             return Receipt(0)
-        receipt = Receipt(len(groups))
-        self.unacked += len(groups)
+        count = len(groups)
+        receipt = Receipt(count)
+        self.unacked += count
         for subscription in groups:
             subscription.offer(partition, message, receipt)
         return receipt

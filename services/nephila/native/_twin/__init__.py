@@ -10,7 +10,7 @@ from struct import pack
 from nephila.native._twin import entities
 from nephila.native._twin import links as _links
 from nephila.native._twin import tokenizer as t
-from nephila.native._twin.encoding import sniff_encoding, to_utf8
+from nephila.native._twin.encoding import is_storable, sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_lines
 from nephila.native._twin.spaces import is_tidy
@@ -145,6 +145,7 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "is_storable",
     "is_tidy",
     "page_pass",
     "parse_any",

@@ -61,6 +61,16 @@ def to_utf8(body: bytes, label: str) -> bytes:
     return str(text).encode("utf-8", "replace")
 
 
+def is_storable(data: bytes) -> bool:
+    """Whether bytes are UTF-8 without NUL: what every database takes as a text. O(n)."""
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return False
+    return b"\0" not in data
+
+
 def _c1(error: UnicodeError) -> tuple[str, int]:
     """The standard's windows-1252 maps the five bytes that Python's leaves out to the C1 controls of that number."""
     assert isinstance(error, UnicodeDecodeError)
