@@ -8,7 +8,7 @@ does it in a process that can be killed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from html import escape, unescape
 from typing import Any, Final
@@ -143,6 +143,14 @@ def css_first(node: Any, expression: str) -> Any:
     """The first of them, or None."""
     found = _selector().find_first(expression, node)
     return found[0] if found else None
+
+
+def one_by_one(node: Any, expression: str) -> Iterator[Any]:
+    """As `css`: the first by a search that ends there, the others only when they are asked for."""
+    first = css_first(node, expression)
+    if first is not None:
+        yield first
+        yield from css(node, expression)[1:]
 
 
 def lexbor_text(node: Any) -> str:

@@ -102,7 +102,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
 
     tree = None if found.crowded else _tree(body, encoding)
     parts = Parts(tree)
-    said = byline(pairs if tree is None else parts.metas(), parts.texts("script"), found.title)
+    said = byline(pairs if tree is None else parts.metas(), parts.json_ld(), found.title)
     images, videos = media(pairs, parts.media, resolve)
     stated = dict(reversed(pairs))
     host = urlsplit(result["url"] or resolve(found.canonical)).hostname or ""
@@ -117,11 +117,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         author=said.author or parts.author(),
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
-        links=[
-            {"url": link_url, "text": text, "nofollow": nofollow, "kind": kind}
-            for link_url, text, nofollow, kind in unpack(found)
-            if not link_url.startswith(_NOWHERE)
-        ],
+        links=[link for link in unpack(found) if not link["url"].startswith(_NOWHERE)],
         images=[one.url for one in images],
         videos=[one.url for one in videos],
         media=[

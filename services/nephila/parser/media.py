@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from nephila.parser.document import css_first
+
 MAX_MEDIA: Final = 500
 """Of each kind; galleries have a few hundred."""
 MAX_ABOVE: Final = 6
@@ -35,6 +37,7 @@ _PLAYERS: Final = re.compile(
     r"|player\.youku\.com/embed/|rutube\.ru/play/embed/|facebook\.com/plugins/video|streamable\.com/e/"
     r"|cdn\.jwplayer\.com/players/|ok\.ru/videoembed/|vk\.com/video_ext)"
 )
+_TOP: Final = ("body", "html", None)
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
@@ -85,7 +88,10 @@ def _node(node: Any, image: _Add, video: _Add) -> None:
     element = node, attributes
     if node.tag == "img":
         # A lazy image carries a data: placeholder in src and its address beside it.
-        if not any(image(attributes.get(name), element) for name in _LAZY):
+        for name in _LAZY:
+            if (raw := attributes.get(name)) and image(raw, element):
+                break
+        else:
             image(_best_of(attributes), element)
     elif node.tag == "video":
         video(attributes.get("src") or attributes.get("data-src"), element)
@@ -133,12 +139,13 @@ def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str],
     caption = anchor = ""
     above = node.parent
     for _ in range(MAX_ABOVE):
-        if above is None or above.tag in ("body", "html"):
+        tag = None if above is None else above.tag
+        if tag in _TOP:
             break
-        if above.tag == "a" and not anchor:
+        if tag == "a" and not anchor:
             anchor = resolve(above.attributes.get("href") or "")
-        if above.tag == "figure":
-            found = above.css_first("figcaption")
+        elif tag == "figure":
+            found = css_first(above, "figcaption")
             caption = "" if found is None else _short(found.text())
             break
         above = above.parent
@@ -146,4 +153,4 @@ def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str],
 
 
 def _short(text: str) -> str:
-    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID]
+    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID] if text else ""
