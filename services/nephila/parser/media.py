@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from nephila.parser.document import css_first
@@ -66,12 +66,14 @@ def media(
     videos: dict[str, Medium] = {}
 
     def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
-        url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
-        if url and (url in into or len(into) < MAX_MEDIA):
-            known = into.get(url)
-            if known is None or (node is not None and not any(known[1:])):
-                into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
-        return bool(url)
+        raw = raw.strip() if raw else ""
+        url = resolve(raw) if raw and raw[:5].lower() != "data:" else ""
+        if not url:
+            return False
+        known = into.get(url)
+        if len(into) < MAX_MEDIA if known is None else node is not None and not any(known[1:]):
+            into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
+        return True
 
     for name, value in pairs:
         if name in _OG_IMAGES:
@@ -113,9 +115,27 @@ def _best_of(attributes: dict[str, str | None]) -> str:
 
 def best_of_srcset(srcset: str | None) -> str:
     """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
+    words = (srcset or "")[:MAX_SRCSET].split()
+    if len(words) % 2 == 0 and words:
+        sizes = [_stated(word) for word in (*words[1:-1:2], words[-1].rstrip(",") + ",")]
+        if -1.0 not in sizes and not any("," in (url[0], url[-1]) for url in words[::2]):
+            # Nearly all are so: an address and a size, one after the other.
+            largest = max(sizes)
+            return words[2 * sizes.index(largest)] if largest else ""
+    return _best_of_words([*words, ","])
+
+
+@lru_cache(maxsize=1024)
+def _stated(word: str) -> float:
+    """Size in the last word of a candidate; -1 where it is none, or no comma ends it."""
+    found = _SIZE.fullmatch(word[:-1]) if word.endswith(",") else None
+    return float(found[1]) if found else -1.0
+
+
+def _best_of_words(words: list[str]) -> str:
     best, best_size = "", 0.0
     url, size, rest = "", 1.0, ""
-    for word in [*(srcset or "")[:MAX_SRCSET].split(), ","]:
+    for word in words:
         if not url:
             rest = ""
             url = word.lstrip(",")
