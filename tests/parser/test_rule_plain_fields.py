@@ -75,3 +75,21 @@ def test_deep_markup_within_a_line_is_none() -> None:
         spans, ends = "<span>" * depth, "</span>" * depth
         assert items("fields: {f: p}", f"<p>a {spans}b &amp; c{ends} d</p>") == [{"f": "a b & c d"}]
         assert items("fields: {f: p}", f"<p>a {spans}b<br>c{ends} d</p>") == [{"f": "a b\nc d"}]
+
+
+@pytest.mark.parametrize(
+    "more", ["", "all: true", "join: ' | '", "required: true", "default: '7'", "type: url", "type: integer, all: true"]
+)
+def test_the_short_way_of_attributes_gives_what_the_long_one_gives(more: str) -> None:
+    """Of any type, one or all, empty, without a value or not there, in the document and within a group."""
+    more = f", {more}" if more else ""
+    pieces = (*("<a href=x>", "<a href>", "<a>", "<a href=' 7 '>", "<b href='a b'>", "<a HREF=/y?q=1&amp;r>"), *PIECES)
+    for seed in range(60):
+        chance = random.Random(seed)
+        body = "<body>" + "".join(chance.choice(pieces) for _ in range(chance.randrange(5, 60)))
+        for selector in ("a", "b, a", "div a", ".none"):
+            short = f"{{css: '{selector}', attr: href{more}}}"
+            long = f"{{css: '{selector}', attr: href, {LONG}{more}}}"
+            for spec in ("fields: {f: FIELD}", "fields: {g: {css: 'div, a', fields: {f: FIELD}}}"):
+                one, other = (ran(spec.replace("FIELD", field), body) for field in (short, long))
+                assert one == other, (seed, selector, spec)

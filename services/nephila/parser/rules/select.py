@@ -123,6 +123,15 @@ def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -
     return islice(one_by_one(root, expression) if first else css(root, expression), MAX_VALUES)
 
 
+def attributes(take: Take, document: Document, scope: Any, *, first: bool) -> Iterator[str]:
+    """What `select` gives for an attribute of elements by CSS and nothing else."""
+    name = take.attr
+    for node in css_nodes(take.expression, document, scope, first=first):
+        of = node.attributes
+        if name in of:
+            yield of[name] or ""
+
+
 def plain(value: Any) -> Any:
     """The text of an element; anything else as it is."""
     return value.text() if isinstance(value, Element) else value

@@ -123,7 +123,9 @@ mod tests {
         for text in ["", "a", " a b ", "a b c d e f g h i j k l m n o p q r s t u v w x y z"] {
             assert!(tidy(text.as_bytes()), "{text:?}");
         }
-        for text in ["a  b", "  ", "a\nb", "a\tb", "é", "a\u{a0}b", "x\u{7f}", "abcdefghijklmnopqrstuvwxyz 0123456789  "] {
+        for text in
+            ["a  b", "  ", "a\nb", "a\tb", "é", "a\u{a0}b", "x\u{7f}", "abcdefghijklmnopqrstuvwxyz 0123456789  "]
+        {
             assert!(!tidy(text.as_bytes()), "{text:?}");
         }
     }
