@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from rule_rig import items
+from rule_rig import items, ran
 
 PIECES = (
     *("<p>", "</p>", "<b>", "</b>", "<br>", "<div>", "</div>", "<pre>", "</pre>", "<script>var a = '<p>';</script>"),
@@ -54,3 +54,42 @@ def test_both_trees_have_the_same_text(body: str, text: str) -> None:
     """CSS and XPath: markup within a line is none, a break begins a line, comments and scripts are no text."""
     assert items("fields: {f: {css: 'p, #f'}}", body) == [{"f": text}]
     assert items("fields: {f: {xpath: '//p | //*[@id=\"f\"]'}}", body) == [{"f": text}]
+
+
+def test_long_texts_are_the_json_that_short_ones_are() -> None:
+    """Whatever is in them: quotes, backslashes, controls, letters of any script; data as well, that no UTF-8 holds."""
+    line = 'one "two" \\ \x7f é 蜘蛛 \U0001f577 '
+    long = (line * 200).strip()
+    assert items("fields: {f: p, g: {css: p, html: inner, trim: false}}", f"<p>{long}</p>") == [
+        {"f": long, "g": long.replace("&", "&amp;")}
+    ]
+    script = f'<script type="application/ld+json">{{"a": "{"x" * 3000}", "b": "\\ud800"}}</script>'
+    assert ran("fields: {a: {jsonld: '*', jsonpath: $.a}, b: {jsonld: '*', jsonpath: $.b}}", script).items == [
+        b'{"a": "' + b"x" * 3000 + b'", "b": "\\ud800"}'
+    ]
+
+
+def test_deep_markup_within_a_line_is_none() -> None:
+    """However deep inline elements are nested, a break in the innermost begins a line and none else does."""
+    for depth in (1, 19, 30, 100):
+        spans, ends = "<span>" * depth, "</span>" * depth
+        assert items("fields: {f: p}", f"<p>a {spans}b &amp; c{ends} d</p>") == [{"f": "a b & c d"}]
+        assert items("fields: {f: p}", f"<p>a {spans}b<br>c{ends} d</p>") == [{"f": "a b\nc d"}]
+
+
+@pytest.mark.parametrize(
+    "more", ["", "all: true", "join: ' | '", "required: true", "default: '7'", "type: url", "type: integer, all: true"]
+)
+def test_the_short_way_of_attributes_gives_what_the_long_one_gives(more: str) -> None:
+    """Of any type, one or all, empty, without a value or not there, in the document and within a group."""
+    more = f", {more}" if more else ""
+    pieces = (*("<a href=x>", "<a href>", "<a>", "<a href=' 7 '>", "<b href='a b'>", "<a HREF=/y?q=1&amp;r>"), *PIECES)
+    for seed in range(60):
+        chance = random.Random(seed)
+        body = "<body>" + "".join(chance.choice(pieces) for _ in range(chance.randrange(5, 60)))
+        for selector in ("a", "b, a", "div a", ".none"):
+            short = f"{{css: '{selector}', attr: href{more}}}"
+            long = f"{{css: '{selector}', attr: href, {LONG}{more}}}"
+            for spec in ("fields: {f: FIELD}", "fields: {g: {css: 'div, a', fields: {f: FIELD}}}"):
+                one, other = (ran(spec.replace("FIELD", field), body) for field in (short, long))
+                assert one == other, (seed, selector, spec)

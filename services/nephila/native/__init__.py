@@ -31,8 +31,10 @@ if TYPE_CHECKING:
         page_pass,
         parse_any,
         parse_url,
+        quoted,
         sniff_encoding,
         to_utf8,
+        trimmed,
     )
 else:
     try:
@@ -59,8 +61,10 @@ else:
     page_pass = _chosen.page_pass
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
+    quoted = _chosen.quoted
     sniff_encoding = _chosen.sniff_encoding
     to_utf8 = _chosen.to_utf8
+    trimmed = _chosen.trimmed
 
 
 def partition_of(fingerprint: bytes, partitions: int) -> int:
@@ -88,6 +92,8 @@ __all__ = [
     "parse_any",
     "parse_url",
     "partition_of",
+    "quoted",
     "sniff_encoding",
     "to_utf8",
+    "trimmed",
 ]

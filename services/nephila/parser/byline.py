@@ -68,6 +68,7 @@ _ARTICLE: Final = re.compile(
 
 
 _ENTITY: Final = re.compile(r"&#?\w{1,10};")
+_NESTED: Final = (dict, list)
 _WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
 """What an XHTML page writes around a script."""
 
@@ -150,7 +151,7 @@ def _nodes(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
             elif isinstance(value, dict):
                 left -= 1
                 yield value
-                queue.extend(inner for inner in value.values() if isinstance(inner, dict | list))
+                queue.extend([inner for inner in value.values() if type(inner) in _NESTED])
 
 
 def _text(value: Any) -> str:

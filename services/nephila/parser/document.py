@@ -8,6 +8,7 @@ does it in a process that can be killed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from html import escape, unescape
 from typing import Any, Final
@@ -152,22 +153,47 @@ def css_first(node: Any, expression: str) -> Any:
     return found[0] if found else None
 
 
+def one_by_one(node: Any, expression: str) -> Iterator[Any]:
+    """As `css`: the first by a search that ends there, the others only when they are asked for."""
+    first = css_first(node, expression)
+    if first is not None:
+        yield first
+        yield from css(node, expression)[1:]
+
+
 def lexbor_text(node: Any) -> str:
     """The text of an element as a reader sees it: a line per block; scripts and comments are no text."""
-    tag = node.tag
-    if tag in _RAW:
-        return str(node.text())
-    if tag == "pre" or _has_block(node, 0):
-        return text_of_html(node.html or "")
-    return _one_line(node.text())
+    return lexbor_texts((node,))[0]
 
 
-def _has_block(node: Any, depth: int) -> bool:
-    """Whether a block or raw element is in an element; what is nested deeper than any inline markup counts as one."""
-    for child in node.iter():
-        if child.tag in _BREAKS or (child.child is not None and (depth > 20 or _has_block(child, depth + 1))):
-            return True
-    return False
+def lexbor_texts(nodes: Iterable[Any]) -> list[str]:
+    """The texts of some elements, see `lexbor_text`."""
+    breaks, own = _tag_ids()
+    texts: list[str] = []
+    for node in nodes:
+        if node.tag_id not in own:
+            below = node.traverse()
+            next(below)  # itself
+            for one in below:
+                if one.tag_id in breaks:
+                    break
+            else:
+                text = node.text_lexbor()
+                texts.append(text.replace("\n", " ") if "\n" in text else text)
+                continue
+        texts.append(node.text() if node.tag in _RAW else text_of_html(node.html or ""))
+    return texts
+
+
+@cache
+def _tag_ids() -> tuple[frozenset[int], frozenset[int]]:
+    """Numbers of the tags that end a line, and of those whose text is not that of what they hold: they take half the
+    time of names."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree = LexborHTMLParser("")
+    number = {tag: tree.create_node(tag).tag_id for tag in _BREAKS}
+    return frozenset(number.values()), frozenset(number[tag] for tag in (*_RAW, "pre"))
 
 
 def _one_line(text: str) -> str:

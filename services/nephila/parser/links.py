@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, TypedDict
 
 from nephila.kernel.linkplaces import place_of
 from nephila.parser.passes import PagePass
@@ -13,7 +12,7 @@ KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "g
 """By bits 1-3 of a link's flags."""
 
 
-class Link(NamedTuple):
+class Link(TypedDict):
     """One link of a page."""
 
     url: str
@@ -25,16 +24,23 @@ class Link(NamedTuple):
     """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
 
 
-def unpack(found: PagePass) -> Iterator[Link]:
+def unpack(found: PagePass) -> list[Link]:
     """The links in document order. O(bytes)."""
-    urls, anchors, flags = found.link_urls, found.anchors, found.link_flags
-    ends = struct.Struct(f"<{len(flags)}I").unpack
-    url_at = anchor_at = 0
-    for flag, url_end, anchor_end in zip(flags, ends(found.link_ends), ends(found.anchor_ends), strict=True):
-        text = anchors[anchor_at:anchor_end].decode("utf-8", "replace")
-        if not (text.isascii() and text.isprintable()):
-            # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
-            text = " ".join(text.split())
-        url = urls[url_at:url_end].decode("utf-8", "replace")
-        yield Link(url, text, bool(flag & 1), KINDS[flag >> 1 & 7], place_of(flag))
-        url_at, anchor_at = url_end, anchor_end
+    flags, anchors = found.link_flags, found.anchors
+    urls, texts = _cut(found.link_urls, found.link_ends), _cut(anchors, found.anchor_ends)
+    if not (anchors.isascii() and anchors.decode("ascii").isprintable()):
+        # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
+        texts = [text if text.isascii() and text.isprintable() else " ".join(text.split()) for text in texts]
+    return [
+        {"url": url, "text": text, "nofollow": flag & 1 == 1, "kind": KINDS[flag >> 1 & 7], "place": place_of(flag)}
+        for url, text, flag in zip(urls, texts, flags, strict=True)
+    ]
+
+
+def _cut(packed: bytes, ends: bytes) -> list[str]:
+    stops = struct.unpack(f"<{len(ends) // 4}I", ends)
+    spans = zip((0, *stops), stops, strict=False)
+    if packed.isascii():
+        whole = packed.decode("ascii")
+        return [whole[start:stop] for start, stop in spans]
+    return [packed[start:stop].decode("utf-8", "replace") for start, stop in spans]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
+
+from nephila.parser.document import css_first
 
 MAX_MEDIA: Final = 500
 """Of each kind; galleries have a few hundred."""
@@ -35,6 +37,7 @@ _PLAYERS: Final = re.compile(
     r"|player\.youku\.com/embed/|rutube\.ru/play/embed/|facebook\.com/plugins/video|streamable\.com/e/"
     r"|cdn\.jwplayer\.com/players/|ok\.ru/videoembed/|vk\.com/video_ext)"
 )
+_TOP: Final = ("body", "html", None)
 _SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
 
 
@@ -63,12 +66,14 @@ def media(
     videos: dict[str, Medium] = {}
 
     def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
-        url = resolve(raw.strip()) if raw and raw.lstrip()[:5].lower() != "data:" else ""
-        if url and (url in into or len(into) < MAX_MEDIA):
-            known = into.get(url)
-            if known is None or (node is not None and not any(known[1:])):
-                into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
-        return bool(url)
+        raw = raw.strip() if raw else ""
+        url = resolve(raw) if raw and raw[:5].lower() != "data:" else ""
+        if not url:
+            return False
+        known = into.get(url)
+        if len(into) < MAX_MEDIA if known is None else node is not None and not any(known[1:]):
+            into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
+        return True
 
     for name, value in pairs:
         if name in _OG_IMAGES:
@@ -85,7 +90,10 @@ def _node(node: Any, image: _Add, video: _Add) -> None:
     element = node, attributes
     if node.tag == "img":
         # A lazy image carries a data: placeholder in src and its address beside it.
-        if not any(image(attributes.get(name), element) for name in _LAZY):
+        for name in _LAZY:
+            if (raw := attributes.get(name)) and image(raw, element):
+                break
+        else:
             image(_best_of(attributes), element)
     elif node.tag == "video":
         video(attributes.get("src") or attributes.get("data-src"), element)
@@ -107,9 +115,27 @@ def _best_of(attributes: dict[str, str | None]) -> str:
 
 def best_of_srcset(srcset: str | None) -> str:
     """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
+    words = (srcset or "")[:MAX_SRCSET].split()
+    if len(words) % 2 == 0 and words:
+        sizes = [_stated(word) for word in (*words[1:-1:2], words[-1].rstrip(",") + ",")]
+        if -1.0 not in sizes and not any("," in (url[0], url[-1]) for url in words[::2]):
+            # Nearly all are so: an address and a size, one after the other.
+            largest = max(sizes)
+            return words[2 * sizes.index(largest)] if largest else ""
+    return _best_of_words([*words, ","])
+
+
+@lru_cache(maxsize=1024)
+def _stated(word: str) -> float:
+    """Size in the last word of a candidate; -1 where it is none, or no comma ends it."""
+    found = _SIZE.fullmatch(word[:-1]) if word.endswith(",") else None
+    return float(found[1]) if found else -1.0
+
+
+def _best_of_words(words: list[str]) -> str:
     best, best_size = "", 0.0
     url, size, rest = "", 1.0, ""
-    for word in [*(srcset or "")[:MAX_SRCSET].split(), ","]:
+    for word in words:
         if not url:
             rest = ""
             url = word.lstrip(",")
@@ -133,12 +159,13 @@ def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str],
     caption = anchor = ""
     above = node.parent
     for _ in range(MAX_ABOVE):
-        if above is None or above.tag in ("body", "html"):
+        tag = None if above is None else above.tag
+        if tag in _TOP:
             break
-        if above.tag == "a" and not anchor:
+        if tag == "a" and not anchor:
             anchor = resolve(above.attributes.get("href") or "")
-        if above.tag == "figure":
-            found = above.css_first("figcaption")
+        elif tag == "figure":
+            found = css_first(above, "figcaption")
             caption = "" if found is None else _short(found.text())
             break
         above = above.parent
@@ -146,4 +173,4 @@ def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str],
 
 
 def _short(text: str) -> str:
-    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID]
+    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID] if text else ""

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any, Final
+
+from nephila.parser.document import css, css_first, one_by_one
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100
@@ -15,49 +18,42 @@ MAX_AUTHORS: Final = 20
 MAX_AUTHOR_CHARS: Final = 100
 """A longer byline is the article's first sentence, or a list of all that happened."""
 
-_ALL: Final = (
-    'meta[content], script[type="application/ld+json"], h1, h2, time[datetime], [itemprop="datePublished"], '
-    '[rel="author"], [itemprop~="author"], img, source, video, iframe, embed'
-)
+_ALWAYS: Final = 'meta[content], script[type="application/ld+json"], img, source, video, iframe, embed'
+_HEADINGS: Final = "h1, h2"
+_DATES: Final = 'time[datetime], [itemprop="datePublished"]'
+_AUTHORS: Final = '[rel="author"], [itemprop~="author"]'
 _MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
 _BYLINES: Final = '[class*="byline"], [class*="author"]'
 _BY: Final = re.compile(r"^(?:(?:written |posted |published )?by|von|par|por|di|af|av)\b:?\s+", re.IGNORECASE)
 
 
 class Parts:
-    """What one walk over `tree` (selectolax; None has nothing) found."""
+    """What stands in `tree` (selectolax; None has nothing). What most pages say in their head is looked for in the rest
+    of the tree only when it is asked for."""
 
     def __init__(self, tree: Any) -> None:
-        self._tree = tree
+        self._root = None if tree is None else tree.root
         self.media: list[Any] = []
-        self._by_tag: dict[str, list[Any]] = {}
-        self._dates: list[Any] = []
-        self._authors: list[Any] = []
-        for node in () if tree is None else tree.css(_ALL):
-            tag = node.tag
-            if tag in _MEDIA:
-                self.media.append(node)
-                continue
-            attributes = node.attributes
-            said = attributes.get("itemprop")
-            if tag == "time" or said == "datePublished":
-                self._dates.append(attributes)
-            elif attributes.get("rel") == "author" or (tag != "meta" and "author" in (said or "").split()):
-                self._authors.append(node)
-            self._by_tag.setdefault(tag, []).append(node)
+        self._by_tag: dict[str, list[Any]] = {"meta": [], "script": []}
+        for node in self._all(_ALWAYS):
+            self._by_tag.get(node.tag, self.media).append(node)
 
-    def texts(self, tag: str) -> list[str]:
-        """Texts of the first elements of a tag."""
-        return [node.text() for node in self._by_tag.get(tag, ())[:MAX_TEXTS]]
+    def _all(self, expression: str) -> list[Any]:
+        return [] if self._root is None else css(self._root, expression)
+
+    def json_ld(self) -> list[str]:
+        """Texts of the first JSON-LD scripts."""
+        return [node.text() for node in self._by_tag["script"][:MAX_TEXTS]]
 
     def headings(self) -> tuple[list[str], list[str]]:
-        """Texts of h1 and h2, and those of h1."""
-        h1s = self.texts("h1")
-        return h1s + self.texts("h2"), h1s
+        """Texts of h1 and h2, and those of h1; the first of each."""
+        nodes = self._all(_HEADINGS)
+        h1s, h2s = ([node.text() for node in nodes if node.tag == tag][:MAX_TEXTS] for tag in ("h1", "h2"))
+        return h1s + h2s, h1s
 
     def metas(self) -> Iterator[tuple[str, str]]:
         """Names and contents of all <meta>: more of them than the page pass keeps."""
-        nodes = [node.attributes for node in self._by_tag.get("meta", ())[:MAX_METAS]]
+        nodes = [node.attributes for node in self._by_tag["meta"][:MAX_METAS]]
         for key in ("property", "name", "itemprop"):
             for attributes in nodes:
                 if name := attributes.get(key):
@@ -65,17 +61,29 @@ class Parts:
 
     def published(self) -> str:
         """The first <time datetime> or schema.org date of publication."""
-        for attributes in self._dates[:1]:
-            return (attributes.get("datetime") or attributes.get("content") or "").strip()
+        for node in () if self._root is None else one_by_one(self._root, _DATES):
+            of = node.attributes
+            if node.tag == "time" or (of.get("itemprop") == "datePublished" and node.tag not in _MEDIA):
+                return (of.get("datetime") or of.get("content") or "").strip()
         return ""
 
     def author(self) -> str:
         """What stands where pages put the author's name, when they state none."""
-        if self._tree is None:
+        if self._root is None:
             return ""
-        for node in [*self._authors[:MAX_AUTHORS], *self._tree.css(_BYLINES)[:MAX_AUTHORS]]:
-            inner = node.css_first('[itemprop="name"]') or node
+        said = islice(filter(_is_author, self._all(_AUTHORS)), MAX_AUTHORS)
+        for node in chain(said, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
+            inner = css_first(node, '[itemprop="name"]') or node
             name = " ".join(inner.text().split())
             if 0 < len(name) < MAX_AUTHOR_CHARS:
                 return _BY.sub("", name)
         return ""
+
+
+def _is_author(node: Any) -> bool:
+    tag = node.tag
+    if tag in _MEDIA or tag == "time":
+        return False
+    of = node.attributes
+    said = of.get("itemprop") or ""
+    return said != "datePublished" and (of.get("rel") == "author" or (tag != "meta" and "author" in said.split()))

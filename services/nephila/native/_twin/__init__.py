@@ -13,7 +13,7 @@ from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import is_storable, sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_lines
-from nephila.native._twin.spaces import is_tidy
+from nephila.native._twin.spaces import is_tidy, quoted, trimmed
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
 from nephila.native._twin.trie import Trie
@@ -150,6 +150,8 @@ __all__ = [
     "page_pass",
     "parse_any",
     "parse_url",
+    "quoted",
     "sniff_encoding",
     "to_utf8",
+    "trimmed",
 ]

@@ -16,9 +16,9 @@ import msgspec
 
 from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET, marked
 from nephila.kernel.routes import parse_routed
-from nephila.native import UrlError, parse_url
+from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.document import Document, css_first
-from nephila.parser.rules.select import Css, Script, Xml, plain, select
+from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field, Links, Rule, Take
 from nephila.parser.rules.values import plain_texts, value_of
@@ -34,6 +34,8 @@ MAX_COUNTED: Final = 100
 """Fields of which it is said what became of them."""
 TOO_MANY: Final = f"the page has more than {MAX_LINKS:,} such links"
 _LOOKED_AT: Final = 100
+_LONG_CHARS: Final = 2_000
+_DIGITS: Final = frozenset("0123456789")
 _digit: Final = re.compile(r"\d").search
 _MAX_TRIED: Final = 50
 """Further values that are tried for the first one when a value is not of the field's type."""
@@ -179,8 +181,9 @@ class _Run:
             item[field.name] = value = self._value(field, scope, path)
             if field.fields:
                 self._refused = self._defaulted = False
-            if len(self.found.counts) < MAX_COUNTED or path in self.found.counts:
-                self._count(path, value)
+            count = self.found.counts.get(path)
+            if count is not None or len(self.found.counts) < MAX_COUNTED:
+                self._count(count or self.found.counts.setdefault(path, Count()), value)
             if value is None or value == []:
                 self._empty(path)
                 if field.required:
@@ -188,10 +191,7 @@ class _Run:
                     raise _Missing
         return item
 
-    def _count(self, path: str, value: Any) -> None:
-        count = self.found.counts.get(path)
-        if count is None:
-            count = self.found.counts[path] = Count()
+    def _count(self, count: Count, value: Any) -> None:
         count.tried += 1
         if value is None or value is False or value == [] or self._defaulted:
             count.refused += self._refused
@@ -200,12 +200,15 @@ class _Run:
             text = value if type(value) is str else _as_text(value)
             start = text[:_LOOKED_AT]
             count.length, count.mark = len(text), crc32(start.encode("utf-8", "replace"))
-            count.digits = _digit(start) is not None
+            count.digits = not _DIGITS.isdisjoint(start) if start.isascii() else _digit(start) is not None
         count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
         if field.plain:
             return self._combined(field, plain_texts(field, self._document, scope), path)
+        if field.attribute:
+            values = attributes(field.take, self._document, scope, first=not field.many)
+            return self._combined(field, self._typed(field, values, path), path)
         raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
@@ -358,12 +361,18 @@ def _goes_on(rule: Links, href: str) -> bool:
 
 def _encode(item: Any) -> bytes:
     try:
-        return msgspec.json.encode(item)
+        return msgspec.json.encode(_quoted(item) if type(item) is dict else item)
     except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
         import json
 
         text = json.dumps(item, ensure_ascii=True, default=str)
         return text.encode()
+
+
+def _quoted(item: dict[str, Any]) -> dict[str, Any]:
+    """An item with its long texts as JSON: made by themselves they take a third of the time."""
+    long = [(name, value) for name, value in item.items() if type(value) is str and len(value) > _LONG_CHARS]
+    return {**item, **{name: msgspec.Raw(quoted(value)) for name, value in long}} if long else item
 
 
 def _as_text(value: Any) -> str:

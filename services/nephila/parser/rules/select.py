@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from nephila.parser.document import Document, css, css_first, inner_html, lexbor_text, lxml_text, outer_html
+from nephila.parser.document import Document, css, inner_html, lexbor_text, lxml_text, one_by_one, outer_html
 from nephila.parser.rules.jsons import NoJson, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Take
@@ -120,7 +120,16 @@ def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -
             del found[0]
         return found[:MAX_VALUES]
     root = document.tree.root
-    return _one_by_one(root, expression) if first else css(root, expression)[:MAX_VALUES]
+    return islice(one_by_one(root, expression) if first else css(root, expression), MAX_VALUES)
+
+
+def attributes(take: Take, document: Document, scope: Any, *, first: bool) -> Iterator[str]:
+    """What `select` gives for an attribute of elements by CSS and nothing else."""
+    name = take.attr
+    for node in css_nodes(take.expression, document, scope, first=first):
+        of = node.attributes
+        if name in of:
+            yield of[name] or ""
 
 
 def plain(value: Any) -> Any:
@@ -153,14 +162,6 @@ def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[
     if take.regex:
         return [document.source]
     return [document.json] if document.is_json and document.json is not None else [Css(document.tree.root)]
-
-
-def _one_by_one(root: Any, expression: str) -> Iterator[Any]:
-    """The first, by a search that ends there; the others only when they are asked for."""
-    node = css_first(root, expression)
-    if node is not None:
-        yield node
-        yield from css(root, expression)[1:MAX_VALUES]
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:

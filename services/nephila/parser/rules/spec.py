@@ -62,6 +62,8 @@ class Field:
     fields: tuple[Field, ...]
     plain: bool
     """The text of elements by CSS and nothing else: most fields are, and there is a short way for them."""
+    attribute: bool
+    """An attribute of elements by CSS, of any type: there is a short way for these as well."""
 
     @property
     def bounded(self) -> bool:
@@ -256,6 +258,9 @@ def _field(name: str, said: Mapping[str, Any]) -> Field:
         default=said.get("default"),
         required=said.get("required", False),
         fields=inner,
+        attribute=bool(take.attr and not inner)
+        and take == Take("css", take.expression, take.attr)
+        and not said.get("exists", False),
         plain=take == Take("css", take.expression) and said.keys() <= _PLAIN and said.get("type", "text") == "text",
     )
 

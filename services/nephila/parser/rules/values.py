@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
-from nephila.parser.document import Document, lexbor_text
+from nephila.native import trimmed as all_trimmed
+from nephila.parser.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacing import expanded
 from nephila.parser.rules.select import css_nodes, plain
@@ -44,8 +44,12 @@ def value_of(field: Field, raw: Any, base: Base, watch: Callable[[], object] = b
 def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
     """What `value_of` gives for the elements of a field that is `plain`: the first text that is not empty, or all."""
     nodes = css_nodes(field.take.expression, document, scope, first=not field.many)
-    texts = (text for node in nodes if (text := trimmed(lexbor_text(node)[:MAX_TEXT_CHARS])))
-    return list(texts if field.many else islice(texts, 1))
+    if field.many:
+        return all_trimmed(lexbor_texts(nodes), MAX_TEXT_CHARS)
+    for node in nodes:
+        if found := all_trimmed([lexbor_text(node)], MAX_TEXT_CHARS):
+            return found
+    return []
 
 
 def _tidied(field: Field, text: str, watch: Callable[[], object]) -> str:

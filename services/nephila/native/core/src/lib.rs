@@ -69,6 +69,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(to_utf8, module)?)?;
     module.add_function(wrap_pyfunction!(is_storable, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::is_tidy, module)?)?;
+    module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
+    module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
 }

@@ -47,12 +47,19 @@ pub fn likes(out: &mut Columns, view: &View<'_>) {
         let values: Vec<i16> = groups.iter().map(|group| fit(column(group, count as u64))).collect();
         out.put(mine.iter().map(|number| values[*number as usize]));
     }
-    let mut same: HashMap<&[u8], u32, foldhash::fast::RandomState> =
+    let mut known: HashMap<&[u8], u32, foldhash::fast::RandomState> =
         HashMap::with_capacity_and_hasher(count, Default::default());
+    let mut same: Vec<u32> = Vec::with_capacity(count);
+    mine.clear();
     for line in view.lines {
-        *same.entry(view.of(line)).or_insert(0) += 1;
+        let number = *known.entry(view.of(line)).or_insert(same.len() as u32);
+        if number as usize == same.len() {
+            same.push(0);
+        }
+        same[number as usize] += 1;
+        mine.push(number);
     }
-    out.put(view.lines.iter().map(|line| fit(i64::from(same[view.of(line)]))));
+    out.put(mine.iter().map(|number| fit(i64::from(same[*number as usize]))));
 }
 
 /// Of the boxes around a line, and of the smallest that holds 30 % and 60 % of the prose.

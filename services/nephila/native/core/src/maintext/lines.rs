@@ -1,6 +1,6 @@
 //! Columns of a line itself, of its place and of its neighbours.
 
-use crate::boxes::{Box, CONTEXTS};
+use crate::boxes::CONTEXTS;
 use crate::words::{self, *};
 
 use super::view::{fit, inner_of, share, Columns, View};
@@ -82,16 +82,15 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     for group in 0..TEXT_GROUPS {
         out.put(counts.iter().map(|count| count[group] as i16));
     }
-    let stands: Vec<&Box> = lines.iter().map(|line| view.stand(line)).collect();
-    out.put(stands.iter().map(|stand| fit(i64::from(stand.depth))));
+    out.put(lines.iter().map(|line| fit(i64::from(view.stand(line).depth))));
     for bit in 0..CONTEXTS.len() {
-        out.put(stands.iter().map(|stand| (stand.context >> bit & 1) as i16));
+        out.put(view.contexts.iter().map(|context| (context >> bit & 1) as i16));
     }
     for bit in NEAR {
-        out.put(stands.iter().map(|stand| (stand.near() >> bit & 1) as i16));
+        out.put(view.near.iter().map(|near| (near >> bit & 1) as i16));
     }
     for bit in ANY {
-        out.put(stands.iter().map(|stand| (stand.every >> bit & 1) as i16));
+        out.put(view.every.iter().map(|every| (every >> bit & 1) as i16));
     }
     counts.iter().map(|count| (count[0] + count[1]) as i16).collect()
 }

@@ -29,6 +29,10 @@ pub struct View<'a> {
     pub text: &'a [u8],
     pub lines: &'a [Line],
     pub boxes: &'a [Box],
+    /// What the boxes of the lines say, a column each: loops over them are vector code.
+    pub contexts: Vec<u16>,
+    pub near: Vec<u32>,
+    pub every: Vec<u32>,
     pub shares: Vec<i16>,
     pub kinds: Vec<i16>,
     pub prose: Vec<i32>,
@@ -65,7 +69,11 @@ impl<'a> View<'a> {
             sums.push(sum);
         }
         let kinds = lines.iter().map(|line| kind_of(line.tag)).collect();
-        View { text, lines, boxes, shares, kinds, prose, sums }
+        let stands = || lines.iter().map(|line| &boxes[line.place as usize]);
+        let contexts = stands().map(|stand| stand.context).collect();
+        let near = stands().map(Box::near).collect();
+        let every = stands().map(|stand| stand.every).collect();
+        View { text, lines, boxes, contexts, near, every, shares, kinds, prose, sums }
     }
 
     #[inline]

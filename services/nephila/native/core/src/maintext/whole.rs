@@ -70,17 +70,10 @@ fn titled(view: &View<'_>, title: &[u8]) -> Option<usize> {
 
 pub fn page(out: &mut Columns, view: &View<'_>) {
     let (count, total) = (view.lines.len(), view.total(0));
-    let (mut contexts, mut subject, mut groups) = ([0u64; CONTEXT_SHARES.len()], 0u64, [0u64; SHARES.len()]);
-    for line in view.lines {
-        let (stand, size) = (view.stand(line), u64::from(line.len));
-        for (sum, bit) in contexts.iter_mut().zip(CONTEXT_SHARES) {
-            *sum += size * u64::from(stand.context & bit != 0);
-        }
-        subject += size * u64::from(stand.context & (IN_MAIN | IN_NAV) == IN_MAIN);
-        for (sum, bit) in groups.iter_mut().zip(SHARES) {
-            *sum += size * u64::from(stand.every >> bit & 1);
-        }
-    }
+    let sizes: Vec<u32> = view.lines.iter().map(|line| line.len).collect();
+    let contexts = CONTEXT_SHARES.map(|bit| bytes(&sizes, &view.contexts, |context| context & bit != 0));
+    let subject = bytes(&sizes, &view.contexts, |context| context & (IN_MAIN | IN_NAV) == IN_MAIN);
+    let groups = SHARES.map(|bit| bytes(&sizes, &view.every, |every| every >> bit & 1 != 0));
     let mut values = vec![
         (total >> 3) as i64,
         share(view.total(1), total),
@@ -95,4 +88,10 @@ pub fn page(out: &mut Columns, view: &View<'_>) {
     for value in values {
         out.put(std::iter::repeat_n(fit(value), count));
     }
+}
+
+/// Bytes of the lines that `of` is true of. The text of a page is below 2^32 bytes.
+fn bytes<T: Copy>(sizes: &[u32], column: &[T], of: impl Fn(T) -> bool) -> u64 {
+    let sum: u32 = sizes.iter().zip(column).map(|(size, one)| size & u32::from(of(*one)).wrapping_neg()).sum();
+    u64::from(sum)
 }
