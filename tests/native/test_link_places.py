@@ -25,10 +25,10 @@ def places(found: Any) -> dict[str, int]:
 
 def article(*more: str, before: str = "") -> bytes:
     """A page with a menu, six paragraphs and a footer."""
-    prose = "".join(f"<p>{PROSE[n % 3]}{PROSE[(n + 1) % 3]}</p>" for n in range(6))
+    prose = [f"<p>{PROSE[n % 3]}{PROSE[(n + 1) % 3]} So much for part {n}.</p>" for n in range(12)]
     return page(
-        f"{before}<main><article><h1>The spider's web</h1><div class=entry-content>{prose}{''.join(more)}{prose}"
-        "</div></article></main>"
+        f"{before}<main><article><h1>The spider's web</h1><div class=entry-content>"
+        f"{''.join([*prose[:6], *more, *prose[6:]])}</div></article></main>"
     )
 
 
