@@ -25,6 +25,13 @@ def found(html: str) -> tuple[list[tuple[str, ...]], list[str]]:
         (" , ,", ""),
         ("a 99999999999999999999w, b 2w", "b"),
         ("a nonsense, b 2w", "b"),
+        ("a 0w, b 0w", ""),
+        ("a 2w, b 2w", "a"),
+        ("a 1x b 2x", "a"),
+        ("/x,y", "/x,y"),
+        (",a", "a"),
+        ("a,", "a"),
+        ("a 320w, b 640w, /c_1,d 480w", "b"),
         (None, ""),
     ],
 )

@@ -64,6 +64,17 @@ def media(
     `resolve` makes a URL absolute, "" if it cannot."""
     images: dict[str, Medium] = {}
     videos: dict[str, Medium] = {}
+    around: dict[int, tuple[str, str]] = {}
+    """Caption and link by the number of the parent: a <picture> has several elements."""
+
+    def said(node: Any, attributes: dict[str, str | None]) -> tuple[str, str, str]:
+        alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
+        above = node.parent
+        number = 0 if above is None else above.mem_id
+        found = around.get(number)
+        if found is None:
+            found = around[number] = _around(above, resolve)
+        return _short(alt), *found
 
     def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
         raw = raw.strip() if raw else ""
@@ -72,7 +83,7 @@ def media(
             return False
         known = into.get(url)
         if len(into) < MAX_MEDIA if known is None else node is not None and not any(known[1:]):
-            into[url] = Medium(url, *(("", "", "") if node is None else _said(*node, resolve)))
+            into[url] = Medium(url, *(("", "", "") if node is None else said(*node)))
         return True
 
     for name, value in pairs:
@@ -80,8 +91,9 @@ def media(
             add(images, value, None)
         elif name in _OG_VIDEOS:
             add(videos, value, None)
+    image, video = partial(add, images), partial(add, videos)
     for node in nodes:
-        _node(node, partial(add, images), partial(add, videos))
+        _node(node, image, video)
     return list(images.values()), list(videos.values())
 
 
@@ -115,10 +127,14 @@ def _best_of(attributes: dict[str, str | None]) -> str:
 
 def best_of_srcset(srcset: str | None) -> str:
     """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
-    words = (srcset or "")[:MAX_SRCSET].split()
+    text = (srcset or "")[:MAX_SRCSET]
+    words = text.split()
+    if len(words) == 1 and "," not in (words[0][0], words[0][-1]):
+        return words[0]
     if len(words) % 2 == 0 and words:
-        sizes = [_stated(word) for word in (*words[1:-1:2], words[-1].rstrip(",") + ",")]
-        if -1.0 not in sizes and not any("," in (url[0], url[-1]) for url in words[::2]):
+        sizes = list(map(_stated, (*words[1:-1:2], words[-1].rstrip(",") + ",")))
+        only_behind = text.count(",") == len(sizes) - 1
+        if -1.0 not in sizes and (only_behind or not any("," in (url[0], url[-1]) for url in words[::2])):
             # Nearly all are so: an address and a size, one after the other.
             largest = max(sizes)
             return words[2 * sizes.index(largest)] if largest else ""
@@ -153,11 +169,9 @@ def _best_of_words(words: list[str]) -> str:
     return best
 
 
-def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str], str]) -> tuple[str, str, str]:
-    """Its own words, its figure's caption, and where a link around it leads."""
-    alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
+def _around(above: Any, resolve: Callable[[str], str]) -> tuple[str, str]:
+    """Caption of the figure and target of the link that an element stands in, `above` being its parent."""
     caption = anchor = ""
-    above = node.parent
     for _ in range(MAX_ABOVE):
         tag = None if above is None else above.tag
         if tag in _TOP:
@@ -169,7 +183,7 @@ def _said(node: Any, attributes: dict[str, str | None], resolve: Callable[[str],
             caption = "" if found is None else _short(found.text())
             break
         above = above.parent
-    return _short(alt), caption, anchor
+    return caption, anchor
 
 
 def _short(text: str) -> str:
