@@ -6,6 +6,7 @@ import random
 
 import pytest
 from nephila.kernel.clock import ManualClock
+from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
 from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome, Recrawl, Scope, Strategy
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
@@ -111,6 +112,27 @@ async def test_best_first_inherits_what_led_to_a_page(tmp_path):
             priorities += [w.entry.priority for w in partition.outstanding.values() if w.job]
         world.clock.advance(0.1)
     assert list(dict.fromkeys(priorities)) == [255, 127, 63, 31]
+    await world.scheduler.close()
+
+
+@pytest.mark.parametrize("flags", [bytes((IN_CHROME, IN_MAIN, IN_CHROME | IN_MAIN)), b"", bytes(3)])
+async def test_best_first_goes_by_the_text_before_the_menu(tmp_path, flags):
+    """Of silent links of one page those of its text are first; those of a message that says nothing come in its
+    order."""
+    world = await World(tmp_path, site({"/": []})).start()
+    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    world.run()
+    seed = parse_url("http://a.test/")
+    found = outlinks(
+        FetchRequest(JOB, seed.fingerprint, seed.href, priority=255), [f"http://a.test/{n}" for n in "mtb"]
+    )
+    found.flags = flags
+    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST), paused=True)
+    world.bus.publish(OUTLINKS, 0, found)
+    world.crawl("http://a.test/", strategy=int(Strategy.BEST_FIRST))
+    world.run()
+    order = "".join(f.url.rpartition("/")[2] for f in world.fetched)
+    assert order == ("tbm" if any(flags) else "mtb")
     await world.scheduler.close()
 
 

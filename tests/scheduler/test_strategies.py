@@ -6,6 +6,7 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
+from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
 from nephila.kernel.messages import Strategy
 from nephila.scheduler.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
 
@@ -45,3 +46,9 @@ def test_relevance_fades_over_pages_that_say_nothing():
     chain = list(itertools.accumulate([0] * 8, lambda parent, own: inherited(own, parent), initial=SEED_PRIORITY))
     assert chain == [255, 127, 63, 31, 15, 7, 3, 1, 0]
     assert inherited(200, 100) == 200
+
+
+def test_menus_pass_on_less():
+    """A link that stands in navigation alone inherits half of what one in the text does, or one nobody placed."""
+    assert [inherited(0, 200, flag) for flag in (0, IN_MAIN, IN_MAIN | IN_CHROME, IN_CHROME | 1)] == [100, 100, 100, 50]
+    assert inherited(120, 200, IN_CHROME) == 120
