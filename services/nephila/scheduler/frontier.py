@@ -313,12 +313,15 @@ class Frontier:
 
     def reschedule(self, host: Host) -> None:
         """Like `schedule`, when the host's pace has changed."""
-        at = self.store.ready_at(host.number)
-        if at is not None and at < host.pace.not_before:
-            self.store.schedule(host.number, host.pace.not_before)
-        elif host.number in self.ready and host.pace.not_before > self.now:
-            self.ready.discard(host.number)
-        self.schedule(host.number)
+        number, not_before = host.number, host.pace.not_before
+        at = self.store.ready_at(number)
+        if at is not None:
+            if at < not_before:
+                self.store.schedule(number, not_before)
+            return
+        if not_before > self.now:
+            self.ready.discard(number)
+        self.schedule(number)
 
     def newly_queued(self, number: int, job: Job, order: int) -> None:
         """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""

@@ -220,7 +220,7 @@ class Yield:
         weight = self._weight(url, at, text_hash, size_bytes)
         if not at.places:
             return None
-        watched = not any(place in self.closed for place in at.places)
+        watched = not self.closed or not any(place in self.closed for place in at.places)
         for name, value in zip(at.places, at.values, strict=True):
             place = self._places.get(name)
             if place is None:

@@ -37,38 +37,39 @@ class Custody:
     """Every operation is O(1)."""
 
     def __init__(self) -> None:
-        self._held: dict[Key, Held] = {}
+        self.held: dict[Key, Held] = {}
+        """By job and fingerprint; for others to count."""
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self.held)
 
     def __iter__(self) -> Iterator[Held]:
-        return iter(list(self._held.values()))
+        return iter(list(self.held.values()))
 
     def take(self, partition: int, request: FetchRequest, now: float) -> None:
         """A request goes to the worker. One of the same URL that is still here has been given up by the scheduler."""
-        self._held[request.job, request.url_key] = Held(partition, request, now)
+        self.held[request.job, request.url_key] = Held(partition, request, now)
 
     def outcome(self, outcome: FetchOutcome) -> bool:
         """An outcome has come; True when its request is done with it."""
         key = (outcome.job, outcome.url_key)
-        held = self._held.get(key)
+        held = self.held.get(key)
         if held is None or held.request.fetch_no != outcome.fetch_no or held.request.attempt != outcome.attempt:
             return False
         if outcome.result in _PAGES and outcome.job and not held.recorded:
             held.fetched = True
             return False
-        del self._held[key]
+        del self.held[key]
         return True
 
     def record(self, record: Record) -> bool:
         """A record has come; True when its request is done with it."""
         key = (record.job, record.url_key)
-        held = self._held.get(key)
+        held = self.held.get(key)
         if held is None or held.request.fetch_no != record.fetch_no or held.request.attempt != record.attempt:
             return False
         if not held.fetched:
             held.recorded = True
             return False
-        del self._held[key]
+        del self.held[key]
         return True

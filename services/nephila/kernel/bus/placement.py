@@ -35,13 +35,14 @@ class Placement(Generic[W]):
         """The worker for a host among these; None when there is none. O(workers)."""
         if not workers:
             return None
-        worker = self._place.get(host)
-        least = min(workers, key=self._load)
-        if worker is not least and (
-            worker is None or worker not in workers or self._load(worker) > MORE * self._load(least) + SLACK
-        ):
-            worker = self._place[host] = least
-        self._place.move_to_end(host)
-        if len(self._place) > self._most:
-            self._place.popitem(last=False)
+        place, load = self._place, self._load
+        worker = place.get(host)
+        # With so little in its hands it keeps its hosts whatever the others have.
+        if worker is None or worker not in workers or load(worker) > SLACK:
+            least = min(workers, key=load)
+            if worker is None or worker not in workers or load(worker) > MORE * load(least) + SLACK:
+                worker = place[host] = least
+                if len(place) > self._most:
+                    place.popitem(last=False)
+        place.move_to_end(host)
         return worker

@@ -69,7 +69,7 @@ class Workers:
         """Those that take any request: all but the one where suspects are tried."""
         self._court: Member | None = None
         """The worker where suspects are tried, one at a time and nothing else."""
-        self._placement: Placement[Member] = Placement(lambda member: len(member.custody))
+        self._placement: Placement[Member] = Placement(lambda member: len(member.custody.held))
         self._waiting: deque[Delivery] = deque()
         self._accused: deque[Delivery] = deque()
         """Requests for suspects, which wait for their turn alone."""
@@ -203,11 +203,12 @@ class Workers:
                 self._hand_out(member, delivery)
 
     def _hand_out(self, member: Member, delivery: Delivery) -> None:
-        if not member.custody:
+        custody = member.custody
+        if not custody.held:
             self.on_busy()
-        member.custody.take(delivery.partition, delivery.message, self._clock.now())
+        custody.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
-        if len(member.custody) > CROWD:
+        if len(custody.held) > CROWD:
             self.on_crowd()
 
     def _place_waiting(self) -> None:
