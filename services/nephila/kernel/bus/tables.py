@@ -91,6 +91,14 @@ class Tables:
         caught.cancel()
         if self._task.done():
             self._task.result()
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # Without tables a service would go on for ever with what it knew, and look well.
+            log.error("tables: %r", error, exc_info=error)
+            self._fatal(UserError(f"the reading of tables ended: {error!r}"))
 
     async def close(self) -> None:
         """Stop reading."""
