@@ -24,12 +24,12 @@ def answer(request):
     return page(f"/{number + 1}", title=f"No {number}")
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_rules_are_tried_on_kept_bodies(tmp_path: Path, workers: str) -> None:
-    """The diff of each field is told; with --write the table has the new values."""
+@pytest.mark.parametrize(("workers", "selector"), [("0", "css: h1"), ("1", "css: h1"), ("0", "xpath: //h1")])
+def test_rules_are_tried_on_kept_bodies(tmp_path: Path, workers: str, selector: str) -> None:
+    """The diff of each field is told; with --write the table has the new values. XPath is read in a child process."""
     rules = tmp_path / "rules"
     rules.mkdir()
-    (rules / "rule.yaml").write_text(RULE % "")
+    (rules / "rule.yaml").write_text((RULE % "").replace("css: h1", selector))
     with serve(answer) as web:
         words = ("--keep-raw", "--rules", str(rules), "--workers", workers)
         done = crawl(web, "http://a.test/0", *words, cwd=tmp_path)

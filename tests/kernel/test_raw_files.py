@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import random
 
 import pytest
@@ -79,6 +80,17 @@ def test_a_bomb_is_left_out(tmp_path, monkeypatch):
     torn, after = read(path)
     assert "larger than" in torn.why
     assert after.body == b"after"
+
+
+def test_a_body_that_is_not_the_one_fetched_is_told(tmp_path):
+    """Rules that are applied to it would take away what there is."""
+    path = tmp_path / "raw-00000.gz"
+    right = Head(url="http://a.test/1", sha256=hashlib.sha256(b"one").hexdigest())
+    path.write_bytes(b"".join(gzip.compress(member(right, body), mtime=0) for body in (b"", b"one")))
+    torn, kept = read(path)
+    assert isinstance(torn, Torn)
+    assert torn.why == "its body is not the one that was fetched"
+    assert kept == Kept(right, b"one")
 
 
 def test_a_body_kept_elsewhere_is_fetched_from_there(tmp_path):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.topics import JOBS, RULES
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.rules.bounds import MAX_BYTES
 from parser_room import FakePass, Room, with_links
 from rule_rig import rule
@@ -222,11 +223,40 @@ async def test_a_document_with_few_tags_is_read_in_place(rooms: Any) -> None:
     assert not room.calls
 
 
+async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
+    """What keeps bodies looks at them when the page's record has come."""
+    room = await rooms(XPATH)
+    kept: list[m.Page] = []
+
+    def on_page(delivery: Delivery) -> None:
+        kept.append(delivery.message)
+        delivery.ack()
+
+    room.bus.subscribe(PAGES, "raw", on_page, credits=10)
+    room.send(HTML)
+    await later(room, 1)
+    assert [page.body for page in kept] == [HTML]
+
+
+async def test_a_machine_that_stands_still_makes_no_rule_slow(rooms: Any, monkeypatch: Any) -> None:
+    """The page may go to the child; the rule stays where it is. Only what computes for long is slow."""
+    room = await rooms(CSS)
+    ticks = iter(range(1000))
+    monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
+    room.send(HTML)
+    assert room.parser.rules.sent_off == 1
+    await later(room, 1)
+    monkeypatch.undo()
+    assert items(room.record(HTML)) == [{"t": "One"}]
+    assert room.parser.rules.sent_off == 1
+
+
 async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, monkeypatch: Any) -> None:
     """And with it every later page; nothing of the page is lost."""
     room = await rooms(CSS)
     ticks = iter(range(1000))
     monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
+    room.parser.rules.cpu_s = room.clock.monotonic
     room.send(HTML)
     assert room.parser.rules.sent_off == 1
     room.send(HTML)

@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -124,7 +125,10 @@ def _page(data: bytes) -> Kept:
         head = _decode(data[:end])
     except msgspec.MsgspecError as error:
         raise ValueError(f"its first line cannot be read: {error}") from None
-    return Kept(head, data[end + 1 :])
+    body = data[end + 1 :]
+    if not (head.kept_in or head.left_out) and len(head.sha256) == 64 and sha256(body).hexdigest() != head.sha256:
+        raise ValueError("its body is not the one that was fetched")
+    return Kept(head, body)
 
 
 class _Source:

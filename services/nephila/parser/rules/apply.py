@@ -9,8 +9,11 @@ reason why there are none, and then its own title, text and links stand.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.clock import Clock
@@ -29,7 +32,7 @@ from nephila.parser.sandbox import Broken
 log = logging.getLogger(__name__)
 
 SLOW_S: Final = 0.1
-"""Of one page."""
+"""Of CPU, of one page."""
 STOP_S: Final = 0.3
 """Of one page, as far as it can be stopped: between two values, not within a selection."""
 _TRUSTED: Final = 20
@@ -62,6 +65,8 @@ class RuleReader:
         """Pages that went to the child."""
         self.broken = 0
         """Pages whose rule was given up."""
+        self.cpu_s: Callable[[], float] = time.thread_time
+        """By which a rule is slow: on a machine that stands still each would be."""
         self._clock = clock
         self._rot = rot
         self._scripts = scripts
@@ -93,7 +98,8 @@ class RuleReader:
 
             ask = ask_of({entry.rule.name: entry.text for entry in entries}, document, scripts=self._scripts)
             held = self.pages.hold(ask, digest=False)
-            page.body = b""
+            # Without the body for as long as it takes; whoever keeps bodies has the page itself, and reads it later.
+            work = work._replace(page=msgspec.structs.replace(page, body=b""))
             self.pages.begin(self._read_later(work, held, done))
 
     def _inline(self, entries: list[Entry], document: Document, depth: int) -> bool:
@@ -102,7 +108,7 @@ class RuleReader:
     def _read_now(self, work: _Work, document: Document) -> Sequence[m.Outlinks] | None:
         """The links that go on; None when it takes too long here, and then nothing was done."""
         monotonic = self._clock.monotonic
-        began = monotonic()
+        began, began_cpu_s = monotonic(), self.cpu_s()
 
         def watch() -> None:
             if monotonic() - began > STOP_S:
@@ -113,14 +119,15 @@ class RuleReader:
         try:
             found = extract(entry.rule, document, watch=watch) if entry is not None else None
         except TooLongError:
-            self._slow[_key(work.entries[passed])] = None
+            found = None
+        if entry is not None and self.cpu_s() - began_cpu_s > SLOW_S:
+            self._slow[_key(entry)] = None
+        if entry is not None and found is None:
             return None
         for missed in work.entries[:passed]:
             self._missed(work, missed)
         if entry is None or found is None:
             return work.links
-        if monotonic() - began > SLOW_S:
-            self._slow[_key(entry)] = None
         return self._finished(work, entry, found)
 
     async def _read_later(self, work: _Work, held: Body, done: Done) -> None:
