@@ -26,7 +26,7 @@ from catboost import CatBoostClassifier
 from nephila.native._twin import sniff_encoding, to_utf8
 from nephila.native._twin.features import MAX_LINES, NAMES, TOP, Line, features
 from nephila.native._twin.forest import STEP
-from nephila.native._twin.maintext import ENOUGH, LEAST, ONCE, of_the_page, once
+from nephila.native._twin.maintext import ENOUGH, LEAST, ONCE, once
 from nephila.native._twin.tree import Page
 from nephila.parser.charset import encoding_of
 
@@ -61,7 +61,7 @@ def example(page: TruePage) -> Example:
     scan = Page(to_utf8(page.body, encoding_of(page.body, "", sniff_encoding)), 10_000, 4_000_000)
     scan.run()
     text = b"".join(scan.text.parts)
-    found = [scan.text.lines[at] for at in of_the_page(scan.text.lines, scan.boxes.items)[:MAX_LINES]]
+    found = scan.text.lines[:MAX_LINES]
     lines = [text[line[0] : line[0] + line[1]] for line in found]
     columns = features(found, lines, scan.boxes.items, scan.title or b"") if lines else [[] for _ in NAMES]
     split = [words(line.decode("utf-8", "replace")) for line in lines]

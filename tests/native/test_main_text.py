@@ -131,16 +131,6 @@ def test_a_second_copy_is_no_main_text(core: ModuleType) -> None:
     assert [text.count(prose.strip()) for prose in PROSE] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("attribute", ['role="dialog"', "role=alertdialog", 'aria-modal="true"'])
-def test_a_dialog_is_no_main_text(core: ModuleType, attribute: str) -> None:
-    """What lies over the page until it is answered is none of its text, were it an article by itself."""
-    over = f"<div {attribute}><h2>Our shop</h2>{'<p>We ship spiders to all countries, free of charge.</p>' * 9}</div>"
-    found = run(core, page(f"{over}<main><h1>The spider's web</h1>{paragraphs(4)}</main>"))
-    assert b"ship spiders" in found.text
-    assert b"ship spiders" not in found.main_text
-    assert PROSE[0].strip() in found.main_text.decode()
-
-
 def test_verses_code_and_cells_repeat_themselves(core: ModuleType) -> None:
     """Equal lines of one box, of preformatted text and of a table's cells all stay."""
     verse, code = "The spider spins and spins her web again", "thread = spin(length=12, strong=True)"

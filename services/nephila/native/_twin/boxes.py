@@ -33,8 +33,6 @@ for _tag in ids("ol dl menu dir"):
 _ENTRY: Final = 1 << words.GROUP["article"] | 1 << words.GROUP["post"]
 _CONTENT: Final = 1 << words.GROUP["content"]
 _BODY: Final = 1 << CONTEXTS["body"]
-DIALOG: Final = 1 << CONTEXTS["dialog"]
-"""What lies over the page until it is answered; most are made of div."""
 
 _K: Final = 0x9E37_79B9_7F4A_7C15
 _MASK: Final = (1 << 64) - 1
@@ -68,14 +66,14 @@ class Boxes:
             return parent
         above = self.items[parent]
         box = Box(parent, tag)
-        own, context, name = _says(attrs) if attrs else (0, 0, b"")
+        own, name = _says(attrs) if attrs else (0, b"")
         if above.own:
             box.one, box.two = above.own, above.one
         else:
             box.one, box.two = above.one, above.two
         box.own = own
         box.every = above.every | own
-        box.context = above.context | context | _CONTEXT_OF[tag]
+        box.context = above.context | _CONTEXT_OF[tag]
         if own & _ENTRY and own & _CONTENT:
             box.context |= _BODY
         box.depth = above.depth + 1
@@ -84,10 +82,9 @@ class Boxes:
         return len(self.items) - 1
 
 
-def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, int, bytes]:
-    """Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, whether it is a dialog, and its class in
-    short."""
-    own, context, key = 0, 0, b""
+def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, bytes]:
+    """Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and its class in short."""
+    own, key = 0, b""
     for name, value in attrs:
         if name == b"class":
             own |= words.of_attribute(value)
@@ -96,9 +93,7 @@ def _says(attrs: list[tuple[bytes, bytes]]) -> tuple[int, int, bytes]:
             own |= words.of_attribute(value)
         elif name == b"hidden" or (name, value) == (b"aria-hidden", b"true") or (name == b"style" and _unseen(value)):
             own |= HIDDEN
-        if name == b"aria-modal" or (name == b"role" and value in (b"dialog", b"alertdialog")):
-            context = DIALOG
-    return own, context, key
+    return own, key
 
 
 def _unseen(style: bytes) -> bool:

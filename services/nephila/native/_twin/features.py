@@ -60,7 +60,7 @@ LEVELS: Final = 5
 
 NAMES: Final = (
     "bytes", "link_share", "ends", "digits", "capitals", "signs", "kind", "inner", *words.TEXT_GROUPS,
-    "depth", *(f"in_{name}" for name in CONTEXTS if name != "dialog"), *(f"near_{name}" for name in NEAR),
+    "depth", *(f"in_{name}" for name in CONTEXTS), *(f"near_{name}" for name in NEAR),
     *(f"any_{name}" for name in ANY), "index", "reverse", "place", "place_bytes",
     *(f"{what}{n:+d}" for what in ("bytes", "link_share", "kind") for n in NEIGHBOURS),
     *(f"{what}_{width}" for width in ("narrow", "wide", "flat") for what in ("text", "linked", "prose")),

@@ -1,4 +1,4 @@
-"""Which lines of a page are its main text: features, model, the cut that promises the best F1; no line twice.
+"""Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
 
 Invariant: whole numbers only. A page of no text has none; lines beyond MAX_LINES are what the last before them is.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nephila.native._twin.boxes import DIALOG, Box
+from nephila.native._twin.boxes import Box
 from nephila.native._twin.features import MAX_LINES, Line, features
 from nephila.native._twin.forest import chances, model
 from nephila.native._twin.tags import ids
@@ -23,20 +23,15 @@ _AS_THEY_STAND: Final = frozenset(ids("pre td th"))
 
 def main_lines(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -> list[int]:
     """Indices of the lines that are main text, rising. O(bytes + lines + boxes)."""
-    numbers = of_the_page(lines, boxes)
-    asked, rest = [lines[at] for at in numbers[:MAX_LINES]], numbers[MAX_LINES:]
-    if not asked:
+    count = len(lines)
+    lines = lines[:MAX_LINES]
+    if not lines:
         return []
-    texts = [text[line[0] : line[0] + line[1]] for line in asked]
-    found = chances(features(asked, texts, boxes, title), len(asked))
-    least = _cut(found, asked)
-    kept = once([at for at, chance in enumerate(found) if chance >= least], asked, texts)
-    return [*(numbers[at] for at in kept), *(rest if found[-1] >= least else ())]
-
-
-def of_the_page(lines: list[Line], boxes: list[Box]) -> list[int]:
-    """Indices of the lines outside dialogs, which lie over the page until they are answered and are no part of it."""
-    return [at for at, line in enumerate(lines) if not boxes[line[5]].context & DIALOG]
+    texts = [text[line[0] : line[0] + line[1]] for line in lines]
+    found = chances(features(lines, texts, boxes, title), len(lines))
+    least = _cut(found, lines)
+    rest = range(len(lines), count) if found[-1] >= least else range(0)
+    return [*once([at for at, chance in enumerate(found) if chance >= least], lines, texts), *rest]
 
 
 def once(taken: list[int], lines: list[Line], texts: list[bytes]) -> list[int]:

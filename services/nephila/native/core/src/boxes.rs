@@ -22,8 +22,6 @@ pub const CONTEXTS: [u8; 15] =
 const ENTRY: u32 = 1 << words::GROUP_ARTICLE | 1 << words::GROUP_POST;
 const CONTENT: u32 = 1 << words::GROUP_CONTENT;
 pub const IN_BODY: u16 = 1 << 14;
-/// What lies over the page until it is answered; most are made of div.
-pub const IN_DIALOG: u16 = 1 << 12;
 
 const CONTEXT_OF: [u16; COUNT] = {
     let mut bits = [0; COUNT];
@@ -87,7 +85,7 @@ impl Boxes {
             return (parent, self.items[parent as usize].own & COMMENT != 0);
         }
         self.count += 1;
-        let (own, context, name) = if tok.attrs.is_empty() { (0, 0, &[][..]) } else { self.says(tok) };
+        let (own, name) = if tok.attrs.is_empty() { (0, &[][..]) } else { self.says(tok) };
         if !self.wanted {
             return (parent, own & COMMENT != 0);
         }
@@ -97,7 +95,6 @@ impl Boxes {
             parent,
             tag,
             context: above.context
-                | context
                 | CONTEXT_OF[tag as usize]
                 | if own & ENTRY != 0 && own & CONTENT != 0 { IN_BODY } else { 0 },
             depth: above.depth.saturating_add(1),
@@ -110,10 +107,9 @@ impl Boxes {
         (self.items.len() as u32 - 1, own & COMMENT != 0)
     }
 
-    /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, whether it is a dialog, and what tells
-    /// this class from others.
-    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, u16, &'a [u8]) {
-        let (mut own, mut context, mut key) = (0, 0, &[][..]);
+    /// Groups of class, id, role and itemprop, `HIDDEN` where it is not shown, and what tells this class from others.
+    fn says<'a>(&mut self, tok: &Tokenizer<'a>) -> (u32, &'a [u8]) {
+        let (mut own, mut key) = (0, &[][..]);
         for attr in &tok.attrs {
             let name = tok.slice(attr.name);
             // By length first: most attributes are none of these.
@@ -125,19 +121,14 @@ impl Boxes {
                 }
                 5 if name.eq_ignore_ascii_case(b"style") && unseen(tok.slice(attr.value)) => own |= HIDDEN,
                 2 if name.eq_ignore_ascii_case(b"id") => own |= words::of_attribute(tok.slice(attr.value)),
-                4 if name.eq_ignore_ascii_case(b"role") => {
-                    let value = tok.slice(attr.value);
-                    own |= words::of_attribute(value);
-                    context |= if matches!(value, b"dialog" | b"alertdialog") { IN_DIALOG } else { 0 };
-                }
-                10 if name.eq_ignore_ascii_case(b"aria-modal") => context |= IN_DIALOG,
+                4 if name.eq_ignore_ascii_case(b"role") => own |= words::of_attribute(tok.slice(attr.value)),
                 8 if name.eq_ignore_ascii_case(b"itemprop") => own |= words::of_attribute(tok.slice(attr.value)),
                 6 if name.eq_ignore_ascii_case(b"hidden") => own |= HIDDEN,
                 11 if name.eq_ignore_ascii_case(b"aria-hidden") && tok.slice(attr.value) == b"true" => own |= HIDDEN,
                 _ => {}
             }
         }
-        (own, context, key)
+        (own, key)
     }
 }
 

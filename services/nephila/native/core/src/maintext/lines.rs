@@ -1,6 +1,6 @@
 //! Columns of a line itself, of its place and of its neighbours.
 
-use crate::boxes::{Box, CONTEXTS, IN_DIALOG};
+use crate::boxes::{Box, CONTEXTS};
 use crate::words::{self, *};
 
 use super::view::{fit, inner_of, share, Columns, View};
@@ -84,7 +84,7 @@ pub fn own(out: &mut Columns, view: &View<'_>) -> Vec<i16> {
     }
     let stands: Vec<&Box> = lines.iter().map(|line| view.stand(line)).collect();
     out.put(stands.iter().map(|stand| fit(i64::from(stand.depth))));
-    for bit in (0..CONTEXTS.len()).filter(|bit| IN_DIALOG >> bit & 1 == 0) {
+    for bit in 0..CONTEXTS.len() {
         out.put(stands.iter().map(|stand| (stand.context >> bit & 1) as i16));
     }
     for bit in NEAR {

@@ -1,5 +1,4 @@
-//! Which lines of a page are its main text: features, model, the cut that promises the best F1; no dialog, no line
-//! twice.
+//! Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
 //!
 //! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are what the last before
 //! them is.
@@ -14,7 +13,7 @@ mod windows;
 
 use hashbrown::HashMap;
 
-use crate::boxes::{Box, IN_DIALOG};
+use crate::boxes::Box;
 use crate::tags::{PRE, TD, TH};
 use crate::text::Line;
 
@@ -33,21 +32,18 @@ const ONCE: u32 = 32;
 
 /// Indices of the lines that are main text, rising. O(bytes + lines + boxes).
 pub fn main_lines(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<u32> {
-    // A dialog lies over the page until it is answered, and is no part of it.
-    let of_the_page = |at: &u32| boxes[lines[*at as usize].place as usize].context & IN_DIALOG == 0;
-    let numbers: Vec<u32> = (0..lines.len() as u32).filter(of_the_page).collect();
-    let (numbers, rest) = numbers.split_at(numbers.len().min(MAX_LINES));
-    if numbers.is_empty() {
+    let count = lines.len();
+    let lines = &lines[..count.min(MAX_LINES)];
+    if lines.is_empty() {
         return Vec::new();
     }
-    let asked: Vec<Line> = numbers.iter().map(|at| lines[*at as usize]).collect();
-    let found = chances(&features(text, &asked, boxes, title), asked.len());
-    let least = cut(&found, &asked);
+    let found = chances(&features(text, lines, boxes, title), lines.len());
+    let least = cut(&found, lines);
     let taken = |at: usize| usize::from(found[at]) >= least;
+    let rest = if taken(lines.len() - 1) { lines.len()..count } else { 0..0 };
     let mut said = Said::default();
-    let kept = (0..asked.len()).filter(|at| taken(*at) && said.is_new(&asked[*at], text)).map(|at| numbers[at]);
-    let rest = if taken(asked.len() - 1) { rest } else { &[] };
-    kept.chain(rest.iter().copied()).collect()
+    let kept = (0..lines.len()).filter(|at| taken(*at) && said.is_new(&lines[*at], text));
+    kept.chain(rest).map(|at| at as u32).collect()
 }
 
 /// The main text so far: the text of each line, and the box it stands in.
