@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from nephila.kernel.linkplaces import place_of
+from nephila.kernel.linkplaces import PLACES
 from nephila.parser.passes import PagePass
 
 KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
@@ -36,5 +36,5 @@ def unpack(found: PagePass) -> Iterator[Link]:
             # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
             text = " ".join(text.split())
         url = urls[url_at:url_end].decode("utf-8", "replace")
-        yield Link(url, text, bool(flag & 1), KINDS[flag >> 1 & 7], place_of(flag))
+        yield Link(url, text, bool(flag & 1), KINDS[flag >> 1 & 7], PLACES[flag])
         url_at, anchor_at = url_end, anchor_end
