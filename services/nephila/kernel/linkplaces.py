@@ -22,3 +22,7 @@ def place_of(flag: int) -> str:
     if flag & IN_MAIN:
         return MAIN
     return NAV if flag & IN_CHROME else OTHER
+
+
+PLACES: Final = tuple(map(place_of, range(256)))
+"""The place of each flag."""

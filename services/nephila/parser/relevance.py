@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from nephila.kernel.linkplaces import NAV, place_of
+from nephila.kernel.linkplaces import NAV, PLACES
 from nephila.kernel.messages import Outlinks
 
 MAX_KEYWORDS: Final = 64
@@ -45,7 +45,7 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
-_SHARES: Final = [PARENT_IN_NAV if place_of(flag) == NAV else PARENT for flag in range(256)]
+_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in PLACES]
 _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 
