@@ -158,10 +158,12 @@ class Directory:
         return 0
 
     def check_fresh(self) -> None:
-        """Refuse to start a new crawl where one already is."""
+        """Refuse to start a new crawl where one already is. Raises `UserError` and `UsageError`."""
         run = self.read()
         if run is not None:
             self.check_command(run, "crawl")
+            if holder := self.holder():
+                raise self._in_use(str(holder))
             what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
             of = f" of {run.seeds[0]}" if run.seeds else ""
             raise UsageError(f"{self.path} holds {what}{of}; continue it with --resume or choose another --out")
@@ -194,9 +196,7 @@ class Directory:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 owner = os.read(fd, 32).decode(errors="replace").strip() or "?"
-                raise UserError(
-                    f"{self.path} is in use by another nephila (process {owner}); end that one or choose another --out"
-                ) from None
+                raise self._in_use(owner) from None
             os.ftruncate(fd, 0)
             os.write(fd, f"{os.getpid()}\n".encode())
             yield
@@ -204,6 +204,11 @@ class Directory:
             raise self._refused(error) from None
         finally:
             os.close(fd)
+
+    def _in_use(self, owner: str) -> UserError:
+        return UserError(
+            f"{self.path} is in use by another nephila (process {owner}); end that one or choose another --out"
+        )
 
     def _refused(self, error: OSError) -> UserError:
         if error.errno in FULL:

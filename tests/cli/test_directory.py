@@ -6,8 +6,9 @@ import errno
 import os
 
 import pytest
+from nephila.cli.client import needed
 from nephila.directory import Directory, Run
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UsageError, UserError
 
 
 @pytest.fixture
@@ -44,3 +45,20 @@ def test_on_a_full_disk_a_first_or_a_larger_one_is_refused(tmp_path, full):
     assert run is not None
     assert run.rows == 1
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_crawl_that_runs_is_not_called_unfinished(tmp_path):
+    """Who begins another there hears that it runs, and not that it wants to be resumed; afterwards the other way."""
+    directory = Directory(tmp_path)
+    directory.write(Run(seeds=["http://a.test/"]))
+    with directory.locked(), pytest.raises(UserError, match=f"in use by another nephila .process {os.getpid()}."):
+        directory.check_fresh()
+    with pytest.raises(UsageError, match=r"holds an unfinished crawl of http://a\.test/; continue it with --resume"):
+        directory.check_fresh()
+
+
+def test_jobs_of_a_crawl_that_has_stopped(tmp_path):
+    """No nephila up could be started there: the line names what can."""
+    Directory(tmp_path).write(Run(seeds=["http://a.test/"]))
+    with pytest.raises(UserError, match=r"holds a crawl that is not running; go on with: nephila crawl --resume"):
+        needed(tmp_path)

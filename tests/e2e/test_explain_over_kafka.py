@@ -56,6 +56,15 @@ def test_the_owner_of_the_partition_says_why(system):
         nobody = explained(system, "http://h0.test/", "--job", "nobody")
         assert (nobody.returncode, nobody.stderr.strip().count("\n")) == (2, 0)
         assert "the system has no job 'nobody'" in nobody.stderr
+        name = told["job"]
+        for words, says, code in (
+            ((name, "h0.test", "/cal/"), f"h0.test/cal/ is not in quarantine for '{name}'", 1),
+            (("nobody", "h0.test", "/cal/"), "the system has no job 'nobody'", 2),
+            ((name, "h 0", "/cal/"), "'h 0' is no host", 2),
+        ):
+            done = run("jobs", "release", *words, "--bootstrap", system.broker.address, cwd=system.folder)
+            assert (done.returncode, done.stderr.strip().count("\n")) == (code, 0)
+            assert says in done.stderr
     finally:
         crawl.kill()
         crawl.wait()

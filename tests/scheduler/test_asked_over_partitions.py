@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from nephila.kernel.messages import CrawlJob, Parse, Politeness, Question, Scope, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, Parse, Politeness, Quarantine, Question, Scope, ScopeMode, Seed
 from nephila.kernel.routes import ROUTE
 from nephila.kernel.topics import ANSWERS, JOBS, QUESTIONS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.asked import WAITING
+from nephila.scheduler.hosts import yield_of
 
 from tests.scheduler.shard_rig import Site, World, web
 
@@ -118,3 +119,60 @@ async def test_a_route_of_a_single_page_application_is_a_page_of_its_own(tmp_pat
     found = {answer.id: msgspec.json.decode(answer.explanation) for answer in await answers(world)}
     assert (found["route"]["url"], found["route"]["seen"]) == (f"{page}#/about", True)
     assert (found["page"]["url"], found["page"]["seen"]) == (page, False)
+
+
+def close(world: World, place: str) -> int:
+    """A part of h0.test is closed as a trap; returns the partition."""
+    shard = world.shard_of("http://h0.test/")
+    quarantine = Quarantine("t", "h0.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
+    job, host = shard.frontier.jobs["t"], shard.frontier.hosts.named("h0.test")
+    yield_of(host, job).restore(quarantine)
+    shard.frontier.note_quarantine(job, host, quarantine)
+    shard.wake()
+    return shard.number
+
+
+def open_again(world: World, place: str, name: str, job: str = "t") -> None:
+    """Somebody says so."""
+    url = "http://h0.test/"
+    question = Question(str(world.partition(url)), name, url, job, world.clock.now() + 10, "kafka:9092", place)
+    world.outside.publish(QUESTIONS, 0, question)
+
+
+async def test_a_part_of_a_host_is_opened_again(world):
+    """Explain names the command; the answer comes once, when the log has it, and whoever comes next knows of it."""
+    partition = close(world, "/cal/")
+    ask(world, "http://h0.test/cal/1", name="closed")
+    open_again(world, "/cal/", "open")
+    open_again(world, "/cal/", "twice")
+    open_again(world, "/none/", "none")
+    open_again(world, "/cal/", "nobody", job="nobody")
+    found = {answer.id: answer for answer in await answers(world)}
+    told = msgspec.json.decode(found["closed"].explanation)
+    assert "opened with: nephila jobs release t h0.test /cal/ --bootstrap kafka:9092" in told["sentence"]
+    assert (found["open"].released, found["open"].error) == (True, "")
+    assert found["twice"].error == "h0.test/cal/ is not in quarantine for 't'"
+    assert found["none"].error == "h0.test/none/ is not in quarantine for 't'"
+    assert found["nobody"].usage
+    name = "a" if partition < 2 else "b"
+    world.kill(name)
+    other = "b" if name == "a" else "a"
+    await world.give(other, *((0, 1) if name == "a" else (2, 3)))
+    ask(world, "http://h0.test/cal/1", name="after")
+    told = msgspec.json.decode((await answers(world))[-1].explanation)
+    assert told["trap"]["released"]
+
+
+async def test_what_is_not_in_the_log_is_not_answered(world):
+    """The broker takes nothing, and then the scheduler dies: the place stays closed, and nobody was told otherwise."""
+    partition = close(world, "/cal/")
+    await world.settle()
+    name = "a" if partition < 2 else "b"
+    world.members[name][0].slow = True
+    open_again(world, "/cal/", "open")
+    assert not await answers(world)
+    world.kill(name)
+    other = "b" if name == "a" else "a"
+    await world.give(other, *((0, 1) if name == "a" else (2, 3)))
+    open_again(world, "/cal/", "again")
+    assert [(answer.id, answer.released) for answer in await answers(world)] == [("again", True)]

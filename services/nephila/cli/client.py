@@ -83,6 +83,12 @@ def needed(directory: Path) -> Client:
                 f"the nephila that runs in {directory} (process {holder}) takes no requests: it is starting or ending; "
                 "ask again"
             )
+        run = Directory(directory).read()
+        if run is not None and run.command == "crawl":
+            raise UserError(
+                f"{directory} holds a crawl that is not running; go on with: nephila crawl --resume --out "
+                f"{shlex.quote(str(directory))} (jobs that come and go: nephila up)"
+            )
         raise UserError(
             f"no nephila up is running in {directory}; start it with: nephila up --out {shlex.quote(str(directory))}"
         )

@@ -109,11 +109,18 @@ def release(
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],
     place: Annotated[str, typer.Argument(metavar="PLACE", help="A part of it, as quarantines lists it.")],
     out: Out = HERE,
+    bootstrap: Bootstrap = "",
     json: Json = False,
 ) -> None:
     """Take a part of a host out of quarantine."""
-    with needed(out) as client:
-        answer = client.ask("traps.release", name=name, host=host, place=place)
+    if bootstrap:
+        from nephila.cli import systemexplain
+
+        systemexplain.release(bootstrap, name, host, place)
+        answer = {"name": name, "verdict": "released"}
+    else:
+        with needed(out) as client:
+            answer = client.ask("traps.release", name=name, host=host, place=place)
     print_json(answer) if json else typer.echo(f"{name}: {host}{plain(place)} released")
 
 

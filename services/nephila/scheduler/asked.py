@@ -1,4 +1,5 @@
-"""Questions about URLs from outside, answered by the scheduler that has their partition. Changes nothing.
+"""Questions about URLs from outside, answered by the scheduler that has their partition. What they may change is that a
+closed part of a host is opened again; that is answered when it is in the log.
 
 Anybody who reaches the broker may ask, so it is bounded: a few questions wait, one is answered each PAUSE_S, and who
 has stopped waiting gets no answer. A question of another's partition is left to its owner: each has one answer or none.
@@ -21,6 +22,7 @@ from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain import Explanation, explain
 from nephila.scheduler.facts import Home
 from nephila.scheduler.job import Job
+from nephila.scheduler.reopen import reopen
 from nephila.scheduler.shard import Shard
 
 WAITING = 16
@@ -73,11 +75,24 @@ class Asked:
         if not self._waiting:
             return
         question, until = self._waiting.popleft()
-        answer = self.answer(question) if self._clock.monotonic() < until else None
-        if answer is not None:
-            self._bus.publish(ANSWERS, 0, answer)
         if self._waiting:
             self._soon()
+        answer = self.answer(question) if self._clock.monotonic() < until else None
+        if answer is not None and answer.released:
+            shard = self._shards.shards[int(answer.place)]
+            self._tell_once_out(answer, shard, shard.gates.sent + 1, until)
+        elif answer is not None:
+            self._bus.publish(ANSWERS, 0, answer)
+
+    def _tell_once_out(self, answer: Answer, shard: Shard, step: int, until: float) -> None:
+        """When the turn with the change has passed the gates. Who loses the partition before has nothing to say."""
+        now = self._clock.monotonic()
+        if shard.dead or now > until:
+            return
+        if shard.gates.out >= step:
+            self._bus.publish(ANSWERS, 0, answer)
+        else:
+            self._clock.call_at(now + PAUSE_S, lambda: self._tell_once_out(answer, shard, step, until))
 
     def answer(self, question: Question) -> Answer | None:
         """None when it is another's to answer. O(queue of the URL's host, bounded) for each job that has seen it."""
@@ -90,11 +105,19 @@ class Asked:
         shard = self._shards.shards.get(partition_of(parts.fingerprint, self._partitions))
         if shard is None:
             return None
+        answer.place = str(shard.number)
         known = {uid: job for uid, job in self._shards.jobs.items() if not job.deleted}
         if question.job and question.job not in known:
             answer.error, answer.usage = f"the system has no job {question.job[:200]!r}", True
         elif not known:
             answer.error = "the system has no job yet; see nephila crawl --bootstrap"
+        elif question.release:
+            shard.at()
+            answer.released = reopen(shard.frontier, question.job, parts.host_key, question.release)
+            if answer.released:
+                shard.wake()
+            else:
+                answer.error = f"{parts.host_key}{question.release[:200]} is not in quarantine for {question.job!r}"
         else:
             told = self._told(shard, question, [question.job] if question.job else known, known)
             if told is None:

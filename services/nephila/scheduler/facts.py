@@ -50,7 +50,7 @@ class Home(NamedTuple):
     @property
     def takes_requests(self) -> bool:
         """Whether `nephila jobs` can be of use: a crawl that is over fetches nothing more."""
-        return self.many or self.running
+        return self.many or self.running or bool(self.system)
 
     @property
     def goes_on(self) -> str:

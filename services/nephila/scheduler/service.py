@@ -31,6 +31,7 @@ from nephila.scheduler.contact import first_contact
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
+from nephila.scheduler.reopen import reopen
 from nephila.scheduler.restore import Restored, open_frontier, restore
 from nephila.scheduler.snapshots import cleanup, snapshots
 from nephila.scheduler.store import CommitLog, disk_error
@@ -332,13 +333,8 @@ class Scheduler:
     def release(self, job: str, host: str, place: str) -> bool:
         """Open a part of a host again for good; False when it is not closed."""
         self._now()
-        known, found = self.frontier.jobs.get(job), self.frontier.hosts.known(host)
-        closed = found.yields.get(job) if found is not None else None
-        released = closed.release(place) if closed is not None else None
-        if known is None or found is None or released is None:
+        if not reopen(self.frontier, job, host, place):
             return False
-        found.changed = True
-        self.frontier.note_quarantine(known, found, released)
         self._later()
         return True
 

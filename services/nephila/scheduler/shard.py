@@ -99,7 +99,7 @@ class Shard:
             own=Slice(files.partition, files.partitions),
         )
         self._owner = owner
-        self._share = Share(lines, self._wake)
+        self._share = Share(lines, self.wake)
         self.frontier.addresses = self._share
         self.frontier.heard_at = -math.inf
         self.frontier.on_anchor = self._anchored
@@ -120,7 +120,7 @@ class Shard:
         self.epoch = 0
         self._out = Dispatch()
         self._acks: list[Delivery] = []
-        self._fence = Fence(self.number, bus, clock, self._wake, owner.fatal)
+        self._fence = Fence(self.number, bus, clock, self.wake, owner.fatal)
         self.gates = Gates(self.number, bus, counts, self._fence, self._held_back)
         self._turning = False
         self._quiet = asyncio.Event()
@@ -131,7 +131,8 @@ class Shard:
 
     # ---- life
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """It is to take a turn."""
         self._owner.wake(self)
 
     def begin(self, epoch: int, again: Dispatch) -> None:
@@ -141,7 +142,7 @@ class Shard:
         for _, request in again.requests:
             request.epoch = epoch
         self._out = again
-        self._wake()
+        self.wake()
 
     def restored(self, commit: FrontierCommit) -> None:
         """A commit of the log that no snapshot has is taken up."""
@@ -150,7 +151,7 @@ class Shard:
     async def finish(self) -> None:
         """Hand out nothing more; return when everything that was taken has gone out."""
         self.stopped, self.waits = True, False
-        self._wake()
+        self.wake()
         while not self.quiet and not self.dead:
             self._quiet.clear()
             await self._quiet.wait()
@@ -207,20 +208,20 @@ class Shard:
             if known.scope.mode != mode:
                 # The anchors mean something else now, and so does where they are wanted.
                 self._anchors[spec.uid] = list(known.scope.anchors)
-            self._wake()
+            self.wake()
 
     def go_on(self, job: Job) -> None:
         """The job may take more than before."""
         self.at()
         self.frontier.wake(job)
-        self._wake()
+        self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
         """The scope of a job is anchored at a place that was found elsewhere."""
         job = self.frontier.jobs.get(uid)
         if job is not None and place not in job.scope.anchors:
             note_anchor(self.frontier, job, place)
-            self._wake()
+            self.wake()
 
     def _anchored(self, uid: str, place: str) -> None:
         self._anchors.setdefault(uid, []).append(place)
@@ -273,7 +274,7 @@ class Shard:
     def taken(self, delivery: Delivery) -> None:
         """To be acked once what it has led to is in the log."""
         self._acks.append(delivery)
-        self._wake()
+        self.wake()
 
     # ---- a turn
 
@@ -341,7 +342,7 @@ class Shard:
 
     def _held_back(self) -> None:
         if not self._turning:
-            self._wake()  # after its turn it is asked again and again
+            self.wake()  # after its turn it is asked again and again
 
     @property
     def blocked(self) -> bool:
@@ -361,7 +362,7 @@ class Shard:
         """Have a snapshot taken with the next turn when something has not been in one for too long."""
         if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
             self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
-            self._wake()
+            self.wake()
 
     def _take_snapshot(self) -> None:
         """Write the state after the last commit of this turn; it counts once that is in the log."""

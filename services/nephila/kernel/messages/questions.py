@@ -22,6 +22,9 @@ class Question(msgspec.Struct, array_like=True, gc=False):
     until: float = 0.0
     # How commands name the system: a broker's HOST:PORT.
     system: str = ""
+    # A part of the URL's host that the job is to fetch from again, though it was closed as a trap; empty:
+    # nothing is changed.
+    release: str = ""
 
 
 class Answer(msgspec.Struct, array_like=True, gc=False):
@@ -35,3 +38,5 @@ class Answer(msgspec.Struct, array_like=True, gc=False):
     error: str = ""
     # The question is wrong, not the crawl.
     usage: bool = False
+    # It is open again, and that is in the log.
+    released: bool = False
