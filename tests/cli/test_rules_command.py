@@ -206,6 +206,18 @@ def test_fmt_keeps_comments_and_meaning(nephila, tmp_path):
     assert (ran.code, ran.out) == (0, "")
 
 
+@pytest.mark.parametrize(
+    "field",
+    ['    a:\n      css: p\n      join: "x\\n\\n"\n', "    a:\n      css: p\n", "    a: {css: p, regex: 'b'}\n"],
+)
+def test_what_fmt_wrote_it_leaves_alone(nephila, tmp_path, field):
+    """A rule with one field in several lines has one line a field afterwards, and stays so."""
+    path = tmp_path / "rule.yaml"
+    path.write_text(HEAD + "  match: {url: ^x}\n  fields:\n" + field)
+    nephila("rules", "fmt", str(path))
+    assert nephila("rules", "fmt", str(path), "--check").code == 0
+
+
 def test_init_begins_a_rule_that_passes_its_test(nephila, tmp_path):
     """From nothing, and from a page with what is on it."""
     assert nephila("rules", "init", str(tmp_path / "one")).code == 0
