@@ -136,6 +136,11 @@ def test_try_says_what_nearly_matched(nephila, shop, tmp_path):
         ("{itemprop: pric}", "<i itemprop=price>1</i>", "there is itemprop: price"),
         ("{xpath: \"//div[@id='a']/p[@x]\"}", "<div id=a><p>T</p></div>", "selects 1: 'T'"),
         ("{css: q}", "<p>", "nothing like it on the page"),
+        (
+            "{jsonld: Review, fields: {stars: {jsonpath: $.rating.stars}}}",
+            '<script type="application/ld+json">[{"@type": "Review", "rating": {"value": 4}}]</script>',
+            "jsonpath '$.rating' gives 1; the first has: value",
+        ),
     ],
 )
 def test_hints_for_every_kind_of_selector(nephila, tmp_path, field, page, hint):
