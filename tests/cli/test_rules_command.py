@@ -136,6 +136,11 @@ def test_try_says_what_nearly_matched(nephila, shop, tmp_path):
         ("{itemprop: pric}", "<i itemprop=price>1</i>", "there is itemprop: price"),
         ("{xpath: \"//div[@id='a']/p[@x]\"}", "<div id=a><p>T</p></div>", "selects 1: 'T'"),
         ("{css: q}", "<p>", "nothing like it on the page"),
+        (
+            "{jsonld: Review, fields: {stars: {jsonpath: $.rating.stars}}}",
+            '<script type="application/ld+json">[{"@type": "Review", "rating": {"value": 4}}]</script>',
+            "jsonpath '$.rating' gives 1; the first has: value",
+        ),
     ],
 )
 def test_hints_for_every_kind_of_selector(nephila, tmp_path, field, page, hint):
@@ -204,6 +209,18 @@ def test_fmt_keeps_comments_and_meaning(nephila, tmp_path):
     )
     ran = nephila("rules", "fmt", "--check", str(file))
     assert (ran.code, ran.out) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "field",
+    ['    a:\n      css: p\n      join: "x\\n\\n"\n', "    a:\n      css: p\n", "    a: {css: p, regex: 'b'}\n"],
+)
+def test_what_fmt_wrote_it_leaves_alone(nephila, tmp_path, field):
+    """A rule with one field in several lines has one line a field afterwards, and stays so."""
+    path = tmp_path / "rule.yaml"
+    path.write_text(HEAD + "  match: {url: ^x}\n  fields:\n" + field)
+    nephila("rules", "fmt", str(path))
+    assert nephila("rules", "fmt", str(path), "--check").code == 0
 
 
 def test_init_begins_a_rule_that_passes_its_test(nephila, tmp_path):

@@ -84,9 +84,15 @@ def test_each_item_is_there_once_complete_or_with_the_reason(tmp_path: Path, wor
     """Second pages that come, are elsewhere by now, are gone, forbidden or empty; without a link there is none."""
     (tmp_path / "rule.yaml").write_text(RULE)
     with serve(answer) as web:
-        done = crawl(web, "http://a.test/", "--rules", "rule.yaml", "--workers", workers, cwd=tmp_path)
+        words = ("--rules", "rule.yaml", "--workers", workers, "--keep-raw")
+        done = crawl(web, "http://a.test/", *words, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert items(tmp_path) == expected(web)
+    applied = run("rules", "apply", "--from", "o", "--rules", "rule.yaml", "--json", cwd=tmp_path)
+    told = json.loads(applied.stdout)
+    assert {name: field["changed"] + field["lost"] for name, field in told["fields"].items()} == dict.fromkeys(
+        ("name", "stars", "_incomplete"), 0
+    )
     exported = run("export", "o", "--items", "--format", "jsonl", cwd=tmp_path)
     assert exported.returncode == 0, exported.stderr
     lines = [json.loads(line)["data"] for line in exported.stdout.splitlines()]

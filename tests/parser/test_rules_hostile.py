@@ -279,6 +279,16 @@ def test_what_takes_too_long_all_the_same_is_given_up(spec: str, body: bytes) ->
         extract(rule(spec).rule, document(body), watch=watch)
 
 
+@pytest.mark.parametrize("content_type", ["application/json", "application/xml", "text/html"])
+def test_commands_send_deep_documents_away_as_well(content_type: str) -> None:
+    """Of a kind that has no elements a rule may ask for a tree all the same."""
+    body = b"<div>" * 200 + b"<i></i>" * 20
+    with Runner() as runner:
+        found = runner.run(rule("fields: {f: b div div i}"), Stored(URL, content_type, "utf-8", body, "page"))
+        assert runner.pids
+    assert found.items == [b'{"f":null}']
+
+
 def test_a_meta_element_is_looked_for_once_a_page() -> None:
     """However many items ask for it."""
     page_ = document(b"<meta name=a content=1>" + b"<li>" * 3)

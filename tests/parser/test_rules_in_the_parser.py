@@ -7,11 +7,15 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Delivery
 from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.rules.bounds import MAX_BYTES
+from nephila.parser.rules.extract import Extraction, Link
+from nephila.parser.rules.task import RULES as RULES_TASK
+from nephila.parser.rules.task import Answer
 from parser_room import FakePass, Room, with_links
 from rule_rig import rule
 
@@ -238,6 +242,39 @@ async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
     assert [page.body for page in kept] == [HTML]
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        Extraction(items=[b"{"]),
+        Extraction(items=[b"\xff"]),
+        Extraction(extra=[Link("http://a.test/x", 1, 300, "")]),
+        Extraction(links=[Link("http://a.test/x", -9, 0, "")]),
+    ],
+    ids=["no JSON", "no text", "priority", "depth"],
+)
+def test_what_a_child_says_is_looked_at(found: Extraction) -> None:
+    """It has read hostile bytes, and may answer anything."""
+    answer = msgspec.msgpack.encode(Answer(0, found))
+    with pytest.raises((ValueError, msgspec.MsgspecError)):
+        RULES_TASK.gives(answer)
+    assert RULES_TASK.gives(msgspec.msgpack.encode(Answer(0, Extraction(items=[b"{}"])))).found.items == [b"{}"]
+
+
+@pytest.mark.parametrize("spec", [CSS, XPATH], ids=["here", "in the child"])
+async def test_a_page_whose_rule_ends_in_an_error_of_ours_ends_as_well(rooms: Any, monkeypatch: Any, spec: str) -> None:
+    """Nobody foresaw it: the page has no items, or is a dead letter, and the next goes on."""
+
+    def fail(*args: Any) -> None:
+        raise RuntimeError("nobody foresaw it")
+
+    monkeypatch.setattr("nephila.parser.rules.apply.put_items", fail)
+    room = await rooms(spec)
+    room.send(HTML)
+    await later(room, 1)
+    (record,) = room.log
+    assert "nobody foresaw it" in record.meta
+
+
 async def test_a_machine_that_stands_still_makes_no_rule_slow(rooms: Any, monkeypatch: Any) -> None:
     """The page may go to the child; the rule stays where it is. Only what computes for long is slow."""
     room = await rooms(CSS)
@@ -263,3 +300,19 @@ async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, 
     assert room.parser.rules.sent_off == 2
     await later(room, 2)
     assert [items(record) for record in room.log] == [[{"t": "One"}]] * 2
+
+
+async def test_a_long_page_whose_rule_ends_in_an_error_of_ours_is_a_dead_letter(rooms: Any, monkeypatch: Any) -> None:
+    """It was read in a child process, and is with the rules in a turn where no bus takes an error."""
+
+    def fail(*args: Any) -> None:
+        raise RuntimeError("nobody foresaw it")
+
+    monkeypatch.setattr("nephila.parser.rules.apply.put_items", fail)
+    room = await rooms(CSS, max_inline_bytes=16)
+    room.send(HTML)
+    await later(room, 1)
+    (record,) = room.log
+    assert (record.outcome, record.reason) == (m.Outcome.FAILED, "dead_letter")
+    assert "nobody foresaw it" in record.meta
+    assert len(room.dead) == 1

@@ -72,9 +72,6 @@ def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str
 _TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
 
 
-_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
-
-
 def _show(found: dict[str, Any], file: str) -> None:
     counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
     print_pairs(

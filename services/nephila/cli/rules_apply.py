@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from nephila.cli.rules import items_of
 from nephila.cli.rules_second import Parts
 from nephila.cli.safe import plain
 from nephila.directory import Directory
+from nephila.kernel.completing import MARK, NOT_YET
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
 from nephila.kernel.routes import parse_routed
@@ -99,7 +101,7 @@ def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, li
 def _with(
     rules: _Rules, runner: Runner, place: Path, directory: Path, job: str, *, write: bool
 ) -> tuple[Comparison, list[Any]]:
-    newest: dict[str, tuple[str, list[Any], str, list[bytes]]] = {}
+    newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
     parts = Parts()
     with Replacing(directory, write=write) as table:
@@ -112,16 +114,28 @@ def _with(
             second = parts.add(document.name, page.url, found)
             for name in [job] if job else table.jobs(key):
                 if not second:
-                    before = newest[name + key][1] if name + key in newest else table.of_page(name, key)
-                    newest[name + key] = (page.url, before, document.name, found.items)
+                    before = newest[name, key][1] if (name, key) in newest else table.of_page(name, key)
+                    newest[name, key] = (page.url, before, document.name, found.items)
                 if write:
                     data = [item.decode("utf-8", "replace") for item in found.items]
                     table.put(name, key, document.name, document.rule.version, data)
             rows[key] = _rows(page, document, found)
-    comparison = Comparison()
-    for url, before, rule, after in newest.values():
-        comparison.add(url, before, parts.complete(rule, after))
+        comparison = Comparison()
+        for (name, _), (url, before, rule, after) in newest.items():
+            complete = parts.complete(rule, after, partial(table.target, name))
+            comparison.add(url, before, _with_reasons(before, complete))
     return comparison, [row for of_page in rows.values() for row in of_page]
+
+
+def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
+    """Items that wait for what they waited for before say why it did not come, as they will in the table."""
+    for old, new in zip(before, after, strict=False):
+        said, waits = old.get(MARK) or {}, new.get(MARK) or {}
+        for name, wait in waits.items():
+            known = said.get(name)
+            if wait["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == wait["url"]:
+                waits[name] = known
+    return after
 
 
 def _key(url: str) -> str:

@@ -159,7 +159,7 @@ class _Writer:
             flows = [self._flow(item, getattr(kind, "kind", kind)) for item in node.value]
             return None if None in flows else f"[{', '.join(map(str, flows))}]"
         keys = _keys(kind)
-        if _is_spec(keys) or (not keys and node.value and _line(node) != _line_of_last(node)):
+        if _is_spec(keys) or (not keys and node.value and _in_lines(node)):
             return None
         names = sorted(node.value, key=lambda one: list(keys).index(one) if one in keys else len(keys))
         parts = []
@@ -174,6 +174,12 @@ class _Writer:
 
 def _line_of_last(node: Node) -> int:
     return max(_lines(node), default=_line(node))
+
+
+def _in_lines(node: Node) -> bool:
+    """Whether a map of names was written in lines of their own, were it one: without a brace it begins with its key."""
+    entries: dict[str, Any] = node.value  # type: ignore[assignment]
+    return _line(node) != _line_of_last(node) or node.place == next(iter(entries.values())).key.place
 
 
 def _is_spec(keys: Any) -> bool:

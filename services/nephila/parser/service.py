@@ -184,6 +184,15 @@ class Parser:
         delivery.message = None
         self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
 
+    def _by_rules_later(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen | None, body: bytes
+    ) -> None:
+        """The same in a turn of its own, where no bus takes an error."""
+        try:
+            self._by_rules(delivery, page, links, record, seen, body)
+        except Exception as error:
+            delivery.ack_after(self._bury(page, delivery.partition, error))
+
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
         # The body ends here: a page that waits for its receipts holds its text and links only.
@@ -211,7 +220,7 @@ class Parser:
         except Exception as error:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "text_problem", str(error))
-        self._by_rules(delivery, page, links, record, seen, kept)
+        self._by_rules_later(delivery, page, links, record, seen, kept)
 
     # ---- pages that end badly
 
@@ -275,7 +284,7 @@ class Parser:
         except Exception as error:
             delivery.ack_after(self._bury(page, partition, error))
         else:
-            self._by_rules(delivery, page, links, record, seen, body)
+            self._by_rules_later(delivery, page, links, record, seen, body)
 
     async def _pdf(self, held: Body) -> Content:
         config = self.config

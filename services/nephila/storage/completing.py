@@ -64,7 +64,7 @@ def put(database: Reading, job: str, key: str, items: Items) -> None:
         return
     for ordinal, data in enumerate(items.data):
         for name, url in waits_of(data):
-            values = {**page, "ordinal": ordinal, "name": name, "url": url, "to": _key_of(url)}
+            values = {**page, "ordinal": ordinal, "name": name, "url": url, "to": key_of(url)}
             database.execute("INSERT INTO waits VALUES (:job, :key, :ordinal, :name, :url, :to)", values)
 
 
@@ -127,7 +127,7 @@ def _follow(database: Reading, job: str, one: _Waiting) -> tuple[str, str | None
         if row is None:
             return key, None, NOT_YET
         outcome, reason, final_url, rule = row
-        target = _key_of(final_url) if outcome == "dropped" and reason == "redirect" else ""
+        target = key_of(final_url) if outcome == "dropped" and reason == "redirect" else ""
         if not target:
             return key, None, _why(outcome, reason, rule, wanted)
         key = target
@@ -146,7 +146,8 @@ def _touched(batch: Batch) -> Iterable[tuple[str, str]]:
     return dict.fromkeys([*((row[2], row[1]) for row in batch.fetches()), *batch.items])
 
 
-def _key_of(url: str) -> str:
+def key_of(url: str) -> str:
+    """What a page of that URL is stored under; "" of what is no URL."""
     try:
         # A route stands in it only where the job keeps routes.
         return parse_routed(url).fingerprint.hex()

@@ -165,6 +165,14 @@ class Replacing:
         query = "SELECT data FROM items WHERE job = ? AND url_key = ? ORDER BY rule, ordinal"
         return [json.loads(data) for (data,) in self._db.execute(query, (job, key))]
 
+    def target(self, job: str, url: str) -> str:
+        """Where a URL redirected to; "" when it did not."""
+        query = (
+            "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped' AND reason = 'redirect'"
+        )
+        row = self._db.execute(query, (job, completing.key_of(url))).fetchone()
+        return str(row[0] or "") if row else ""
+
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
         """Other items for a page."""
         items = Items(rule, version, tuple(data), "")

@@ -143,15 +143,17 @@ class RuleReader:
                 self._missed(work, entry)
             if passed < len(work.entries):
                 links = self._finished(work, work.entries[answer.number], answer.found)
-        except (Broken, OSError) as error:
-            # The page is what it is without a rule; what went wrong stands in its row.
+        except Exception as error:
+            # Whatever it was, there is nobody else to end the page. It is what it is without a rule; what went wrong
+            # stands in its row.
             self.broken += 1
             if isinstance(error, Broken) and error.worth_another:
                 self._doubtful.update(dict.fromkeys(map(_key, work.entries), 0))
             rule = work.entries[0].rule
-            log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error)
+            unforeseen = not isinstance(error, Broken | OSError)
+            log.warning("rule %s: %s: %s", rule.name, ascii(work.page.url)[:500], error, exc_info=unforeseen)
             work.record.rule, work.record.rule_version = rule.name, rule.version
-            note(work.record, str(error))
+            note(work.record, str(error) or type(error).__name__)
             self._judged(work, work.entries[0], Extraction())
         done(links)
 

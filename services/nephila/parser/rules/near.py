@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from nephila.parser.document import Document
@@ -17,6 +18,7 @@ from nephila.parser.rules.spec import Field, Rule, Take, leaves
 
 MAX_HINTS: Final = 4
 MAX_NAMES: Final = 2_000
+MAX_OBJECTS: Final = 100
 _CLASS: Final = re.compile(r"\.([\w-]+)")
 _LAST: Final = re.compile(r"^(.*)(\.[\w-]+|#[\w-]+|\[[^\]]*\]|:[\w-]+(?:\([^)]*\))?)$")
 
@@ -27,12 +29,30 @@ def near(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, li
     told: dict[str, list[str]] = {}
     for path in missing:
         if path in fields:
-            told[path] = list(dict.fromkeys(_hints(fields[path], document)))[:MAX_HINTS]
+            hints = _hints(fields[path], document, _around(rule, document, path))
+            told[path] = list(dict.fromkeys(hints))[:MAX_HINTS]
     return told
 
 
-def _hints(field: Field, document: Document) -> Iterator[str]:
+def _around(rule: Rule, document: Document, path: str) -> list[Any]:
+    """The first objects of data that a field stands in; none where it is in the document or in elements."""
+    takes = [rule.each] if rule.each is not None else []
+    fields = rule.fields
+    for name in path.split(".")[:-1]:
+        outer = next(field for field in fields if field.name == name)
+        takes.append(outer.take)
+        fields = outer.fields
+    scopes: list[Any] = [None]
+    for take in takes:
+        scopes = [value for scope in scopes for value in _tried(take, document, scope)][:MAX_OBJECTS]
+    return [one for one in scopes if isinstance(one, dict | list)]
+
+
+def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]:
     take = field.take
+    if around and take.path == "jsonpath" and not take.source:
+        yield from islice((hint for value in around for hint in _of_jsonpath(take.query, value)), 1)
+        return
     if take.regex or take.path or take.attr:
         yield from _without(take, document)
     if take.source == "css":
@@ -152,9 +172,9 @@ def _of_value(query: str, value: Any) -> list[Any]:
     return ask(compiled("jsonpath", query), value)
 
 
-def _tried(take: Take, document: Document) -> list[Any]:
+def _tried(take: Take, document: Document, scope: Any = None) -> list[Any]:
     try:
-        return list(select(take, document, None))
+        return list(select(take, document, scope))
     except ValueError:
         return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 
 from nephila.parser.document import Document
-from nephila.parser.rules.bounds import fits
+from nephila.parser.rules.bounds import MAX_DEPTH, fits
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.pages import Stored
@@ -54,8 +54,9 @@ def depth_of(document: Document) -> int:
     """How deep a page is nested at most."""
     from nephila.native import page_pass
 
-    if document.is_json:
-        return 0
+    # JSON and the like may hold markup, and a rule may ask for a tree of it; most hold none.
+    if (tags := document.body.count(b"<")) <= MAX_DEPTH:
+        return tags
     return page_pass(
         document.body, document.url or "http://a.invalid/", document.encoding, max_links=0, max_text_bytes=0
     ).depth

@@ -28,6 +28,8 @@ from nephila.parser.sandbox import Task
 
 WALL_S: Final = 10.0
 MEMORY_BYTES: Final = 768 << 20
+MAX_PRIORITY: Final = 255
+MAX_LINK_DEPTH: Final = 1000
 
 
 class Ask(msgspec.Struct, array_like=True):
@@ -56,10 +58,26 @@ class Answer(msgspec.Struct, array_like=True):
 
 _decode = msgspec.msgpack.Decoder(Ask).decode
 _encode = msgspec.msgpack.Encoder().encode
+_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+_decode_item = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def checked(data: bytes) -> Answer:
+    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    answer = _decode_answer(data)
+    found = answer.found
+    for item in found.items:
+        _decode_item(item)
+    for link in (*(found.links or ()), *found.extra, *found.second):
+        if not (0 <= link.priority <= MAX_PRIORITY and 0 <= link.depth <= MAX_LINK_DEPTH):
+            raise ValueError("a link with hints that no rule gives")
+    return answer
+
+
 RULES: Final[Task[Answer]] = Task(
     "rules",
     __name__,
-    msgspec.msgpack.Decoder(Answer).decode,
+    checked,
     wall_s=WALL_S,
     memory_bytes=MEMORY_BYTES,
     max_result_bytes=32 << 20,
