@@ -63,15 +63,15 @@ def test_each_kind_finds_its_own(kind: str, expected: list[tuple[str, str]]) -> 
 
 
 async def links(html: str, url: str = "http://a.test/", **parse: Any) -> list[tuple[str, int]]:
-    """URL and flags, without those of place, of all links of a page that go on, in their order."""
+    """URL and flags but for the place of all links of a page that go on, in their order."""
     bus = LocalBus(ManualClock())
     out: list[tuple[str, int]] = []
 
     def take(delivery: Any) -> None:
         one, start = delivery.message, 0
-        for number, flag in enumerate(byte & 0b1111 for byte in one.flags):
+        for number, flag in enumerate(one.flags):
             end = int.from_bytes(one.url_ends[4 * number : 4 * number + 4], "little")
-            out.append((one.urls[start:end].decode(), flag))
+            out.append((one.urls[start:end].decode(), flag & 15))
             start = end
         delivery.ack()
 
