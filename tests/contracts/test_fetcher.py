@@ -820,7 +820,7 @@ TIMES = [
     ("body: nothing", stalls(response(b"some", HTML, length=False)), {"idle_timeout_s": 0.1}),
     ("body: not complete", drips(response(b"", HTML, length=False), b"x"), {"body_timeout_s": 0.15}),
     ("body: not complete", drips(response(b"", "Content-Length: 9999", length=False), b"x"), {"body_timeout_s": 0.1}),
-    ("total", drips(response(b"", HTML, length=False), b"x"), {"total_timeout_s": 0.15}),
+    ("total", drips(response(b"", HTML, length=False), b"x"), {"total_timeout_s": 0.4}),
 ]  # fmt: skip
 
 
@@ -832,7 +832,9 @@ async def test_time_limits(make: Make, phase: str, talk: Any, limits: dict[str, 
         assert answer.reason == "timeout"
         assert answer.detail.startswith(phase)
         assert answer.body == b""
-        await server.lost.wait()
+        # On a machine that stands still all of the time may pass before the server hears of anything.
+        if server.connections:
+            await server.lost.wait()
 
 
 async def test_connect_limit(make: Make) -> None:
