@@ -259,7 +259,7 @@ def quality_rows(directory: Path, every: int) -> Iterator[str]:
     size = sum(len(page.body) for page in known) / len(known)
     yield f"-- word-F1 of main text: {len(known)} pages of {directory.name}, mean {size / 1000:.0f} kB; CPU-ms per page"
     if directory.name == "wcxb-dev":
-        yield "   (the first two rows were trained on these pages; on sites not seen: docs/adr/0025, tools/train_maintext.py)"
+        yield "   (the first two rows were trained on these pages; on sites not seen: docs/adr/0025)"
     ours = {row: bench_maintext.OURS[row] for row in ("page pass + main text", "nephila extract")}
     rivals = {"turbohtml": turbohtml_text, **bench_maintext.RIVALS}
     for row, make in {**ours, **rivals}.items():
