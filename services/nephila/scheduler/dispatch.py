@@ -188,9 +188,8 @@ class Dispatcher:
         """The job whose turn it is among those that can take a URL."""
         numbered = self.frontier.numbered
         able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].open]
-        if len(able) < 2:
-            return able[0] if able else None
-        return self._next_share(able)
+        single = able[0] if able else None
+        return self._next_share(able) if len(able) > 1 else single
 
     def _next_share(self, able: list[Job]) -> Job:
         """Deficit round-robin by the jobs' weights."""

@@ -81,8 +81,7 @@ class Frontier:
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
         self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
-        self._shift = 33 - config.partitions.bit_length()
-        """What `partition_of` shifts by, worked out once: it is asked three times a page."""
+        self._shift = 33 - config.partitions.bit_length()  # what `partition_of` works out: it is asked thrice a page
         self.own = own
         self.foreign: list[tuple[int, Seed]] = []
         """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
@@ -92,8 +91,7 @@ class Frontier:
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
         self.soonest_due = -math.inf
-        """When the first page of all jobs is fetched again, or sooner: UTC. Jobs are looked at for it when it has come,
-        and anew when one of them is changed."""
+        """When the first page of all jobs is due again, or sooner: UTC. Jobs are looked at then, and after a change."""
         self.looked_at = -math.inf
         self.in_fetch = 0
         """Requests without outcome."""
@@ -333,10 +331,8 @@ class Frontier:
 
     def _limit(self, host: Host) -> int:
         """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
-        users = self.users(host)
-        if len(users) == 1:
-            return users[0].policies.concurrency(host.key)
-        return min((job.policies.concurrency(host.key) for job in users), default=1)
+        limits = [job.policies.concurrency(host.key) for job in self.users(host)]
+        return min(limits) if limits else 1
 
     def users(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
