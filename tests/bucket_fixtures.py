@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tools.system import free_port
+
 START_S = 60.0
 _numbers = itertools.count(1)
 
@@ -21,8 +22,7 @@ _numbers = itertools.count(1)
 def s3_server() -> Iterator[str]:
     """Its URL."""
     pytest.importorskip("moto.server")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -13,29 +13,20 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.test_second_pages import RULE as REVIEWS
 from tests.e2e.test_services_over_kafka import System, system_broker  # noqa: F401 - a fixture
 from tests.e2e.web import NEPHILA, Reply, run, serve
 
 SERVICES = ("storage", "parser-2", "downloader", "scheduler", "scheduler-b")
 PARTITIONS = 16
 HOSTS, PRODUCTS = 12, 12
-RULE = r"""
-apiVersion: nephila.dev/v1
-kind: ParseRule
-metadata: {name: shop}
-spec:
-  match: {url: '/p/\d+$'}
-  fields: {name: {css: h1, required: true}}
-  followUps:
-    reviews:
-      css: a.reviews
-      url: '/reviews/'
-      fields: {stars: {css: .stars, type: number, required: true}}
+DETAILS = """\
     details:
       css: a.details
       url: '/details/'
       fields: {weight: {xpath: "//p[@class='weight']", type: number, required: true}}
 """
+RULE = REVIEWS + DETAILS
 """Reviews are read in the parser, details in its child, where a page stays for a while."""
 
 

@@ -22,8 +22,6 @@ from nephila.directory import Directory
 from nephila.kernel.completing import MARK, NOT_YET
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
-from nephila.kernel.routes import parse_routed
-from nephila.native import UrlError
 from nephila.parser.rules.compare import Comparison
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
@@ -31,6 +29,7 @@ from nephila.parser.rules.match import RuleSet
 from nephila.parser.rules.pages import Stored, pages_of
 from nephila.parser.rules.running import Runner
 from nephila.rulefiles import read_all
+from nephila.storage.completing import key_of
 from nephila.storage.items import Replacing
 from nephila.storage.schema import DATABASE
 
@@ -107,7 +106,7 @@ def _with(
     with Replacing(directory, write=write) as table:
         for page in pages(place):
             done = rules.run(runner, page)
-            key = _key(page.url)
+            key = key_of(page.url)
             if done is None or not key:
                 continue
             document, found = done
@@ -136,13 +135,6 @@ def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
             if wait["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == wait["url"]:
                 waits[name] = known
     return after
-
-
-def _key(url: str) -> str:
-    try:
-        return parse_routed(url).fingerprint.hex()
-    except UrlError:
-        return ""
 
 
 def _rows(page: Stored, document: RuleDocument, found: Extraction) -> list[Any]:

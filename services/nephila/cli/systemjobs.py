@@ -59,10 +59,8 @@ async def connected(bootstrap: str) -> AsyncIterator[KafkaBus]:
 
 async def taken(bus: KafkaBus, receipt: Receipt, wait_s: float = TAKEN_S) -> None:
     """Wait until the broker has what was published. Raises `UserError` after a while: it is a person who waits."""
-    arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    receipt.add_done_callback(lambda: None if arrived.done() else arrived.set_result(None))
     try:
-        await asyncio.wait_for(arrived, wait_s)
+        await asyncio.wait_for(receipt, wait_s)
     except TimeoutError:
         raise UserError(
             f"the broker at {bus.config.bootstrap} has not said for {wait_s:g} s that it has taken this, and may still "

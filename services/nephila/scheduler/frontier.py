@@ -81,7 +81,6 @@ class Frontier:
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
         self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
-        self._shift = 33 - config.partitions.bit_length()  # what `partition_of` works out: it is asked thrice a page
         self.own = own
         self.foreign: list[tuple[int, Seed]] = []
         """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
@@ -128,7 +127,7 @@ class Frontier:
 
     def partition(self, url_key: bytes) -> Partition:
         """The partition a fingerprint belongs to."""
-        return self.partitions[int.from_bytes(url_key[:4], "big") >> self._shift]
+        return self.partitions[partition_of(url_key, len(self.partitions))]
 
     def pending(self, partition: Partition) -> FrontierCommit:
         """The commit a change of this partition goes into."""

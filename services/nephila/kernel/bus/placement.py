@@ -37,10 +37,12 @@ class Placement(Generic[W]):
             return None
         place, load = self._place, self._load
         worker = place.get(host)
+        if worker not in workers:
+            worker = None
         # With so little in its hands it keeps its hosts whatever the others have.
-        if worker is None or worker not in workers or load(worker) > SLACK:
+        if worker is None or load(worker) > SLACK:
             least = min(workers, key=load)
-            if worker is None or worker not in workers or load(worker) > MORE * load(least) + SLACK:
+            if worker is None or load(worker) > MORE * load(least) + SLACK:
                 worker = place[host] = least
                 if len(place) > self._most:
                     place.popitem(last=False)
