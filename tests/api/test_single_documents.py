@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import nephila
 import pytest
 
-import nephila
 from tests.e2e.web import Reply, serve
 
 
