@@ -64,9 +64,13 @@ def test_leaving_early_stops_the_crawl_and_resume_goes_on(web, options, tmp_path
 
 def test_an_exception_in_the_loop_stops_the_crawl(options, tmp_path):
     """The exception is the caller's; the directory is free again."""
-    with pytest.raises(ZeroDivisionError), nephila.crawl(START, out=tmp_path, **options) as crawl:
-        for _ in crawl:
-            _ = 1 / 0
+
+    def work():
+        with nephila.crawl(START, out=tmp_path, **options) as crawl:
+            return [1 / (one.depth - 1) for one in crawl]
+
+    with pytest.raises(ZeroDivisionError):
+        work()
     assert len(list(nephila.crawl(out=tmp_path, resume=True, **options))) == PAGES
 
 
