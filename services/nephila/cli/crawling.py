@@ -9,8 +9,9 @@ import itertools
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     url = place_rows(run, request.store)
     plan = make_plan(run, request.out, url)
     changes = refresh.Changes(plan) if request.refresh and run.runs else None
-    _fetch_again(request, run, plan, quiet=quiet or as_json)
+    fetch_again(request, run, plan, quiet=quiet or as_json)
     result, counts = _run(request, plan, directory, run, quiet=quiet or as_json)
     from nephila.cli import summary
 
@@ -104,7 +105,7 @@ def exit_code(run: Run, result: Result, changed: refresh.Changed | None) -> int:
     return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
 
 
-def _fetch_again(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
+def fetch_again(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
     """Say in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.again, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     plan.again = tuple(dict.fromkeys(wanted)) if run.runs else ()
@@ -267,18 +268,7 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
 def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
-    from nephila.storage import reader
 
-    again = request.resume and "seeds" not in request.given
-    rows, only = plan.rows, run.uid or None
-    if only and not run.runs and reader.holds(rows, only):
-        raise UsageError(
-            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
-            " the job another name"
-        )
-    refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, plan, refused, again=again)
-    plan.seeds = seeds if again else _begun(seeds, plan, run)
     progress = Progress(None if quiet else _standard_error())
 
     async def main() -> Result:
@@ -298,12 +288,40 @@ def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet:
         keys = ", ".join(f"spec.{key}" for key in plan.ignored)
         note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
+    again = request.resume and "seeds" not in request.given
+    room = partial(clear, request.clear, directory, quiet=quiet)
+    return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
+
+
+def run_in(
+    directory: Directory,
+    plan: Plan,
+    run: Run,
+    go: Callable[[], Result],
+    *,
+    again: bool,
+    room: Callable[[], None] = lambda: None,
+) -> tuple[Result, Summary]:
+    """One run of a crawl in its directory: the lock, the seeds of the plan, `run.json` before and after. `go` crawls
+    by the plan. `room` clears away what is in its way, under the lock. Raises `UserError`, `UsageError` before anything
+    was fetched."""
+    from nephila.storage import reader
+
+    rows, only = plan.rows, run.uid or None
+    if only and not run.runs and reader.holds(rows, only):
+        raise UsageError(
+            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
+            " the job another name"
+        )
+    refused: list[tuple[str, str]] = []
+    seeds = seeds_of(run, plan, refused, again=again)
+    plan.seeds = seeds if again else _begun(seeds, plan, run)
     with directory.locked():
-        _clear(request.clear, directory, quiet=quiet)
+        room()
         run.runs += 1
         run.state = "running"
         directory.write(run)
-        result = run_loop(main())
+        result = go()
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not again)
         counts = _counted(rows, only, result)
@@ -311,8 +329,8 @@ def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet:
     return result, counts
 
 
-def _clear(how: str, directory: Directory, *, quiet: bool) -> None:
-    """Make room for a new crawl, and say so."""
+def clear(how: str, directory: Directory, *, quiet: bool) -> None:
+    """Make room for a new crawl, as `Request.clear` says, and tell."""
     if how == REMOVE:
         directory.remove_result()
         if not quiet:
