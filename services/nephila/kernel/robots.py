@@ -4,8 +4,8 @@ Longest match wins, Allow wins a tie, `*` and a final `$` are special, groups of
 understood. Beyond that parser, the RFC's comparison of percent-encoded octets (2.2.2) is made as well: a URL is allowed
 only where both readings allow it, so a difference between them is always on the polite side.
 
-Reading and matching are in the native core (`native.RobotsRules`): reading is O(bytes), a decision O(length of the path)
-and as much again for each rule with a star inside that could win.
+Reading and matching are in the native core (`native.RobotsRules`): reading is O(bytes), a decision O(length of the
+path) and as much again for each rule with a star inside that could win.
 """
 
 from __future__ import annotations
