@@ -10,6 +10,7 @@ path) and as much again for each rule with a star inside that could win.
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import Literal, NamedTuple
 
@@ -17,6 +18,11 @@ from nephila.native import RobotsRules, robots_rule, robots_sitemaps
 
 _PACKED_FROM = 16 * 1024
 """Bodies from this size are kept compressed: beside its rules a body is needed only for sitemaps and for `explain`."""
+
+_COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
+_FIRST = re.compile(r"([A-Za-z_-]+)")
+DEFAULT_NAME = "nephila"
+"""The name for robots.txt of a crawler whose User-Agent holds none."""
 
 Policy = Literal["rules", "allow", "disallow"]
 
@@ -81,6 +87,16 @@ class Robots:
     def size_bytes(self) -> int:
         """Memory that the bytes and the rules take."""
         return len(self._body) + sum(rules.size_bytes for rules in self._agents.values())
+
+
+def product_token(user_agent: str) -> str:
+    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
+
+    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
+    """
+    found = _COMPATIBLE.search(user_agent) or _FIRST.match(user_agent)
+    token = found[1].lower() if found else ""
+    return token if token not in ("", "mozilla") else DEFAULT_NAME
 
 
 def parse(body: bytes) -> Robots:
