@@ -13,6 +13,7 @@ from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import is_storable, sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_lines
+from nephila.native._twin.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native._twin.spaces import is_tidy, quoted, trimmed
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
@@ -144,6 +145,7 @@ __all__ = [
     "TAGS",
     "HostStore",
     "PagePass",
+    "RobotsRules",
     "Trie",
     "UrlError",
     "UrlParts",
@@ -153,6 +155,8 @@ __all__ = [
     "parse_any",
     "parse_url",
     "quoted",
+    "robots_rule",
+    "robots_sitemaps",
     "sniff_encoding",
     "to_utf8",
     "trimmed",
