@@ -46,9 +46,7 @@ def diff(
         print_json({"url": page.url, "job": page.job, "before": before and before._asdict(), "now": now._asdict()})
         return
     if before is None:
-        note(
-            f"{plain(page.url)} has one version, last fetched {now.fetched_at}; it has not changed since"
-        )
+        note(f"{plain(page.url)} has one version, last fetched {now.fetched_at}; it has not changed since")
         return
     heads = (f"--- {page.url}  {_times(before)}", f"+++ {page.url}  {_times(now)}")
     old, new = [_text(version.title, version.text) for version in (before, now)]
