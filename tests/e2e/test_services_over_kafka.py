@@ -191,6 +191,7 @@ def web():
 CRAWL = ("--delay", "0.02", "--json")
 
 
+@pytest.mark.smoke
 def test_a_crawl_by_services_ends_with_the_right_count(system):
     """Told over the broker, watched to its end; every URL has a row, every service its figures, all end when asked."""
     done = run("crawl", "http://a.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
