@@ -228,7 +228,7 @@ pub fn training_table<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
     let input = encoding::to_utf8(body, encoding)
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
-    let mut page = Page::new(&input, 10_000, 4_000_000, true);
+    let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
     page.run();
     let (text, boxes) = (&page.text.text, &page.boxes.items);
     let mut lines = Vec::with_capacity(page.text.lines.len() * 24);
@@ -262,7 +262,7 @@ pub fn main_text_by<'py>(
 ) -> PyResult<Bound<'py, PyBytes>> {
     let input = encoding::to_utf8(body, encoding)
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
-    let mut page = Page::new(&input, 10_000, 4_000_000, true);
+    let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
     page.run();
     let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores);
     Ok(PyBytes::new(py, &main.text))
