@@ -52,7 +52,12 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     run = settle(request, directory)
     url = place_rows(run, request.store)
     plan = make_plan(run, request.out, url)
-    again = request.resume and "seeds" not in request.given
+    again = request.resume and "seeds" not in request.given and directory.has_log
+    if request.resume and not directory.has_log and run.seed_file == STDIN and "seeds" not in request.given:
+        raise UsageError(
+            f"{directory.frontier} is gone, and with it the seeds that came from standard input; give them again: "
+            "--resume --seeds -"
+        )
     result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
     from nephila.cli import summary
 
