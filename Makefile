@@ -105,6 +105,9 @@ bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of mai
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
+bench-tls-memory: $(DEV)  ## memory over 35,000 HTTPS pages from servers that close each connection (about two minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls_memory $(ARGS)
+
 bench-storage: $(DEV)  ## rows into SQLite and into a PostgreSQL server of the bench's own
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_storage $(ARGS)
 

@@ -50,11 +50,11 @@ class Rooms:
 class Assembly:
     """The services of one program, while it runs."""
 
-    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S) -> None:
+    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None) -> None:
         self.clock = clock
         self.grace_s = grace_s
         self._directory = rooms.storage.directory
-        self.bus = LocalBus(clock)
+        self.bus = bus or LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
         self.judge = Owner(self.bus, clock)

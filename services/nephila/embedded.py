@@ -19,6 +19,7 @@ from nephila import jobview, rulehealth
 from nephila.assembly import GRACE_S, Assembly, Rooms
 from nephila.control import Control
 from nephila.controlsocket import ControlSocket
+from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import Clock, SystemClock
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
@@ -90,10 +91,10 @@ class Result:
 class Crawl:
     """One crawl while it runs."""
 
-    def __init__(self, plan: Plan, clock: Clock | None = None) -> None:
+    def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(plan.rooms, self.clock, plan.grace_s)
+        self.assembly = Assembly(plan.rooms, self.clock, plan.grace_s, bus)
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.rooms.storage

@@ -7,7 +7,7 @@ import itertools
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,17 +200,7 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
 def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
-    from nephila.storage import reader
 
-    rows, only = plan.rooms.storage.store or directory.path, run.uid or None
-    if only and not run.runs and reader.holds(rows, only):
-        raise UsageError(
-            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
-            " the job another name"
-        )
-    refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, plan, refused, again=again)
-    plan.seeds = seeds if again else _begun(seeds, plan, run)
     progress = Progress(None if quiet else _standard_error())
 
     async def main() -> Result:
@@ -229,11 +219,30 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
     if plan.ignored:
         note(f"ignored, since a crawl runs once: {', '.join(f'spec.{key}' for key in plan.ignored)}; see nephila up")
     raise_open_files()
+    return run_in(directory, plan, run, lambda: run_loop(main()), again=again)
+
+
+def run_in(
+    directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, again: bool
+) -> tuple[Result, Summary]:
+    """One run of a crawl in its directory: the lock, the seeds of the plan, `run.json` before and after. `go` crawls
+    by the plan. Raises `UserError`, `UsageError` before anything was fetched."""
+    from nephila.storage import reader
+
+    rows, only = plan.rooms.storage.store or directory.path, run.uid or None
+    if only and not run.runs and reader.holds(rows, only):
+        raise UsageError(
+            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
+            " the job another name"
+        )
+    refused: list[tuple[str, str]] = []
+    seeds = seeds_of(run, plan, refused, again=again)
+    plan.seeds = seeds if again else _begun(seeds, plan, run)
     with directory.locked():
         run.runs += 1
         run.state = "running"
         directory.write(run)
-        result = run_loop(main())
+        result = go()
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not again)
         counts = _counted(rows, only, result)

@@ -45,6 +45,7 @@ COMMANDS = {
 """Command → (where its function or group is, one line of help), in the order of --help."""
 
 EXTRAS = {
+    "aiodns": "downloader",
     "aiohttp": "downloader",
     "tldextract": "scheduler",
     "selectolax": "parser",

@@ -19,7 +19,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     hot_hosts: Positive = 20_000
     """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
     hot_robots_bytes: int = 64 * 1024 * 1024
-    """robots.txt of hosts kept as objects: read, one of many short lines takes 26 times its size."""
+    """Memory for robots.txt files of hosts kept as objects, rules included; one that many hosts share counts once."""
     window: Positive = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"
