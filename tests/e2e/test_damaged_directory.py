@@ -88,7 +88,7 @@ def test_without_its_log_a_crawl_begins_at_its_seeds_and_keeps_its_rows(tmp_path
     """No row is written twice, none is lost, and the rest is found."""
     with serve(answer) as web:
         killed(web, tmp_path)
-        kept = {url: at for url, at in rows(tmp_path, "url, fetched_at")}
+        kept = dict(rows(tmp_path, "url, fetched_at"))
         shutil.rmtree(tmp_path / "o" / "frontier")
         done = crawl(web, "--resume", *FORMATS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

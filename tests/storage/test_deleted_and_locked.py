@@ -102,7 +102,7 @@ async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
                 rig.send_page(page(number))
                 rig.send(record(number))
             writing = asyncio.ensure_future(rig.storage.flush())
-            while not rig.storage.trouble or rig.clock.next_due is None:
+            while not rig.storage.trouble or rig.clock.next_due is None:  # noqa: ASYNC110 - another thread's doing
                 await asyncio.sleep(0.005)
             assert rig.storage.trouble == f"{tmp_path / 'nephila.db'} is locked by another program"
             assert not rig.receipts

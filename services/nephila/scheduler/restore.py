@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
@@ -129,7 +130,7 @@ class Replay:
                 for job in state.jobs:
                     self._job(job)
             except ValueError as error:
-                raise UserError(f"{error}; {remedy(frontier.config.directory)}") from None
+                raise UserError(f"{error}; {remedy(Path(frontier.config.directory))}") from None
             frontier.next_job = state.next_job
             frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:

@@ -105,7 +105,9 @@ def remedy(directory: Path) -> str:
 
 def _check_header(path: Path, data: bytes) -> None:
     if data[: len(_MAGIC)] != _MAGIC or len(data) < len(_HEADER):
-        raise UserError(f"{path} is not a frontier file of nephila, or its first bytes are damaged; {remedy(path.parent)}")
+        raise UserError(
+            f"{path} is not a frontier file of nephila, or its first bytes are damaged; {remedy(path.parent)}"
+        )
     version = struct.unpack_from("<I", data, len(_MAGIC))[0]
     if version != VERSION:
         raise UserError(
@@ -198,9 +200,7 @@ class CommitLog:
         for expected, number in enumerate(live, first):
             path = self.directory / f"{number:08d}.log"
             if number != expected:
-                raise UserError(
-                    f"{self.directory / f'{expected:08d}.log'} is missing; {remedy(self.directory)}"
-                )
+                raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; {remedy(self.directory)}")
             reach("restore")
             yield from self._read_segment(path, last=number == live[-1])
 

@@ -82,7 +82,7 @@ class Storage:
         """Records taken and not yet durable."""
         return self._taken - self._settled
 
-    async def start(self, ended: Mapping[str, int] | None = MappingProxyType({})) -> None:  # noqa: B008
+    async def start(self, ended: Mapping[str, int] | None = MappingProxyType({})) -> None:
         """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. `ended`: see
         `Writer.open`. Raises `UserError` in one line."""
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nephila-storage")
@@ -199,7 +199,6 @@ class Storage:
         self._task = asyncio.get_running_loop().create_task(self._flush(self._thread))
 
     async def _flush(self, thread: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
         deliveries, self._buffer, self._bytes = self._buffer, [], 0
         records: list[m.Record] = [delivery.message for delivery in deliveries]
         pages: list[m.Page | None]

@@ -110,7 +110,9 @@ def written_back(path: Path, write: Callable[[Path], None], finish: Callable[[],
         part.rename(kept)
         sync_directory(path.parent)
     except (OSError, sqlite3.Error) as error:
-        return f"{path} was {'deleted' if gone else 'replaced'} while it was written to, and could not be saved ({error})"
+        return (
+            f"{path} was {'deleted' if gone else 'replaced'} while it was written to, and could not be saved ({error})"
+        )
     return f"{path} was {'deleted' if gone else 'replaced'} while it was written to; all of it was saved as {kept}"
 
 
