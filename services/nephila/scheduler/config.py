@@ -64,6 +64,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Over a broker: growth of a partition's log that triggers a snapshot; whoever takes it over reads so much."""
     snapshot_age_s: float = 21_600.0
     """Over a broker: commits are in a snapshot after so long; well below the time that the broker keeps the log."""
+    recrawl: bool = True
+    """Pages are fetched again when they are due. Off in a program whose crawl ends: there `--refresh` says when."""
     status_interval_s: float = 0.0
     """How often the jobs that have changed are told on `job-status`; 0 = never: in one program nobody reads it."""
     fsync_interval_s: float = 1.0
