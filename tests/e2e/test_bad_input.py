@@ -70,6 +70,7 @@ def test_a_seed_file_of_junk(tmp_path):
     assert not (tmp_path / "crawl-out").exists()
 
 
+@pytest.mark.smoke
 def test_a_directory_with_a_crawl_is_not_overwritten(tmp_path):
     """Exit 2 naming --resume and --out; the rows stay."""
     with serve(lambda r: page() if r.path == "/" else None) as web:
@@ -105,6 +106,7 @@ def test_an_unwritable_place(tmp_path):
     assert (tmp_path / "o").read_text() == "I am a file"
 
 
+@pytest.mark.smoke
 def test_two_programs_in_one_directory(tmp_path):
     """The second one is refused with the first one's process id."""
     import threading

@@ -12,6 +12,7 @@ from nephila.native import KEY_VERSION
 from nephila.storage.faults import damaged, sqlite_fault, unopened
 from nephila.storage.rows import COLUMNS
 from nephila.storage.waits import TABLES as COMPLETING
+from nephila.storage.waits import VERSIONS
 
 DATABASE = "nephila.db"
 SCHEMA_VERSION = 2
@@ -85,7 +86,7 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
         create(connection, created_by)
     elif found < SCHEMA_VERSION:
         migrate(connection, found)
-    for statement in COMPLETING:
+    for statement in (*COMPLETING, *VERSIONS):
         connection.execute(statement)
 
 

@@ -47,6 +47,7 @@ from nephila.storage.rows import (
     unpack_links,
 )
 from nephila.storage.schema import DATABASE, examined, prepare, version
+from nephila.storage.versions import INTO, ON_CONFLICT
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ _UPSERT = MultiInsert(
     + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
     + " WHERE excluded.fetch_no >= pages.fetch_no",
 )
+_KEEP_TEXT = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
 _FETCH = ", ".join(
     f"{name} = excluded.{name}"
     for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
@@ -189,6 +191,7 @@ class Sqlite:
         """Begin the transaction and write the rows into it. Raises `sqlite3.Error`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(_KEEP_TEXT, batch.changed)
         largest = max((len(row[TEXT]) for row in batch.rows), default=0)
         _UPSERT.run(connection, batch.rows, largest)
         _TOUCH.run(connection, batch.touched)
