@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
+WORKERS ?= auto
 WCXB   ?= ../shared/data/wcxb-dev
 DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
@@ -11,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: crawl install install-dev test test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -36,8 +37,13 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }
 	@$(BIN)/nephila crawl '$(URL)' --out '$(OUT)' $(ARGS)
 
-test: $(DEV)  ## all tests
-	@$(BIN)/python -m pytest
+test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not full' $(ARGS)
+
+test-full: $(DEV)  ## the rest: whole programs, services over Kafka, earlier releases
+	@$(BIN)/python -m pytest -n $(WORKERS) -m full $(ARGS)
+
+test-all: test test-full  ## both
 
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/test_frontier_machine.py
