@@ -295,9 +295,21 @@ def _run(
         keys = ", ".join(f"spec.{key}" for key in plan.ignored)
         note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
-    again = request.resume and "seeds" not in request.given
+    again = _seeds_were_read(request, directory, run)
     room = partial(clear, request.clear, directory, quiet=quiet)
     return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
+
+
+def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:
+    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
+    if not request.resume or "seeds" in request.given:
+        return False
+    if not directory.has_log and run.seed_file == STDIN:
+        raise UsageError(
+            f"{directory.frontier} is gone, and with it the seeds that came from standard input; give them again: "
+            "--resume --seeds -"
+        )
+    return directory.has_log
 
 
 def run_in(
