@@ -158,14 +158,16 @@ def test_a_damaged_run_json(tmp_path):
 
 
 def test_rows_that_are_gone_are_told(tmp_path):
-    """The database was taken away after the crawl: one line says how many URLs are in no row any more."""
+    """The database was taken away after the crawl: refused, and none is made in its place."""
     with serve(lambda r: page() if r.path == "/" else None) as web:
         crawl(web, "http://a.test/", cwd=tmp_path)
         for path in (tmp_path / "o").glob("nephila.db*"):
             path.unlink()
         done = crawl(web, "--resume", "--quiet", cwd=tmp_path)
-    assert "1 rows are missing in o/nephila.db" in done.stderr
-    assert run_json(tmp_path)["outcomes"] == {}
+    assert done.returncode == 1
+    assert "o/nephila.db has 0 rows of job 'crawl', and 1 of its URLs have ended" in done.stderr
+    assert not (tmp_path / "o" / "nephila.db").exists()
+    assert run_json(tmp_path)["outcomes"] == {"stored": 1}
 
 
 def test_a_seed_file_with_lines_without_end(tmp_path):

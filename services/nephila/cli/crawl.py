@@ -159,6 +159,9 @@ def crawl(
     keep_raw: KeepRaw = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Print each URL as it ends.", rich_help_panel=RESULT)
+    ] = False,
 ) -> None:
     """Crawl from URLs into DIR/nephila.db, politely; Ctrl-C stops it, --resume goes on."""
     from nephila.cli import crawling
@@ -216,11 +219,13 @@ def crawl(
         given=given,
         store=store,
     )
+    if quiet and verbose:
+        raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
     if bootstrap:
         from nephila.cli import remote
 
         raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
-    raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet))
+    raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet, verbose=verbose))
 
 
 def is_job_file(text: str) -> bool:

@@ -120,6 +120,15 @@ class Postgres:
         self._fsync = config.fsync
         self._connection: Connection | None = None
 
+    def examine(self, ended: Mapping[str, int]) -> None:
+        """See `Ledger`: a server checks its own pages, and others may have deleted rows there."""
+
+    def last_fetches(self) -> dict[str, int]:
+        """See `Ledger`."""
+        query = "SELECT job, max(fetch_no) FROM pages GROUP BY job"
+        with self._speaking() as connection:
+            return dict(connection.execute(query).fetchall())
+
     def open(self) -> None:
         """See `Ledger`; makes or completes the tables."""
         self._connection = connection = connect(self._url, fsync=self._fsync)
@@ -212,6 +221,10 @@ class Postgres:
         ):
             with self._speaking() as connection:
                 connection.execute("ROLLBACK")
+
+    def restore(self) -> str:
+        """See `Ledger`: the server's own care."""
+        return ""
 
     def close(self) -> None:
         """See `Ledger`."""
