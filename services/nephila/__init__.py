@@ -1,3 +1,24 @@
-"""Nephila: a Kubernetes-native web crawler whose four services also run as one program."""
+"""Nephila: a Kubernetes-native web crawler whose four services also run as one program.
+
+From Python: `crawl`, `fetch`, `extract` and the types that they return; loaded at the first use.
+"""
+
+from __future__ import annotations
+
+import importlib
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "__version__", "crawl", "extract", "fetch",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'nephila' has no attribute {name!r}")
+    return getattr(importlib.import_module("nephila.api"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -50,11 +50,11 @@ class Rooms:
 class Assembly:
     """The services of one program, while it runs."""
 
-    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S) -> None:
+    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None) -> None:
         self.clock = clock
         self.grace_s = grace_s
         self._directory = rooms.storage.directory
-        self.bus = LocalBus(clock)
+        self.bus = bus or LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(rooms.storage, self.bus, clock)
         self.judge = Owner(self.bus, clock)
@@ -83,10 +83,15 @@ class Assembly:
         self.storage.on_fatal = on_fatal
         if self.workers is not None:
             self.workers.on_fatal = on_fatal
-        services: tuple[Service, ...] = (self.storage, *reversed(self.fetching), self.scheduler)
+        services: tuple[Service, ...] = (*reversed(self.fetching), self.scheduler)
         started: list[Service] = []
+        # Before storage opens, and cuts, any file: the log says how many rows there have to be.
+        self.scheduler.recover()
         self.judge.start()
         try:
+            started.append(self.storage)
+            await self.storage.start(self.scheduler.all_ended)
+            self.scheduler.begin_after(self.storage.last_fetches)
             for service in services:
                 started.append(service)
                 await service.start()

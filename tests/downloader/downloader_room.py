@@ -78,6 +78,9 @@ class Names:
             raise ResolveError("no such name")
         return self.table[host]
 
+    async def close(self) -> None:
+        """See `Resolver.close`."""
+
 
 class Room:
     """The downloader, its bus, and what it published."""

@@ -29,6 +29,9 @@ class Names:
             raise found
         return found
 
+    async def close(self) -> None:
+        """See `Resolver.close`."""
+
 
 def egress(names: Names, clock: ManualClock, *entries: str, private: bool = False, size: int = 100) -> Egress:
     """An egress with short memories."""

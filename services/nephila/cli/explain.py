@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from nephila.cli.options import Out
 from nephila.cli.output import print_json
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UserError
@@ -26,7 +27,7 @@ RECOVERIES = 5
 
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
+    out: Out = Path("crawl-out"),
     job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
     bootstrap: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Ask the services at this Kafka broker, not DIR.")
@@ -91,8 +92,8 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
     """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
-    from nephila.cli.plan import product_token
     from nephila.kernel.config import load
+    from nephila.kernel.robots import product_token
     from nephila.scheduler.config import SchedulerConfig
     from nephila.scheduler.dispatch import Dispatcher
     from nephila.scheduler.restore import open_frontier, restore

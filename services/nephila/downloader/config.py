@@ -111,17 +111,29 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     pool_size: int = 500
     """Idle connections kept in all; the oldest goes first."""
 
+    dns_resolver: str = "auto"
+    """"aiodns" (c-ares: many look-ups at once, hosts file and DNS, no search list), "system" (getaddrinfo in threads:
+    search list, nsswitch.conf, mDNS), or "auto" = aiodns where it is installed."""
+
+    dns_servers: tuple[str, ...] = ()
+    """Name servers as "address[:port]", asked in order; none = those of resolv.conf. For aiodns only."""
+
+    dns_concurrency: Positive = 1000
+    """Look-ups at once, the others wait; a name whose servers are silent holds its turn for `dns_timeout_s`. The
+    system's resolver takes 64 at most, a thread for each."""
+
     dns_ttl_s: float = 300.0
-    """How long an answer is used; getaddrinfo does not tell the record's own."""
+    """How long an answer is used, whatever the record's own time."""
 
     dns_negative_ttl_s: float = 30.0
-    """How long a failed lookup is believed."""
+    """How long it is believed that a name does not exist; other failures of a look-up are not remembered."""
 
     dns_cache_size: Positive = 100_000
     """Names remembered; about 400 bytes each."""
 
     dns_timeout_s: float = 15.0
-    """For one lookup; the C library's default is 5 s and two tries for each server."""
+    """For one look-up with all its tries, counted from its turn; and for the turn, after which the request is given
+    back."""
 
     def agent(self) -> str:
         """The User-Agent as sent."""

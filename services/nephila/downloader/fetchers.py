@@ -1,4 +1,4 @@
-"""The table of fetchers, and what finds a place for them to dial.
+"""The table of fetchers, the table of resolvers, and what finds a place for them to dial.
 
 Each is imported when it is chosen: an image or a laptop run pays for one of them only.
 """
@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.fetcher import Fetcher
 from nephila.kernel.clock import Clock
-from nephila.kernel.egress import EgressGuard, HostMap
+from nephila.kernel.egress import EgressGuard, HostMap, literal
 from nephila.kernel.errors import UsageError
-from nephila.kernel.resolver import Egress, SystemResolver
+from nephila.kernel.resolver import Egress, Resolver, SystemResolver
 
 
 def make_fetcher(config: DownloaderConfig, clock: Clock) -> Fetcher:
@@ -29,13 +30,40 @@ def make_egress(config: DownloaderConfig, clock: Clock) -> Egress:
     """Names to places, behind the guard; raises `UsageError` for a map that makes no sense."""
     return Egress(
         EgressGuard(config.allow_private),
-        SystemResolver(config.dns_timeout_s),
+        make_resolver(config),
         clock,
         HostMap(config.host_map),
         ttl_s=config.dns_ttl_s,
         negative_ttl_s=config.dns_negative_ttl_s,
         cache_size=config.dns_cache_size,
     )
+
+
+def make_resolver(config: DownloaderConfig) -> Resolver:
+    """The one that the settings name; raises `UsageError` when there is none of that name."""
+    for server in config.dns_servers:
+        literal(f"dns_servers {server!r}", server)
+    try:
+        make = RESOLVERS[config.dns_resolver]
+    except KeyError:
+        raise UsageError(f"dns_resolver {config.dns_resolver!r}: known are {', '.join(RESOLVERS)}") from None
+    return make(config)
+
+
+def _aiodns(config: DownloaderConfig) -> Resolver:
+    from nephila.downloader.dns.ares import AresResolver
+
+    return AresResolver(config.dns_servers, config.dns_timeout_s, config.dns_concurrency)
+
+
+def _system(config: DownloaderConfig) -> Resolver:
+    if config.dns_servers:
+        raise UsageError("dns_servers: the system's resolver asks the servers of resolv.conf; use dns_resolver aiodns")
+    return SystemResolver(config.dns_timeout_s, min(config.dns_concurrency, _THREADS))
+
+
+def _installed(config: DownloaderConfig) -> Resolver:
+    return (_aiodns if find_spec("aiodns") else _system)(config)
 
 
 def _lean(config: DownloaderConfig, clock: Clock) -> Fetcher:
@@ -55,6 +83,12 @@ def _auto(config: DownloaderConfig, clock: Clock) -> Fetcher:
     return (_aiohttp if sys.platform == "win32" else _lean)(config, clock)
 
 
+_THREADS = 64
+RESOLVERS: dict[str, Callable[[DownloaderConfig], Resolver]] = {
+    "auto": _installed,
+    "aiodns": _aiodns,
+    "system": _system,
+}
 FETCHERS: dict[str, Callable[[DownloaderConfig, Clock], Fetcher]] = {
     "auto": _auto,
     "lean": _lean,

@@ -100,8 +100,10 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange = None
         self._state = GONE
         self._release()
-        if self._transport is not None:
-            self._transport.abort()
+        # A TLS transport refers to its protocol until the collector runs: without this reference there is no cycle.
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
 
     def give_up(self) -> bool:
         """Time is over. True when the answer is complete without its body (a 404's), and has been reported."""
@@ -135,9 +137,8 @@ class Connection(asyncio.BufferedProtocol):
             elif state == HEAD:
                 self._on_head(nbytes)
             elif state == IDLE:
-                self._state = GONE
                 self._fetcher.idle_lost(self)
-                self._transport.abort()
+                self.drop()
             elif state != GONE:
                 self._on_body(self._view[:nbytes])
         except FetchError as error:
@@ -148,6 +149,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
+        self._transport = None
         state, self._state = self._state, GONE
         exchange = self._exchange
         if exchange is None:

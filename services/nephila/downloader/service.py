@@ -35,7 +35,7 @@ from nephila.kernel.egress import EgressError
 from nephila.kernel.errors import PermanentError
 from nephila.kernel.networks import Networks
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.resolver import Egress, ResolveError
+from nephila.kernel.resolver import Egress, NotAskedError, ResolveError
 from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,7 @@ class Downloader:
         """Give back whatever is left and close every connection."""
         await self.drain(0)
         await self._fetcher.close()
+        await self._egress.close()
 
     # From delivery to dial
 
@@ -170,6 +171,8 @@ class Downloader:
     def _on_no_place(self, flight: Flight, error: Exception) -> None:
         if isinstance(error, EgressError):
             self._end_unfetched(flight, m.FetchResult.DENIED, "address", str(error))
+        elif isinstance(error, NotAskedError):
+            self._end_unfetched(flight, m.FetchResult.UNSPECIFIED, "not_resolved", str(error))
         else:
             detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
             self._end_unfetched(flight, m.FetchResult.FAILED, "dns", detail)

@@ -180,7 +180,7 @@ class HostMap:
                 table, pattern = self._below, pattern[2:]
             if "*" in pattern or any(char in pattern for char in "/@ :"):
                 raise UsageError(f"host map {entry!r}: {pattern!r} is no host name; a * may only stand at the start")
-            table[_ascii(entry, pattern)] = _literal(entry, target)
+            table[_ascii(entry, pattern)] = literal(f"host map {entry!r}", target)
 
     def __bool__(self) -> bool:
         return bool(self._exact or self._below)
@@ -210,19 +210,20 @@ def _ascii(entry: str, name: str) -> str:
         raise UsageError(f"host map {entry!r}: {name!r} is no host name: {error}") from None
 
 
-def _literal(entry: str, target: str) -> tuple[str, int]:
+def literal(where: str, target: str) -> tuple[str, int]:
+    """An IP address and the port behind it (0 = none) of a setting; raises `UsageError`, which begins with `where`."""
     address, port = target, ""
     if target.startswith("["):
         address, bracket, rest = target[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise UsageError(f"host map {entry!r}: {target!r} is no [address]:port")
+            raise UsageError(f"{where}: {target!r} is no [address]:port")
         port = rest[1:]
     elif target.count(":") == 1:
         address, _, port = target.partition(":")
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise UsageError(f"host map {entry!r}: {address!r} is no IP address") from None
+        raise UsageError(f"{where}: {address!r} is no IP address") from None
     if (port or target.endswith(":")) and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
-        raise UsageError(f"host map {entry!r}: {port!r} is no port")
+        raise UsageError(f"{where}: {port!r} is no port")
     return str(parsed), int(port or 0)

@@ -6,8 +6,9 @@ from os import PathLike
 from typing_extensions import Buffer
 
 TAGS: list[str]
-MODEL_FEATURES: list[str]
 """Element names by tag id; index 0 ("") is any other element."""
+MODEL_FEATURES: list[str]
+"""Names of the main-text model's features, in their order."""
 
 class UrlError(ValueError):
     """Not an absolute http(s) URL; the text says why."""
@@ -158,6 +159,13 @@ def is_storable(data: bytes) -> bool: ...
 def is_tidy(text: str) -> bool: ...
 def trimmed(texts: list[str], most: int) -> list[str]: ...
 def quoted(text: str) -> bytes: ...
+def training_table(body: bytes, encoding: str) -> tuple[bytes, bytes, bytes, bytes]:
+    """What the main-text model is trained on: text, lines (`<IIIHHII`: as `text_lines`, box, innermost element), boxes
+    (`<IIIIIQ`: parent, tag, context, own, every, key), and the columns of the features (i16, one behind the other)."""
+
+def main_text_by(body: bytes, encoding: str, scores: Sequence[int]) -> bytes:
+    """The main text by other scores (thousandths of log-odds, one a line) than the model's."""
+
 def page_pass(
     body: bytes,
     url: str,
@@ -166,5 +174,22 @@ def page_pass(
     max_links: int = 10_000,
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
+    agent: str = "nephila",
 ) -> PagePass: ...
 def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple[str, str]]]]: ...
+
+class RobotsRules:
+    """The rules of a robots.txt that hold for one agent."""
+
+    def __init__(self, body: Buffer, agent: bytes) -> None: ...
+    def decide(self, path: bytes) -> int: ...
+    @property
+    def crawl_delay_s(self) -> float | None: ...
+    def __len__(self) -> int: ...
+    @property
+    def scanned(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+
+def robots_sitemaps(body: Buffer) -> list[bytes]: ...
+def robots_rule(body: Buffer, line: int) -> bytes: ...

@@ -37,6 +37,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
 """(outcome, reason) → what happened, as the end of "Not crawled: …"."""
 
 NO_END: Final[dict[str, str]] = {
+    "not_resolved": "too many names were being looked up: given back, no try is counted",
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",

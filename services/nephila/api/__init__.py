@@ -1,0 +1,92 @@
+"""The Python API: `nephila.crawl`, `nephila.fetch`, `nephila.extract`; docs/python.md.
+
+A thin layer over what `nephila crawl` runs: the same options, services, politeness and files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Unpack
+
+from nephila.api.crawl import AHEAD, Crawl, End, OnPage
+from nephila.api.options import Options, Rules
+from nephila.api.page import Link, Page, page_of
+from nephila.kernel.errors import UsageError, UserError
+
+__all__ = ["Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "crawl", "extract", "fetch"]
+
+
+def crawl(
+    *seeds: str,
+    out: str | Path | None = None,
+    resume: bool = False,
+    rules: Rules | None = None,
+    on_page: OnPage | None = None,
+    ahead: int = AHEAD,
+    all_outcomes: bool = False,
+    found_links: bool = True,
+    **options: Unpack[Options],
+) -> Crawl:
+    """Crawl from URLs, or by a job.yaml, and hand over each page as it is fetched, by `for` or `async for`.
+
+    `out` keeps the result and makes the crawl resumable; without it a temporary directory is used and removed.
+    `rules`: a rule file, a directory of rules, or rules as mappings; they fill `page.items`. `on_page` is called with
+    each page before it is handed over; the links that it returns are followed as well. `ahead`: URLs fetched ahead of
+    the page in hand; a slow consumer slows the crawl. `all_outcomes`: also what was denied, failed or dropped.
+    `found_links=False`: only links that `page.follow` and `on_page` add are followed, beside sitemaps and feeds.
+    Raises `UsageError` and `UserError`, here or where the pages are taken.
+    """
+    return Crawl(
+        seeds,
+        out=None if out is None else Path(out),
+        resume=resume,
+        rules=rules,
+        on_page=on_page,
+        ahead=ahead,
+        all_outcomes=all_outcomes,
+        found_links=found_links,
+        options=options,
+    )
+
+
+def fetch(url: str, *, rules: Rules | None = None, **options: Unpack[Options]) -> Page:
+    """One page, redirects followed: robots.txt and the egress guard are asked as in a crawl, tried once.
+
+    Raises `UserError` in one line that says why there is none. For more than a few pages of a host use `crawl`, which
+    keeps the pace.
+    """
+    chosen: Options = {"max_depth": 0, "delay": 0.0, "max_wait": 0.0, **options}
+    pages = list(
+        Crawl(
+            (url,),
+            out=None,
+            resume=False,
+            rules=rules,
+            on_page=None,
+            ahead=4,
+            all_outcomes=True,
+            found_links=False,
+            tries=1,
+            options=chosen,
+        )
+    )
+    stored = [page for page in pages if page.outcome == "stored"]
+    if stored:
+        return stored[-1]
+    if not pages:
+        raise UserError(f"{url}: no answer")
+    last = pages[-1]
+    raise UserError(f"{last.url}: {last.outcome}({last.reason}){f', status {last.status}' if last.status else ''}")
+
+
+def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset: str = "") -> Page:
+    """A document that you have, as a page; nothing is fetched. `url` is where it came from: without one relative links
+    are left out. `content_type` ("" = HTML) and `charset` are as the server sent them. Raises `ValueError` when `url`
+    is neither empty nor absolute http(s)."""
+    from nephila.kernel.mime import media_type
+    from nephila.parser.extract import extract as extract_document
+
+    body = html.encode("utf-8", "replace") if isinstance(html, str) else html
+    named, said = media_type(content_type)
+    charset = "utf-8" if isinstance(html, str) else charset or said
+    return page_of(extract_document(body, url, named, charset, markdown=True), body, named, charset)

@@ -1,0 +1,260 @@
+"""One crawl as something to iterate over: `nephila crawl` in a thread of its own, its pages handed over one by one.
+
+Invariants: nothing is fetched before the first page is asked for; whoever leaves the iteration stops the crawl and
+waits for its end; what goes wrong is raised where the pages are taken. The crawl's loop is never the caller's, so a
+slow loop or a notebook holds up no fetch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import inspect
+import logging
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import msgspec
+
+from nephila.api.handover import Handover
+from nephila.api.options import Rules, request_of
+from nephila.api.page import Page
+from nephila.cli.crawling import clear, fetch_again, run_in, settle
+from nephila.cli.plan import make_plan, place_rows
+from nephila.directory import Directory
+from nephila.embedded import Crawl as Embedded
+from nephila.embedded import Result
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nephila.storage.reader import Summary
+
+log = logging.getLogger("nephila")
+
+AHEAD: Final = 64
+"""URLs fetched, or being fetched, ahead of the page that is worked on."""
+LEAVE_S: Final = 15.0
+"""How long leaving waits for the crawl's end; it takes a second or two."""
+
+_running: weakref.WeakSet[Crawl] = weakref.WeakSet()
+"""Crawls that somebody has begun to iterate over."""
+
+OnPage = Callable[[Page], "Iterable[str] | Awaitable[Iterable[str] | None] | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a crawl has ended."""
+
+    reason: str
+    """done, max_pages, max_time, waiting, interrupted or failed."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    """Rows by outcome: stored, denied, failed, dropped."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Rows by "outcome(reason)"."""
+    left: int = 0
+    """URLs left in the queues; `resume=True` takes them up."""
+    elapsed_s: float = 0.0
+
+
+class Crawl:
+    """See the module; made by `nephila.crawl`. Iterable once, by `for` or `async for`."""
+
+    def __init__(
+        self,
+        seeds: tuple[str, ...],
+        *,
+        out: Path | None,
+        resume: bool,
+        rules: Rules | None,
+        on_page: OnPage | None,
+        ahead: int,
+        all_outcomes: bool,
+        found_links: bool,
+        tries: int = 0,
+        options: Mapping[str, Any],
+    ) -> None:
+        """`tries`: attempts per fetch; 0 = as the scheduler is set. Raises `UsageError`, `UserError`."""
+        if ahead < 1:
+            raise UsageError(f"ahead is {ahead}; at least one page has to be fetched at a time")
+        if resume and out is None:
+            raise UsageError("resume needs out, the directory of the crawl")
+        self.out: Path = Path(tempfile.mkdtemp(prefix="nephila-")) if out is None else out
+        """Directory of the result; without `out` a temporary one, which goes when the crawl has ended."""
+        self._remove = weakref.finalize(self, shutil.rmtree, self.out, True) if out is None else None
+        self.end: End | None = None
+        """How it ended, once it has."""
+        self._on_page = on_page
+        self._all_outcomes = all_outcomes
+        self._directory = Directory(self.out)
+        request = request_of(seeds, self.out, rules, resume=resume, options=options)
+        self._run = settle(request, self._directory)
+        url = place_rows(self._run, request.store)
+        plan = make_plan(self._run, self.out, url)
+        fetch_again(request, self._run, plan, quiet=True)
+        self._room = partial(clear, request.clear, self._directory, quiet=True)
+        scheduler = msgspec.structs.replace(plan.rooms.scheduler, window=ahead, **({"tries": tries} if tries else {}))
+        plan.rooms.scheduler = scheduler
+        if out is None:
+            # What goes with the crawl need not survive a power cut, and nobody waits for more rows to share a write.
+            plan.rooms.storage = msgspec.structs.replace(plan.rooms.storage, fsync=False, flush_interval_s=0.02)
+        self._run.window = ahead
+        self._plan = plan
+        self._again = resume
+        clock = SystemClock()
+        self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links)
+        self._clock = clock
+        self._crawl: Embedded | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leaving = False
+
+    # ---- iteration
+
+    def __iter__(self) -> Iterator[Page]:
+        self._start()
+        try:
+            while (page := self._bus.ask().result()) is not None:
+                if self._on_page is not None:
+                    found = self._on_page(page)
+                    if inspect.isawaitable(found):
+                        raise UsageError("on_page is a coroutine function: iterate with async for")
+                    _follow(page, found)
+                yield page
+        finally:
+            self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Page]:
+        self._start()
+        try:
+            while (page := await asyncio.wrap_future(self._bus.ask())) is not None:
+                if self._on_page is not None:
+                    found = self._on_page(page)
+                    _follow(page, await found if inspect.isawaitable(found) else found)
+                yield page
+        finally:
+            await self.aclose()
+
+    # ---- life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def close(self) -> None:
+        """Stop the crawl where it is and wait for its end. The page in hand counts as not taken."""
+        self._leave()
+        if self._thread is not None:
+            self._thread.join(LEAVE_S)
+        self._tidy()
+
+    async def aclose(self) -> None:
+        """The same without holding up the loop."""
+        self._leave()
+        thread = self._thread
+        if thread is not None and thread.is_alive():
+            await asyncio.get_running_loop().run_in_executor(None, thread.join, LEAVE_S)
+        self._tidy()
+
+    def _tidy(self) -> None:
+        if self._remove is not None and (self._thread is None or not self._thread.is_alive()):
+            self._remove()
+
+    def _leave(self) -> None:
+        self._leaving = True
+        loop, crawl = self._loop, self._crawl
+        if loop is not None and crawl is not None:
+            with contextlib.suppress(RuntimeError):  # it has ended
+                loop.call_soon_threadsafe(_stop_at_once, crawl)
+
+    def _start(self) -> None:
+        if self._thread is not None or self._leaving:
+            raise UsageError("a crawl is iterated over once; begin another, or go on with resume=True")
+        self._thread = threading.Thread(target=self._work, name="nephila-crawl", daemon=True)
+        self._thread.start()
+        _running.add(self)
+
+    # ---- in the thread
+
+    def _work(self) -> None:
+        error: BaseException | None = None
+        try:
+            result, counts = run_in(
+                self._directory, self._plan, self._run, self._go, again=self._again, room=self._room
+            )
+            error = result.error
+            self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
+            if not self._all_outcomes:
+                self._say(result, counts)
+        except BaseException as failed:
+            error = failed
+        self._bus.finish(error)
+
+    def _go(self) -> Result:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(self._main())
+
+    async def _main(self) -> Result:
+        self._crawl = Embedded(self._plan, self._clock, self._bus)
+        self._loop = asyncio.get_running_loop()
+        self._bus.begin()
+        if self._leaving:
+            self._loop.call_soon(_stop_at_once, self._crawl)
+        return await self._crawl.run()
+
+    def _say(self, result: Result, counts: Summary) -> None:
+        for url, reason in result.refused_seeds:
+            log.warning("%s: not crawled: %s", url, reason)
+        if result.reason != "interrupted" and not counts.outcomes.get("stored"):
+            log.warning("no page was stored: %s", ", ".join(sorted(self._run.reasons)) or "no URL belongs to the crawl")
+
+
+def _close_all() -> None:
+    """A program that ends in the middle of an iteration leaves it."""
+    for crawl in list(_running):
+        crawl.close()
+
+
+# Before the pools of threads are shut, by which storage writes: atexit comes after that.
+getattr(threading, "_register_atexit", atexit.register)(_close_all)
+
+
+def _stop_at_once(crawl: Embedded) -> None:
+    crawl.stop("interrupted")
+    crawl.assembly.hurry()
+
+
+def _follow(page: Page, links: Iterable[str] | None) -> None:
+    if links is not None:
+        page.follow(links)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

@@ -1,0 +1,195 @@
+"""The bus of a crawl whose pages somebody takes one by one: a record waits here until its page was taken.
+
+A record goes on to storage when the page after it is asked for. Invariants: what is stored was taken, so a program that
+dies in the middle of a page gets it again with `resume`; the scheduler sees a waiting page as one on its way, so its
+window bounds how many wait, and a slow taker slows the crawl. Bodies beyond HELD_BYTES wait in files.
+Everything runs on the crawl's loop but `ask` and `follow`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from threading import Lock
+from typing import IO, Any, Final, NamedTuple
+
+import msgspec
+
+from nephila.api.page import Page, instant
+from nephila.kernel import messages as m
+from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import Clock
+from nephila.kernel.errors import UsageError
+from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS, Topic
+from nephila.parser.listing import LINKS_PER_MESSAGE, Entry, pack, resolved, whole
+from nephila.storage.rows import OUTCOMES
+
+HELD_BYTES: Final = 64 * 1024 * 1024
+"""Of bodies in memory, while their pages wait."""
+
+_Key = tuple[bytes, int, int]
+
+
+class _Held(NamedTuple):
+    """A page that waits, and how its record goes on."""
+
+    page: Page
+    size_bytes: int
+    """Of its body, as far as it is in memory."""
+    release: Callable[[], None]
+
+
+class Handover(LocalBus):
+    """See the module."""
+
+    def __init__(self, clock: Clock, *, all_outcomes: bool, found_links: bool) -> None:
+        """`all_outcomes`: what was denied, failed or dropped is handed over, too; `found_links`: the links of a page
+        are followed, not only those that are added."""
+        super().__init__(clock)
+        self._all = all_outcomes
+        self._found_links = found_links
+        self._pages: dict[_Key, m.Page] = {}
+        """Whose records have not come yet."""
+        self._waiting: deque[_Held] = deque()
+        self._held_bytes = 0
+        self._taken: _Held | None = None
+        """The page that somebody works on."""
+        self._lock = Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._asked: Future[Page | None] | None = None
+        self._over = False
+        self._error: BaseException | None = None
+
+    # ---- on the loop
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus.publish`."""
+        if topic is PAGES:
+            self._pages[message.url_key, message.fetch_no, message.attempt] = message
+        elif topic is RECORDS:
+            page = self._pages.pop((message.url_key, message.fetch_no, message.attempt), None)
+            if self._all or message.outcome is m.Outcome.STORED:
+                return self._hold(partition, message, page)
+        elif topic is OUTLINKS and not self._found_links and not message.source:
+            return Receipt(0)
+        return super().publish(topic, partition, message)
+
+    def _hold(self, partition: int, record: m.Record, page: m.Page | None) -> Receipt:
+        receipt = Receipt(1)
+        self.unacked += 1
+
+        def release() -> None:
+            LocalBus.publish(self, RECORDS, partition, record).add_done_callback(receipt.resolve_one)
+            self.unacked -= 1
+
+        body = bytes(page.body) if page is not None else b""
+        source: bytes | IO[bytes] = body
+        if self._held_bytes + len(body) > HELD_BYTES and self._waiting:
+            source = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it is read, or with the page
+            source.write(body)
+        size_bytes = len(body) if source is body else 0
+        self._held_bytes += size_bytes
+        self._waiting.append(_Held(self._page(record, page, source), size_bytes, release))
+        self._serve()
+        return receipt
+
+    def _page(self, record: m.Record, page: m.Page | None, source: bytes | IO[bytes]) -> Page:
+        own = page or m.Page(record.job, record.url_key, record.url, depth=record.depth)
+        head = msgspec.structs.replace(own, body=b"")
+        return Page(
+            url=record.url,
+            status=record.status,
+            title=record.title,
+            text=str(record.text, "utf-8", "replace"),
+            lang=record.lang,
+            content_type=record.content_type,
+            charset=page.charset if page is not None else "",
+            depth=record.depth,
+            outcome=OUTCOMES[record.outcome],
+            reason=record.reason,
+            final_url=record.final_url,
+            fetched_at=instant(record.fetched_at),
+            items=[json.loads(item) for item in record.items],
+            rule=record.rule,
+            meta=json.loads(record.meta) if record.meta else {},
+            source=source,
+            add_links=lambda links: self.follow(head, links),
+        )
+
+    def begin(self) -> None:
+        """The loop runs. Who has asked before gets the first page that comes."""
+        self._loop = asyncio.get_running_loop()
+
+    def _serve(self) -> None:
+        """Give a page to who has asked for one."""
+        while self._waiting and (asked := self._asked) is not None:
+            self._let_go()
+            with self._lock:
+                self._asked = None
+            if asked.set_running_or_notify_cancel():
+                self._taken = self._waiting.popleft()
+                asked.set_result(self._taken.page)
+
+    def _let_go(self) -> None:
+        """The page that was taken last is done with: its record goes on."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            self._held_bytes -= taken.size_bytes
+            taken.release()
+
+    def _on_asked(self) -> None:
+        self._let_go()
+        self._serve()
+
+    def _add(self, page: m.Page, links: list[str]) -> None:
+        rows = whole(resolved(page.url, [Entry(link) for link in links]))
+        for at in range(0, len(rows), LINKS_PER_MESSAGE):
+            links_of = pack(page, rows[at : at + LINKS_PER_MESSAGE], page.depth + 1, m.LinkSource.UNSPECIFIED)
+            LocalBus.publish(self, OUTLINKS, 0, links_of)
+
+    # ---- from any thread
+
+    def ask(self) -> Future[Page | None]:
+        """The next page, None after the last; the one before is done with. Its error is that of the crawl."""
+        answer: Future[Page | None] = Future()
+        with self._lock:
+            if self._over:
+                self._settle(answer)
+                return answer
+            self._asked = answer
+            self._call(self._on_asked)
+        return answer
+
+    def follow(self, page: m.Page, links: list[str]) -> None:
+        """Links of a page that was taken. Raises `UsageError` when the crawl has ended."""
+        with self._lock:
+            if self._over or not self._call(self._add, page, links):
+                raise UsageError(f"{page.url}: the crawl has ended, nothing more is followed")
+
+    def finish(self, error: BaseException | None) -> None:
+        """The loop has ended: who asks from now on, or has asked, is told so."""
+        with self._lock:
+            self._over, self._error = True, error
+            asked, self._asked = self._asked, None
+            if asked is not None and asked.set_running_or_notify_cancel():
+                self._settle(asked)
+
+    def _call(self, function: Callable[..., None], *arguments: Any) -> bool:
+        """Have the loop call it; False when there is none. With the lock."""
+        with contextlib.suppress(RuntimeError):  # it is closed
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(function, *arguments)
+                return True
+        return False
+
+    def _settle(self, answer: Future[Page | None]) -> None:
+        if self._error is not None:
+            answer.set_exception(self._error)
+        else:
+            answer.set_result(None)

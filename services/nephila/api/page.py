@@ -1,0 +1,197 @@
+"""A page as the Python API hands it over: the facts of its row, and on demand what its body says.
+
+Invariant: attributes are what the row has; everything that reads the body - markdown, links, selectors - is computed
+at the first use, in the thread that asks, and kept. Bounded as the command line is: a tree of a page that would cost
+out of proportion is not built (`parser.extract`), and libxml2's limits hold for selectors.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any
+
+from nephila.kernel.errors import UsageError
+
+if TYPE_CHECKING:
+    from parsel import Selector, SelectorList
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One link of a page."""
+
+    url: str
+    text: str
+    nofollow: bool = False
+    kind: str = "a"
+    """a, area, iframe, frame, link, refresh, sitemap or guess."""
+    place: str = ""
+    """Which part of the page it stands in: main, nav or other."""
+
+
+@dataclass(eq=False)
+class Page:
+    """See the module."""
+
+    url: str
+    status: int = 0
+    """Of HTTP; 0 where nothing was fetched."""
+    title: str = ""
+    text: str = ""
+    """The main text."""
+    lang: str = ""
+    content_type: str = ""
+    """Media type without parameters; empty when the server sent none."""
+    charset: str = ""
+    """As the server said."""
+    depth: int = 0
+    """Links from a seed."""
+    outcome: str = "stored"
+    reason: str = ""
+    """Why it has ended so: robots, http_404, redirect, … (README, "How a fetch ends")."""
+    final_url: str = ""
+    """Target of a redirect."""
+    fetched_at: datetime | None = None
+    items: list[dict[str, Any]] = field(default_factory=list)
+    """What the rule made of the page."""
+    rule: str = ""
+    meta: dict[str, Any] = field(default_factory=dict)
+    """Description, canonical URL, encoding, OpenGraph and other metadata."""
+    source: bytes | IO[bytes] = field(default=b"", repr=False)
+    """The body, or the file in which it waits."""
+    add_links: Callable[[list[str]], None] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url!r} {self.title[:60]!r}>"
+
+    @cached_property
+    def body(self) -> bytes:
+        """The document as it was sent, content coding removed; empty where nothing was fetched."""
+        if isinstance(self.source, bytes):
+            return self.source
+        with self.source as file:
+            file.seek(0)
+            return file.read()
+
+    @cached_property
+    def encoding(self) -> str:
+        """WHATWG name of the body's encoding."""
+        from nephila.native import sniff_encoding
+        from nephila.parser.charset import encoding_of, encoding_of_text
+        from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+
+        kind, sniffed = kind_of(self.content_type or "text/html", self.body[:HEAD_BYTES])
+        if kind is Kind.HTML:
+            return encoding_of(self.body, self.charset, sniff_encoding)
+        return encoding_of_text(self.body, self.charset, self.content_type or sniffed)
+
+    @cached_property
+    def html(self) -> str:
+        """The document's source as text; what cannot be decoded is U+FFFD."""
+        from nephila.parser.document import Document
+
+        return Document(self.body, self.url, self.encoding).source
+
+    @cached_property
+    def extracted(self) -> dict[str, Any]:
+        """All that `nephila extract` says of the document."""
+        from nephila.parser.extract import extract
+
+        return extract(self.body, self.url, self.content_type, self.charset, markdown=True)
+
+    @property
+    def markdown(self) -> str:
+        """The main text as Markdown; the text itself where the document is no HTML."""
+        if not self.body:
+            return self.text
+        found: str = self.extracted.get("markdown") or self.extracted["text"]
+        return found
+
+    @cached_property
+    def links(self) -> list[Link]:
+        """Links in document order, absolute, each URL once."""
+        if not self.body:
+            return []
+        return [
+            Link(one["url"], one["text"], one.get("nofollow", False), one.get("kind", "a"), one.get("place", ""))
+            for one in self.extracted["links"]
+        ]
+
+    @property
+    def images(self) -> list[str]:
+        """URLs of the pictures that belong to the content."""
+        return list(self.extracted["images"]) if self.body else []
+
+    @property
+    def author(self) -> str:
+        """Who wrote it, as far as the page says."""
+        return str(self.extracted["author"]) if self.body else ""
+
+    @property
+    def published(self) -> str:
+        """When it was published, as far as the page says."""
+        return str(self.extracted["published"]) if self.body else ""
+
+    @property
+    def description(self) -> str:
+        """What the page says of itself in a sentence."""
+        return str(self.meta.get("description", ""))
+
+    @cached_property
+    def selector(self) -> Selector:
+        """parsel's selector of the document."""
+        from parsel import Selector
+
+        xml = self.content_type.endswith(("/xml", "+xml")) and "html" not in self.content_type
+        with warnings.catch_warnings():
+            # A page that is too deep for libxml2 has the elements up to there; parsel would have it deeper.
+            warnings.simplefilter("ignore")
+            return Selector(text=self.html, type="xml" if xml else "html", base_url=self.url, huge_tree=False)
+
+    def css(self, query: str) -> SelectorList[Selector]:
+        """Elements by a CSS selector, with parsel's ::text and ::attr(name)."""
+        return self.selector.css(query)
+
+    def xpath(self, query: str, **variables: Any) -> SelectorList[Selector]:
+        """Elements by an XPath expression."""
+        return self.selector.xpath(query, **variables)
+
+    def json(self) -> Any:
+        """The document's value, of one that is JSON. Raises `ValueError`."""
+        return json.loads(self.html)
+
+    def follow(self, links: str | Iterable[str]) -> None:
+        """Have the crawl follow these links of the page as well, relative or absolute; its scope, depth and limits
+        decide. Call it before the next page is asked for. Raises `UsageError` where there is no crawl."""
+        if self.add_links is None:
+            raise UsageError(f"{self.url} is not of a crawl; nothing can be followed from it")
+        self.add_links([links] if isinstance(links, str) else list(links))
+
+
+def instant(seconds: float) -> datetime | None:
+    """A time of a message; None for 0 and for what no calendar holds."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC) if seconds else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def page_of(found: dict[str, Any], body: bytes, content_type: str, charset: str) -> Page:
+    """The page of what `parser.extract` found in a body."""
+    page = Page(
+        url=found["url"],
+        title=found["title"],
+        text=found["text"],
+        lang=found["lang"],
+        content_type=content_type,
+        charset=charset,
+        meta={key: found[key] for key in ("description", "canonical", "encoding") if found.get(key)},
+        source=body,
+    )
+    page.__dict__["extracted"] = found
+    return page

@@ -1,0 +1,1 @@
+"""Names into addresses without the C library's resolver."""

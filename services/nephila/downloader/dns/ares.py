@@ -1,0 +1,98 @@
+"""A resolver on c-ares (aiodns): hundreds of look-ups at once over a few sockets, no thread for each.
+
+The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are asked
+for at once; truncated answers are asked for again over TCP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+
+import pycares
+from aiodns import DNSResolver
+from aiodns.error import ARES_EBADNAME, ARES_ENODATA, ARES_ENOTFOUND, DNSError
+
+from nephila.kernel.resolver import ResolveError, Turns, interleave
+
+_FIRST_TRY_S = 2.0
+_TRIES = 3
+_ALL_TRIES = 1 + 2 + 4
+"""Each round of tries waits twice as long as the one before."""
+_LOOKUPS = 2_000
+"""Look-ups per channel. c-ares keeps answers for up to an hour and offers no limit; `Egress` has a bounded cache."""
+_LASTING = {ARES_ENOTFOUND: "no such name", ARES_ENODATA: "no address", ARES_EBADNAME: "not a host name"}
+
+
+class _Channel:
+    """One c-ares channel with its sockets; closed when it is replaced and its last look-up has ended."""
+
+    def __init__(self, servers: Sequence[str], timeout_s: float) -> None:
+        self._resolver = DNSResolver(
+            servers or None,
+            flags=pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS,
+            lookups="fb",
+            timeout=min(timeout_s / _ALL_TRIES / max(len(servers), 1), _FIRST_TRY_S),
+            tries=_TRIES,
+        )
+        self._under_way = 0
+        self.looked_up = 0
+
+    async def addresses(self, host: str) -> list[str]:
+        """The addresses in the order of RFC 6724; raises `DNSError`."""
+        self.looked_up += 1
+        self._under_way += 1
+        try:
+            found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
+        finally:
+            self._under_way -= 1
+            if self.looked_up >= _LOOKUPS and not self._under_way:
+                await self.close()
+        texts = (node.addr[0] for node in found.nodes)
+        return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
+
+    async def close(self) -> None:
+        """Cancel what is under way and close the sockets."""
+        await self._resolver.close()
+
+
+class AresResolver:
+    """See `nephila.kernel.resolver.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
+
+    At most `at_once` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
+    """
+
+    def __init__(self, servers: Sequence[str] = (), timeout_s: float = 15.0, at_once: int = 1000) -> None:
+        self._servers = servers
+        self._timeout_s = timeout_s
+        self._turns = Turns(at_once, timeout_s)
+        self._channel: _Channel | None = None
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """See `Resolver.resolve`."""
+        async with self._turns.taken():
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    addresses = await self._open().addresses(host)
+            except TimeoutError:
+                raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
+            except DNSError as error:
+                code = error.args[0]
+                text = _LASTING.get(code) or str(error.args[-1])
+                raise ResolveError(text, lasting=code in _LASTING) from None
+        if not addresses:
+            raise ResolveError("no address", lasting=True)
+        return interleave(addresses)
+
+    def _open(self) -> _Channel:
+        channel = self._channel
+        if channel is None or channel.looked_up >= _LOOKUPS:
+            channel = self._channel = _Channel(self._servers, self._timeout_s)
+        return channel
+
+    async def close(self) -> None:
+        """See `Resolver.close`."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()

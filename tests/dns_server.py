@@ -1,0 +1,64 @@
+"""A DNS server on loopback whose names do what a test wants; it remembers what it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import struct
+from collections import Counter
+
+A, AAAA = 1, 28
+SERVFAIL, NXDOMAIN, REFUSED = 2, 3, 5
+
+
+class DnsServer(asyncio.DatagramProtocol):
+    """Names: a tuple of addresses (answer), a number (that error code), None (silence), a list (one of these after the
+    other for each question of a type, the last again and again). Names that are missing do not exist."""
+
+    def __init__(self, names: dict[str, object] | None = None) -> None:
+        self.names = names or {}
+        self.asked: Counter[str] = Counter()
+        """Questions for A records, by name."""
+        self.port = 0
+
+    async def __aenter__(self) -> DnsServer:
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, local_addr=("127.0.0.1", 0))
+        self.port = self._transport.get_extra_info("sockname")[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._transport.close()
+
+    @property
+    def address(self) -> str:
+        """As settings name a server."""
+        return f"127.0.0.1:{self.port}"
+
+    def datagram_received(self, data: bytes, sender: tuple[str, int]) -> None:
+        """One question."""
+        labels, at = [], 12
+        while size := data[at]:
+            labels.append(data[at + 1 : at + 1 + size])
+            at += 1 + size
+        name = b".".join(labels).decode().lower()
+        (kind,) = struct.unpack_from("!H", data, at + 1)
+        question = data[12 : at + 5]
+        found = self.names.get(name, NXDOMAIN)
+        if isinstance(found, list):
+            found = found[min(self.asked[name if kind == A else name + " AAAA"], len(found) - 1)]
+        self.asked[name if kind == A else name + " AAAA"] += 1
+        if found is None:
+            return
+        code, records = (found, []) if isinstance(found, int) else (0, self._records(found, kind))
+        head = data[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, len(records), 0, 0)
+        self._transport.sendto(head + question + b"".join(records), sender)
+
+    @staticmethod
+    def _records(addresses: object, kind: int) -> list[bytes]:
+        found = []
+        for text in addresses:  # type: ignore[attr-defined]
+            packed = ipaddress.ip_address(text).packed
+            if len(packed) == (4 if kind == A else 16):
+                found.append(b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 60, len(packed)) + packed)
+        return found
