@@ -22,6 +22,7 @@ from nephila.cli.options import (
     Header,
     HostMap,
     KeepRaw,
+    Out,
     Rules,
     RuleScripts,
     Store,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def up(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = Path("crawl-out"),
+    out: Out = Path("crawl-out"),
     concurrency: Concurrency = 100,
     workers: Workers = None,
     user_agent: UserAgent = "",
