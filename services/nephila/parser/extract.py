@@ -29,7 +29,6 @@ from nephila.parser.links import unpack
 from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
-from nephila.parser.passes import PagePass
 from nephila.parser.rules.bounds import tree_is_linear
 from nephila.parser.sandbox import BlockingSandbox, Broken
 from nephila.parser.sources import form_of
