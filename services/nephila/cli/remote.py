@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from nephila.kernel.messages import CrawlJob, ParseRule
 
 THEIRS = (
-    *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
+    *(
+        "out",
+        "resume",
+        "workers",
+        "concurrency",
+        "user_agent",
+        "contact",
+        "header",
+        "cookies",
+        "allow_private",
+        "host_map",
+    ),
     *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
