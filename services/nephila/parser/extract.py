@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mimetypes
+import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from nephila.native import UrlError, page_pass, parse_url, sniff_encoding, to_utf8
+from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
 from nephila.parser.byline import byline
 from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
@@ -124,7 +125,16 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
     if markdown:
-        result["markdown"] = result["text"] if tree is None else as_markdown(tree, result["text"], resolve)
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, _lines(found), resolve)
+
+
+def _lines(found: PagePass) -> str:
+    """The lines of the main text, cells of tables one by one."""
+    if not found.main_lines:
+        return found.text.decode()
+    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
+    named = (rows[at] for (at,) in struct.iter_unpack("<I", found.main_lines))
+    return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode()
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:
