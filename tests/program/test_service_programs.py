@@ -231,9 +231,10 @@ def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "b:2")
     monkeypatch.setenv("NEPHILA_PROGRAM__METRICS_PORT", "0")
-    program, kafka, config = read("scheduler", str(file))
-    assert (program.bootstrap, program.metrics_port) == ("b:2", 0)
-    assert (config.window, config.partitions, kafka) == (77, 128, {"session_s": "9", "partitions": 128})
+    found = read("scheduler", str(file))
+    assert (found.program.bootstrap, found.program.metrics_port) == ("b:2", 0)
+    assert (found.service.window, found.service.partitions) == (77, 128)
+    assert found.kafka == {"session_s": "9", "partitions": 128}
 
 
 @pytest.mark.parametrize(

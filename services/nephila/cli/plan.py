@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,6 +22,7 @@ from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
+from nephila.kernel.robots import product_token
 from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
@@ -137,17 +137,17 @@ def make_rooms(
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in BACKENDS))
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     scheduler = load(
         SchedulerConfig,
         {
             "directory": str(directory / "frontier"),
             "concurrency": options["concurrency"],
-            "agent": product_token(options["user_agent"]),
+            "agent": product_token(downloader.agent()),
         },
         HERE,
         "scheduler",
     )
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     workers: int | None = options.get("workers")
     if workers and not can_have_workers():
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
@@ -183,16 +183,6 @@ def _once(job: CrawlJob) -> tuple[str, ...]:
         names.append("paused")
     job.recrawl, job.paused, job.generation = None, False, 1
     return tuple(names)
-
-
-def product_token(user_agent: str) -> str:
-    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
-
-    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
-    """
-    found = re.search(r"compatible;\s*([A-Za-z_-]+)", user_agent) or re.match(r"([A-Za-z_-]+)", user_agent)
-    token = found.group(1).lower() if found else ""
-    return token if token not in ("", "mozilla") else "nephila"
 
 
 def override(job: CrawlJob, options: dict[str, Any]) -> None:

@@ -19,6 +19,9 @@ _BOM = b"\xef\xbb\xbf"
 _SPACE = " \t\n\v\f\r"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _TOKEN = re.compile(r"[A-Za-z_-]*")
+_COMPATIBLE = re.compile(r"compatible;\s*([A-Za-z_-]+)")
+DEFAULT_NAME = "nephila"
+"""The name for robots.txt of a crawler whose User-Agent holds none."""
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}|[\x80-\xff]")
 _UNRESERVED_ESCAPE = re.compile(r"%(?:2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])")
 # What decides the kind of a line is how its key begins.
@@ -187,6 +190,16 @@ class Robots:
         found = own if ever_own else everyone
         found.sort()
         return found
+
+
+def product_token(user_agent: str) -> str:
+    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
+
+    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
+    """
+    found = _COMPATIBLE.search(user_agent)
+    token = found[1].lower() if found else _token(user_agent)
+    return token if token not in ("", "mozilla") else DEFAULT_NAME
 
 
 def _token(value: str) -> str:

@@ -166,5 +166,6 @@ def page_pass(
     max_links: int = 10_000,
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
+    agent: str = "nephila",
 ) -> PagePass: ...
 def _tokens(text: str, state: str, last: str) -> list[tuple[str, str, list[tuple[str, str]]]]: ...

@@ -25,6 +25,8 @@ class Claim(msgspec.Struct, array_like=True):
     held: dict[int, int] = {}
     # Partition -> generation in which it was given.
     promised: list[int] = []
+    settings: dict[str, str] = {}
+    # What all members of a system have to agree on (agreement.py).
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -72,13 +74,15 @@ class Membership:
     def __init__(self, name: str, started: float) -> None:
         self.name = name
         self.started = started
+        self.settings: dict[str, str] = {}
         self.held: dict[int, int] = {}
         self.leaving: frozenset[int] = frozenset()
         self.promised: frozenset[int] = frozenset()
 
     def claim(self) -> bytes:
         """What is said when joining."""
-        return msgspec.msgpack.encode(Claim(self.name, self.started, self.held, sorted(self.promised)))
+        claim = Claim(self.name, self.started, self.held, sorted(self.promised), self.settings)
+        return msgspec.msgpack.encode(claim)
 
     def told(self, data: bytes) -> None:
         """The leader's answer; an empty one gives nothing."""

@@ -33,9 +33,9 @@ class PagePass:
         "meta", "refresh", "robots", "text", "text_lines", "title",
     )  # fmt: skip
 
-    def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool) -> None:
+    def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool, agent: str) -> None:
         document = parse_document(url)
-        page = Page(data, max_links, max_text, main)
+        page = Page(data, max_links, max_text, main, agent)
         page.run()
         base = _links.base_of(page, document)
         self.text = b"".join(page.text.parts)
@@ -84,17 +84,19 @@ def page_pass(
     max_links: int = 10_000,
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
+    agent: str = "nephila",
 ) -> PagePass:
     """Title, meta, text lines and links of an HTML page in one scan without a tree. O(bytes).
 
     `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
-    UrlError if `url` is not an absolute http(s) URL.
+    UrlError if `url` is not an absolute http(s) URL. `agent`: the name in <meta name> that robots directives may stand
+    under beside "robots".
     """
     parse_document(url)
     data = to_utf8(body, encoding)
     if len(data) > _MAX_BODY:
         raise ValueError("page too large")
-    return PagePass(data, url, max_links, max_text_bytes, main_text)
+    return PagePass(data, url, max_links, max_text_bytes, main_text, agent)
 
 
 _STATES = {
