@@ -4,8 +4,8 @@ usage: python -m benchmarks.bench_callbacks [--only WORD] [--workers N]
 
 A server of its own has one hostile answer per host and sends each when the crawl is idle; `nephila crawl` fetches them
 one after the other on asyncio's loop (uvloop does not let its callbacks be timed) in a child process that notes CPU
-time of each callback of its main thread. A callback counts for the answer that was sent last before it ended. Prints a line per
-answer: the longest callback in ms of CPU, the sum of those over 5 ms, and which callback it was.
+time of each callback of its main thread. A callback counts for the answer that was sent last before it ended. Prints a
+line per answer: the longest callback in ms of CPU, the sum of those over 5 ms, and which callback it was.
 """
 
 from __future__ import annotations
