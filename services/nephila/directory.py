@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,21 @@ import msgspec
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.source import Source, reachable
 
+log = logging.getLogger(__name__)
+
 FORMAT = 1
+OLD = "old"
+"""Where --fresh moves an earlier result, in a directory of its own."""
+RESULT = (
+    *("run.json", "run.tmp", "rules.json", "rules.tmp", "control.sock", "frontier", "pages.jsonl"),
+    *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
+    *("*.cut-*", "*.rescued"),
+)
+"""Names of what a crawl writes; everything else in the directory is somebody else's."""
+_CHOICES = (
+    "continue it with --resume, fetch it again with --refresh, begin anew with --fresh (the old result is moved aside),"
+    " or choose another --out"
+)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -78,6 +95,8 @@ class Run(msgspec.Struct, kw_only=True):
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""
+    again: list[str] = []
+    """What ended URLs a run was asked to fetch once more and has not queued yet."""
 
 
 class Directory:
@@ -90,6 +109,11 @@ class Directory:
     def frontier(self) -> Path:
         """Where the commit log lies."""
         return self.path / "frontier"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a commit log: without one a crawl begins at its seeds again."""
+        return any(self.frontier.glob("*.log"))
 
     @property
     def run_file(self) -> Path:
@@ -166,12 +190,41 @@ class Directory:
                 raise self._in_use(str(holder))
             what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
             of = f" of {run.seeds[0]}" if run.seeds else ""
-            raise UsageError(f"{self.path} holds {what}{of}; continue it with --resume or choose another --out")
+            raise UsageError(f"{self.path} holds {what}{of}; {_CHOICES}")
         for name in ("nephila.db", "frontier"):
             if (self.path / name).exists():
-                raise UsageError(
-                    f"{self.path} holds {name} of an unknown crawl; continue it with --resume or choose another --out"
-                )
+                raise UsageError(f"{self.path} holds {name} of an unknown crawl; {_CHOICES}")
+
+    def remove_result(self) -> None:
+        """Delete what a crawl has written here; the caller holds the lock. Raises `UserError`."""
+        try:
+            for path in self._result():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def move_result(self) -> Path | None:
+        """Move what a crawl has written here into a directory below `old`, where it can be read as before; None when
+        there is nothing. The caller holds the lock. Raises `UserError`."""
+        found = self._result()
+        if not found:
+            return None
+        try:
+            ended = max(path.stat().st_mtime for path in found)
+            target = self.path / OLD / time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(ended))
+            while (target / "run.json").exists():
+                target = target.with_name(target.name + "+")
+            target.mkdir(parents=True, exist_ok=True)
+            for path in found:
+                path.rename(target / path.name)
+        except OSError as error:
+            raise self._refused(error) from None
+        return target
+
+    def _result(self) -> list[Path]:
+        """Files and directories of a result, run.json last: as long as it is here, it says what the rest is."""
+        found = {path for pattern in RESULT for path in self.path.glob(pattern)}
+        return sorted(found, key=lambda path: (path.name == "run.json", path.name))
 
     def check_command(self, run: Run, command: str) -> None:
         """Refuse what another command has made. Raises `UsageError`."""
@@ -185,15 +238,24 @@ class Directory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written."""
+        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written.
+
+        The directory itself is locked as well as `.lock` in it, which may be deleted; a file system that locks no
+        directories has the file alone.
+        """
+        fd = itself = -1
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+            itself = os.open(self.path, os.O_RDONLY)
         except OSError as error:
+            if fd >= 0:
+                os.close(fd)
             raise self._refused(error) from None
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock_directory(itself)
             except BlockingIOError:
                 owner = os.read(fd, 32).decode(errors="replace").strip() or "?"
                 raise self._in_use(owner) from None
@@ -203,6 +265,7 @@ class Directory:
         except OSError as error:
             raise self._refused(error) from None
         finally:
+            os.close(itself)
             os.close(fd)
 
     def _in_use(self, owner: str) -> UserError:
@@ -214,3 +277,13 @@ class Directory:
         if error.errno in FULL:
             return UserError(f"disk full in {self.path}; free space and run again with --resume")
         return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")
+
+
+def _lock_directory(fd: int) -> None:
+    """Raise `BlockingIOError` when another program holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        log.debug("this file system locks no directories: %s", error)

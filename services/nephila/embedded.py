@@ -26,9 +26,14 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.readahead import read_ahead
 from nephila.rulewatch import RuleWatch
+from nephila.storage import ended
+from nephila.storage.reading import NoTables
+from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 
+DUE, LINKS = "due", "links"
+"""What a run fetches again beside the rows of `storage.ended.WHICH`: all that is due, and links that were refused."""
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 
@@ -51,10 +56,20 @@ class Plan:
     """The crawl ends when all that is left waits longer than this."""
     grace_s: float = GRACE_S
     """How long fetches in flight may go on once the crawl is told to stop."""
+    again: tuple[str, ...] = ()
+    """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    conditional: bool = True
+    """Pages are asked for with the validators of their copies."""
     rules: Path | None = None
     """Where the rules of the job are, which are read again when they change."""
     all_rules: bool = False
     """The job is read by all rules there are, by those as well that come later."""
+
+    @property
+    def rows(self) -> Source:
+        """Where the rows of the crawl are."""
+        storage = self.rooms.storage
+        return storage.store or storage.directory
 
 
 @dataclass(slots=True)
@@ -74,10 +89,18 @@ class Result:
     resumed_leased: int = 0
     """Of those, handed out when the run before ended: these are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
+    again: int = 0
+    """URLs that had ended and were queued once more in this run, links that were refused before among them."""
+    again_done: bool = False
+    """All of them were queued."""
     degraded: dict[str, str] = field(default_factory=dict)
     """Rule → what is wrong, of rules whose site has changed under them."""
     seeded: bool = False
     """All seeds of this run were read."""
+    rules: list[str] = field(default_factory=list)
+    """Rules of the job."""
+    out_of_scope: int = 0
+    """Links of this run that the scope refused."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
@@ -103,8 +126,14 @@ class Crawl:
         self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
+        self._other_mode = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the crawl was built."""
+        return self.clock.monotonic() - self._started
 
     async def run(self) -> Result:
         """Crawl until everything is done, a limit is reached, or `stop` is called."""
@@ -126,9 +155,11 @@ class Crawl:
                 self.rules.close()
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
-        result.elapsed_s = self.clock.monotonic() - self._started
+        result.elapsed_s = self.elapsed_s
+        result.out_of_scope = jobview.out_of_scope(self.scheduler, self.plan.job.uid)
         result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
+        result.rules = list(self.plan.job.rules)
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds
         result.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
@@ -184,11 +215,15 @@ class Crawl:
         if known is not None:
             job.generation = known.generation + 1
             # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
-            self.scheduler.hold(mode_of(known) != mode_of(job))
+            self._other_mode = mode_of(known) != mode_of(job)
+            self.scheduler.hold(self._other_mode or bool(self.plan.again))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
         try:
+            if not self._other_mode:
+                await self._fetch_again()
+                self.scheduler.hold(False)
             number = 0
             async for seed in read_ahead(self.plan.seeds, SEED_BATCH):
                 self.bus.publish(SEEDS, 0, seed)
@@ -196,11 +231,48 @@ class Crawl:
                 if number % SEED_BATCH == 0:
                     await asyncio.sleep(0)
             self.result.seeded = True
+            if self._other_mode:
+                await self._fetch_again()
         except Exception as error:
             self.stop("failed", error)
         self._seeding = False
         self.scheduler.hold(False)
         self.clock.call_soon(self._check_end)
+
+    async def _fetch_again(self) -> None:
+        """Queue what has ended and is to be fetched once more, before the first request: the scheduler is held."""
+        refetch = self.scheduler.refetch(self.plan.job.uid)
+        if refetch is None or not self.plan.again:
+            return
+        source, uid = self.plan.rows, self.plan.job.uid
+        kinds = [kind for kind in self.plan.again if kind not in (DUE, LINKS)]
+        due = DUE in self.plan.again
+        conditional, politeness = self.plan.conditional, self.plan.job.politeness
+        ignores = politeness is not None and politeness.ignore_robots
+        number = 0
+
+        async def part() -> None:
+            nonlocal number
+            number += 1
+            if number % SEED_BATCH == 0:
+                self.scheduler.refetched()
+                await asyncio.sleep(0)
+
+        with contextlib.suppress(NoTables):
+            if kinds:
+                async for row in read_ahead(ended.ended(source, uid, kinds)):
+                    self.result.again += refetch.ended(row, conditional=conditional)
+                    await part()
+            if due:
+                async for row in read_ahead(ended.ended(source, uid, ["all"])):
+                    self.result.again += refetch.ended(row, due=True, conditional=conditional)
+                    await part()
+            if LINKS in self.plan.again:
+                async for url, depth in read_ahead(ended.unfollowed(source, uid, all_pages=ignores)):
+                    self.result.again += refetch.link(url, depth)
+                    await part()
+        self.scheduler.refetched()
+        self.result.again_done = True
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:

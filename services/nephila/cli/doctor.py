@@ -39,7 +39,7 @@ LIBRARIES = {
     **({} if sys.version_info >= (3, 14) else {"backports.zstd": "pages sent with Content-Encoding: zstd"}),
     "pyarrow": "Parquet files",
     "psycopg": "rows in PostgreSQL (--store)",
-    "tldextract": "--scope domain",
+    "tldextract": "--scope domain, cookies",
 }
 """Optional library → what it is for."""
 

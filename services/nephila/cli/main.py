@@ -1,7 +1,8 @@
 """The program `nephila`: its table of commands, and what every one of them does with errors.
 
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted. What a person can put right is one line on standard error,
-never a traceback. A command's file is imported when the command is run: `nephila url key` does not wait for a crawler.
+Exit codes: 0 done, 1 failed, 2 usage, 3 nothing could be fetched, 130 interrupted. What a person can put right is one
+line on standard error, never a traceback. A command's file is imported when the command is run: `nephila url key` does
+not wait for a crawler.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ COMMANDS = {
     "storage": ("nephila.cli.service:storage", "Run storage over Kafka."),
     "rules": ("nephila.cli.rules:app", "Begin, check, test and try rules: what is taken from the pages of a site."),
     "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
+    "diff": ("nephila.cli.diff:diff", "Show what has changed in a page between its last two versions."),
     "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.url:app", "How a URL is written, keyed and placed."),
     "robots": ("nephila.cli.robots:app", "What a robots.txt allows."),

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
 from nephila.assembly import Rooms
+from nephila.cli.headers import headers_of, kept
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
-from nephila.embedded import Plan
+from nephila.embedded import LINKS, Plan
 from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobspec import from_json, keywords
+from nephila.kernel.jobspec import JobDocument, from_json, keywords, protect_session
 from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
@@ -49,16 +52,23 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
     crawl, which may have rules that are not here."""
     options = run.options
-    document = from_json(run.document) if run.document else None
-    uid = run.uid or JOB
-    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    document, job = job_of(run)
     run.uid = job.uid if store else ""
-    ignored = _once(job)
-    override(job, options)
+    ignored = _once(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
-    rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
+    rooms = make_rooms(
+        options,
+        directory,
+        formats,
+        paced=paced,
+        store=store,
+        writer=run.writer,
+        recrawls=False,
+        seeds=job.seeds,
+    )
+    options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
@@ -77,6 +87,39 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )
+
+
+def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
+    """The document of a run, if it has one, and its job with the run's options over it. Raises `UsageError`."""
+    document = from_json(run.document) if run.document else None
+    uid = run.uid or JOB
+    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    override(job, run.options)
+    return document, job
+
+
+def lifted(before: Run, after: Run) -> list[str]:
+    """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
+    (`storage.ended.WHICH`) and `embedded.LINKS`."""
+    (_, old), (_, new) = job_of(before), job_of(after)
+    was, now = before.options, after.options
+    found = []
+    if (now["allow_private"], now["host_map"]) != (was.get("allow_private"), was.get("host_map")):
+        found.append("denied(address)")
+    polite = old.politeness is not None and not old.politeness.ignore_robots
+    lifts = polite and new.politeness is not None and new.politeness.ignore_robots
+    if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
+        found.append("denied(robots)")
+    if _reach(old) != _reach(new):
+        found += ["dropped(excluded)", LINKS]
+    if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
+        found.append("dropped(trap)")
+    return found
+
+
+def _reach(job: CrawlJob) -> tuple[Any, ...]:
+    scope = job.scope or Scope()
+    return scope.mode, scope.include, scope.exclude, scope.max_depth
 
 
 def check_text(job: CrawlJob) -> None:
@@ -129,21 +172,25 @@ def make_rooms(
     paced: bool = True,
     store: str = "",
     writer: str = "",
+    recrawls: bool = True,
+    seeds: Sequence[str] = (),
 ) -> Rooms:
-    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer."""
+    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
+    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in BACKENDS))
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), HERE, "downloader")
     scheduler = load(
         SchedulerConfig,
         {
             "directory": str(directory / "frontier"),
             "concurrency": options["concurrency"],
             "agent": product_token(downloader.agent()),
+            "recrawl": recrawls,
         },
         HERE,
         "scheduler",
@@ -171,8 +218,9 @@ def make_rooms(
     )
 
 
-def _once(job: CrawlJob) -> tuple[str, ...]:
-    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys."""
+def _once(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
+    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys. When pages are
+    due is kept where a later run may ask (--refresh)."""
     recrawl = job.recrawl
     names = []
     if recrawl is not None and recrawl.cron:
@@ -181,7 +229,9 @@ def _once(job: CrawlJob) -> tuple[str, ...]:
         names.append("recrawl")
     if job.paused:
         names.append("paused")
-    job.recrawl, job.paused, job.generation = None, False, 1
+    if not keep_recrawl:
+        job.recrawl = None
+    job.paused, job.generation = False, 1
     return tuple(names)
 
 
@@ -201,8 +251,11 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")
+    if options.get("cookies"):
+        job.cookies = True
     _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
+    protect_session(job)
     job.host_budget = budget if budget != HostBudget() else None
 
 
@@ -240,10 +293,16 @@ def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 
-def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) -> dict[str, Any]:
-    for line in options["header"]:
-        if ":" not in line or "\n" in line or "\r" in line:
-            raise UsageError(f"--header {line!r} is not of the form 'Name: value'")
+def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, seeds: Sequence[str]) -> dict[str, Any]:
+    try:
+        headers = headers_of(options["header"], seeds)
+    except UsageError as error:
+        raise UsageError(f"--{str(error).removeprefix('--')}") from None
+    cookies: str = options.get("cookies", "")
+    if cookies:
+        from nephila.downloader.middleware.cookies import load_jar
+
+        load_jar(cookies, time.time())
     HostMap(options["host_map"])
     return {
         "concurrency": options["concurrency"],
@@ -251,7 +310,10 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) 
         **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
         "user_agent": options["user_agent"],
         "contact": options["contact"],
-        "headers": tuple(options["header"]),
+        "headers": headers,
+        **({"cookies": os.path.abspath(cookies)} if cookies else {}),
+        # What a job of this machine's user may name: spec.login.fields.file.
+        "secrets": os.getcwd(),
         "allow_private": options["allow_private"],
         "host_map": tuple(options["host_map"]),
         "raw_capture": "warc" in formats,

@@ -61,8 +61,9 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
 
 
 def separator(name: str) -> str:
-    """Between the values of a repeated header; X-Robots-Tag by lines, since an agent's name holds for its own line."""
-    return "\n" if name == "x-robots-tag" else ", "
+    """Between the values of a repeated header; a line's end where a value may hold a comma of its own (an agent's name
+    in X-Robots-Tag holds for its own line, a cookie has a date)."""
+    return "\n" if name in ("x-robots-tag", "set-cookie") else ", "
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.messages import CrawlJob, FetchOutcome, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.outcomes import is_error
 from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
@@ -31,6 +32,7 @@ from nephila.scheduler.contact import first_contact
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
+from nephila.scheduler.refetch import Refetch
 from nephila.scheduler.reopen import reopen
 from nephila.scheduler.restore import Restored, open_frontier, restore
 from nephila.scheduler.snapshots import cleanup, snapshots
@@ -79,13 +81,36 @@ class Scheduler:
         self._emitting = True
         self._held = False
         self._dead = False
+        self._recovered = False
 
     # ---- life
 
-    async def start(self) -> None:
-        """Recover the frontier from its log, then read the topics."""
+    def recover(self) -> None:
+        """Rebuild the frontier from its log; only once. Raises `UserError`."""
         now, utc = self.clock.monotonic(), self.clock.now()
         self.restored = restore(self.dispatcher, self.log.recover(), now, utc)
+        self._recovered = True
+
+    def begin_after(self, last_fetches: Mapping[str, int]) -> None:
+        """The log is gone, and its rows are there: jobs of these names number their fetches from the highest that a
+        row has, so that rows of that number stay and later fetches count. Before `start`."""
+        later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
+        if later and not self.restored.commits:
+            self.frontier.deleted.update(later)
+            self.log.open()
+            self._snapshot()
+
+    @property
+    def all_ended(self) -> dict[str, int] | None:
+        """How many URLs of each job have ended, so that each has had a durable row; None when there is no log."""
+        if not self.restored.commits:
+            return None
+        return {uid: sum(job.ended.values()) for uid, job in self.frontier.jobs.items()}
+
+    async def start(self) -> None:
+        """Recover the frontier from its log, unless that has been done, then read the topics."""
+        if not self._recovered:
+            self.recover()
         self.log.open()
         for topic, handler in (
             (JOBS, self._on_job),
@@ -119,6 +144,19 @@ class Scheduler:
         if not self._dead:
             self.log.close()
         self._dead = True
+
+    def refetch(self, uid: str) -> Refetch | None:
+        """What puts ended URLs of a job back into its queues; None without the job. Hold the scheduler meanwhile, and
+        call `refetched` after each part, which is one commit."""
+        job = self.frontier.jobs.get(uid)
+        self._now()
+        return Refetch(self.dispatcher, job) if job is not None else None
+
+    def refetched(self) -> None:
+        """A part was queued: a turn commits it."""
+        self._now()
+        if not self._turn_due:
+            self._later()
 
     def tell_wider(self, told: Callable[[str], None]) -> None:
         """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
@@ -166,7 +204,7 @@ class Scheduler:
 
     def _on_outcome(self, delivery: Delivery) -> None:
         outcome: FetchOutcome = delivery.message
-        if outcome.result is FetchResult.FAILED:
+        if is_error(outcome):
             self.errors[outcome.reason] += 1
         self.dispatcher.endings.outcome(outcome, self._now(), self._out)
         self._taken(delivery)

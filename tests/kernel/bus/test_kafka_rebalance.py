@@ -167,13 +167,13 @@ async def test_a_dead_members_partitions_go_to_the_others_with_what_was_unacked(
         b.bus.publish(SEEDS, p, Seed("j", "0"))
     await until(lambda: len(group.log) == PARTITIONS)
     await b.bus.outbox.close(1)
-    _vanish(b.bus)
+    vanish(b.bus)
     await until(lambda: len(a.partitions) == PARTITIONS)
     await until(lambda: {p for name, p, _ in group.log if name == "a"} == set(range(PARTITIONS)))
     assert Counter(p for name, p, _ in group.log if name == "a" and p in kept) == dict.fromkeys(kept, 1)
 
 
-def _vanish(bus: KafkaBus) -> None:
+def vanish(bus: KafkaBus) -> None:
     """As kill -9: every task ends where it is, no word to the broker."""
     for one in bus.groups.values():
         for task in set(one._tasks):
@@ -219,6 +219,20 @@ async def test_two_members_with_one_name(group):
     await loser.bus.close()
     winner = b if loser is a else a
     await until(lambda: len(winner.partitions) == PARTITIONS)
+
+
+async def test_who_cannot_work_gives_its_partitions_up_and_gets_its_share_again(group):
+    """In order, as at a join; a member is unsettled until what it was promised is open."""
+    a, b = await group("a"), await group("b")
+    assert "group scheduler" in b.bus.unsettled
+    await settled(a, b)
+    await until(lambda: not (a.bus.unsettled or b.bus.unsettled))
+    b.bus.set_able(False)
+    await until(lambda: len(a.partitions) == PARTITIONS)
+    assert "leaving" in [call for call, _ in b.calls]
+    assert "lost" not in [call for call, _ in b.calls]
+    b.bus.set_able(True)
+    await settled(a, b)
 
 
 async def test_receipts_follow_the_same_partitions(group):

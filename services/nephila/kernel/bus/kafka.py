@@ -24,7 +24,7 @@ from nephila.kernel.bus.claims import Claims, sweep
 from nephila.kernel.bus.connections import mend
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.group import Group
-from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.handover import Handover, Orphaned
 from nephila.kernel.bus.history import KafkaHistory
 from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
@@ -33,7 +33,7 @@ from nephila.kernel.bus.outbox import Outbox
 from nephila.kernel.bus.tables import Tables
 from nephila.kernel.bus.wire import frame_of, seal
 from nephila.kernel.clock import Clock
-from nephila.kernel.errors import PermanentError, UsageError, UserError
+from nephila.kernel.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
@@ -121,6 +121,10 @@ class KafkaBus:
         """Tell a service which partitions come and go; before `start`."""
         self._group(group).handover = handover
 
+    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+        self._group(group).orphaned = orphaned
+
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member reads for a group now."""
         return self.groups[group].held
@@ -132,6 +136,17 @@ class KafkaBus:
     def may_emit(self, group: str) -> bool:
         """False when the broker may have given this member's partitions to others in the meantime."""
         return self.groups[group].may_emit
+
+    @property
+    def unsettled(self) -> str:
+        """What this member still takes over, in one line; empty once all that was given to it is open."""
+        groups = sorted(name for name, group in self.groups.items() if not group.settled)
+        return f"takes partitions over: group {', '.join(groups)}" if groups else ""
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+        for group in self.groups.values():
+            group.set_able(able)
 
     @property
     def member(self) -> str:
@@ -196,6 +211,8 @@ class KafkaBus:
         mend()
         await kafka_topics.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
+        if self.claims is not None:
+            await self._reach(self.claims)
         me = agreement.Me(self.groups.keys(), began, self.agreed)
         if self.agreed:
             await agreement.refuse_differences(self.config, me)
@@ -225,6 +242,14 @@ class KafkaBus:
         await asyncio.gather(*(group.close() for group in self.groups.values()))
         await self.tables.close()
         await self.outbox.close(CLOSE_S)
+
+    @staticmethod
+    async def _reach(claims: Claims) -> None:
+        """A member without its blob store would hold partitions whose messages it cannot read."""
+        try:
+            await asyncio.to_thread(claims.reach)
+        except TemporaryError as error:
+            raise Unready(f"the blob store does not answer: {error}") from None
 
     def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(routine))
