@@ -37,7 +37,10 @@ def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
         job.odd[host.number] += 1
         reason = ""
     if not reason and job.uid in host.yields:
-        reason = host.yields[job.uid].verdict(entry.url)
+        judge = host.yields[job.uid]
+        reason = judge.verdict(entry.url)
+        if reason and judge.spare(entry.url):
+            return ""
     return reason
 
 
