@@ -6,6 +6,7 @@ OUT    ?= crawl-out
 WEB    ?= build/plain-web
 WORKERS ?= auto
 WCXB   ?= ../shared/data/wcxb-dev
+DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
@@ -88,8 +89,9 @@ bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker proces
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
-bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), word-F1 by page type and ms per page
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code, paragraphs and rows of documentation (DOCS=CACHE)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nephila.cli.output import note
+from nephila.cli.safe import visible
 from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.source import Source, is_url, place_of, reachable
@@ -40,6 +41,10 @@ def export(
     items: Annotated[
         bool, typer.Option("--items", help="What rules made of the pages, a row per item: jsonl or csv.")
     ] = False,
+    columns: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
+    ] = "",
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -57,8 +62,9 @@ def export(
     if items and (changes or all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
     source, only = find(place)
+    chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
     if items:
-        _items(source, format, out, job or only, raw_csv=raw_csv)
+        _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
     rows = write(
         source,
@@ -69,6 +75,8 @@ def export(
         raw_csv=raw_csv,
         changes=changes,
         since=since,
+        columns=chosen,
+        shown=visible,
     )
     if format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
@@ -79,10 +87,11 @@ def export(
         note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
 
 
-def _items(source: Source, format: str, out: str, job: str | None, *, raw_csv: bool) -> None:
+def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
     from nephila.storage.export import export_items
 
-    rows = export_items(source, format, None if out == "-" else Path(out), job=job, raw_csv=raw_csv)
+    target = None if out == "-" else Path(out)
+    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=visible)
     if out != "-":
         note(f"{rows:,} items written to {out}")
     elif not rows:
