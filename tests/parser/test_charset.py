@@ -65,7 +65,7 @@ def test_encodings_that_few_pages_have(encoding: str, text: str) -> None:
 
 def test_vietnamese_tones_stand_behind_their_letters() -> None:
     """In windows-1258 they are characters of their own."""
-    text = "Chính phu\u0309 đã quyê\u0301t đi\u0323nh xây dư\u0323ng con đươ\u0300ng mơ\u0301i nô\u0301i ca\u0301c thành phô\u0301"
+    text = "Chính phu\u0309 \u0111a\u0303 quyê\u0301t \u0111i\u0323nh xây dư\u0323ng con \u0111ươ\u0300ng mơ\u0301i"
     assert encoding_of(page(text, "cp1258"), "", sniff_encoding) == "windows-1258"
 
 

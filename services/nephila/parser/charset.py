@@ -48,8 +48,8 @@ _LATIN_NAMES: Final = (
     "macintosh",
 )
 _LATIN_SHARE: Final = 0.5
-"""Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but Vietnamese
-(0.2 to 0.5), below 0.2 in all others (`benchmarks/bench_charsets.py`)."""
+"""Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
+Vietnamese (0.2 to 0.5), below 0.2 in all others (`benchmarks/bench_charsets.py`)."""
 _LONE_LETTER: Final = re.compile(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
 _CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
 
@@ -109,7 +109,7 @@ def detect(body: bytes) -> str:
 
 
 def _is_latin(sample: bytes) -> bool:
-    """A sentence of French has letters that are the frequent ones of Cyrillic text; where they stand tells them apart."""
+    """French has letters that are the frequent ones of Cyrillic text; where they stand tells them apart."""
     text = sample.translate(_CONTROLS)
     high = len(text) - len(text.translate(None, _ABOVE))
     return len(_LONE_LETTER.findall(text)) >= _LATIN_SHARE * high
