@@ -82,11 +82,9 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        if not any(True for _ in self._set.of_url(page.url)):
-            return None
-        document = page.document
-        found = self._set.of_page(page.url, lambda: document)
-        return (self.documents[found.name], runner.run(self.documents[found.name], page)) if found else None
+        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        rule, found = runner.run_first(candidates, page)
+        return None if rule is None else (rule, found)
 
 
 def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, list[Any]]:
