@@ -74,7 +74,7 @@ def pdf(pages: int) -> bytes:
 def calls() -> dict[str, float]:
     """Start of a child, and a call with little to do."""
     body = b"<p>" + WORDS.encode() * 1_000
-    payload = payload_of(body, "http://a.test/", "utf-8", 10, 1_000)
+    payload = payload_of(body, "http://a.test/", "utf-8", 10, 1_000, "nephila")
 
     def start() -> None:
         with BlockingSandbox() as box:

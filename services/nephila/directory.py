@@ -10,6 +10,8 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,17 @@ from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.source import Source, reachable
 
 FORMAT = 1
+OLD = "old"
+"""Where --fresh moves an earlier result, in a directory of its own."""
+RESULT = (
+    *("run.json", "run.tmp", "rules.json", "rules.tmp", "control.sock", "frontier", "pages.jsonl"),
+    *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
+)
+"""Names of what a crawl writes; everything else in the directory is somebody else's."""
+_CHOICES = (
+    "continue it with --resume, fetch it again with --refresh, begin anew with --fresh (the old result is moved aside),"
+    " or choose another --out"
+)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -78,6 +91,8 @@ class Run(msgspec.Struct, kw_only=True):
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""
+    again: list[str] = []
+    """What ended URLs a run was asked to fetch once more and has not queued yet."""
 
 
 class Directory:
@@ -166,12 +181,41 @@ class Directory:
                 raise self._in_use(str(holder))
             what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
             of = f" of {run.seeds[0]}" if run.seeds else ""
-            raise UsageError(f"{self.path} holds {what}{of}; continue it with --resume or choose another --out")
+            raise UsageError(f"{self.path} holds {what}{of}; {_CHOICES}")
         for name in ("nephila.db", "frontier"):
             if (self.path / name).exists():
-                raise UsageError(
-                    f"{self.path} holds {name} of an unknown crawl; continue it with --resume or choose another --out"
-                )
+                raise UsageError(f"{self.path} holds {name} of an unknown crawl; {_CHOICES}")
+
+    def remove_result(self) -> None:
+        """Delete what a crawl has written here; the caller holds the lock. Raises `UserError`."""
+        try:
+            for path in self._result():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def move_result(self) -> Path | None:
+        """Move what a crawl has written here into a directory below `old`, where it can be read as before; None when
+        there is nothing. The caller holds the lock. Raises `UserError`."""
+        found = self._result()
+        if not found:
+            return None
+        try:
+            ended = max(path.stat().st_mtime for path in found)
+            target = self.path / OLD / time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(ended))
+            while (target / "run.json").exists():
+                target = target.with_name(target.name + "+")
+            target.mkdir(parents=True, exist_ok=True)
+            for path in found:
+                path.rename(target / path.name)
+        except OSError as error:
+            raise self._refused(error) from None
+        return target
+
+    def _result(self) -> list[Path]:
+        """Files and directories of a result, run.json last: as long as it is here, it says what the rest is."""
+        found = {path for pattern in RESULT for path in self.path.glob(pattern)}
+        return sorted(found, key=lambda path: (path.name == "run.json", path.name))
 
     def check_command(self, run: Run, command: str) -> None:
         """Refuse what another command has made. Raises `UsageError`."""

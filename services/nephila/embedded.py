@@ -26,9 +26,14 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.readahead import read_ahead
 from nephila.rulewatch import RuleWatch
+from nephila.storage import ended
+from nephila.storage.reading import NoTables
+from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 
+DUE, LINKS = "due", "links"
+"""What a run fetches again beside the rows of `storage.ended.WHICH`: all that is due, and links that were refused."""
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 
@@ -51,10 +56,20 @@ class Plan:
     """The crawl ends when all that is left waits longer than this."""
     grace_s: float = GRACE_S
     """How long fetches in flight may go on once the crawl is told to stop."""
+    again: tuple[str, ...] = ()
+    """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    conditional: bool = True
+    """Pages are asked for with the validators of their copies."""
     rules: Path | None = None
     """Where the rules of the job are, which are read again when they change."""
     all_rules: bool = False
     """The job is read by all rules there are, by those as well that come later."""
+
+    @property
+    def rows(self) -> Source:
+        """Where the rows of the crawl are."""
+        storage = self.rooms.storage
+        return storage.store or storage.directory
 
 
 @dataclass(slots=True)
@@ -74,6 +89,10 @@ class Result:
     resumed_leased: int = 0
     """Of those, handed out when the run before ended: these are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
+    again: int = 0
+    """URLs that had ended and were queued once more in this run, links that were refused before among them."""
+    again_done: bool = False
+    """All of them were queued."""
     degraded: dict[str, str] = field(default_factory=dict)
     """Rule → what is wrong, of rules whose site has changed under them."""
     seeded: bool = False
@@ -103,6 +122,7 @@ class Crawl:
         self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
+        self._other_mode = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
 
@@ -184,11 +204,15 @@ class Crawl:
         if known is not None:
             job.generation = known.generation + 1
             # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
-            self.scheduler.hold(mode_of(known) != mode_of(job))
+            self._other_mode = mode_of(known) != mode_of(job)
+            self.scheduler.hold(self._other_mode or bool(self.plan.again))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
         try:
+            if not self._other_mode:
+                await self._fetch_again()
+                self.scheduler.hold(False)
             number = 0
             async for seed in read_ahead(self.plan.seeds, SEED_BATCH):
                 self.bus.publish(SEEDS, 0, seed)
@@ -196,11 +220,48 @@ class Crawl:
                 if number % SEED_BATCH == 0:
                     await asyncio.sleep(0)
             self.result.seeded = True
+            if self._other_mode:
+                await self._fetch_again()
         except Exception as error:
             self.stop("failed", error)
         self._seeding = False
         self.scheduler.hold(False)
         self.clock.call_soon(self._check_end)
+
+    async def _fetch_again(self) -> None:
+        """Queue what has ended and is to be fetched once more, before the first request: the scheduler is held."""
+        refetch = self.scheduler.refetch(self.plan.job.uid)
+        if refetch is None or not self.plan.again:
+            return
+        source, uid = self.plan.rows, self.plan.job.uid
+        kinds = [kind for kind in self.plan.again if kind not in (DUE, LINKS)]
+        due = DUE in self.plan.again
+        conditional, politeness = self.plan.conditional, self.plan.job.politeness
+        ignores = politeness is not None and politeness.ignore_robots
+        number = 0
+
+        async def part() -> None:
+            nonlocal number
+            number += 1
+            if number % SEED_BATCH == 0:
+                self.scheduler.refetched()
+                await asyncio.sleep(0)
+
+        with contextlib.suppress(NoTables):
+            if kinds:
+                async for row in read_ahead(ended.ended(source, uid, kinds)):
+                    self.result.again += refetch.ended(row, conditional=conditional)
+                    await part()
+            if due:
+                async for row in read_ahead(ended.ended(source, uid, ["all"])):
+                    self.result.again += refetch.ended(row, due=True, conditional=conditional)
+                    await part()
+            if LINKS in self.plan.again:
+                async for url, depth in read_ahead(ended.unfollowed(source, uid, all_pages=ignores)):
+                    self.result.again += refetch.link(url, depth)
+                    await part()
+        self.scheduler.refetched()
+        self.result.again_done = True
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:

@@ -30,7 +30,11 @@ log = logging.getLogger("nephila.program")
 
 
 RETRY_S = (0.5, 5.0)
-"""First and longest wait before a broker is asked for again."""
+"""First and longest wait before a broker, or what the service needs beside it, is asked for again."""
+LOOK_S = 0.1
+"""How often it is looked whether partitions are open, and what the service needs is there."""
+PATIENCE_S = 15.0
+"""A service whose database is away for so long gives its partitions to members that have it."""
 
 
 class Transport(Bus, Protocol):
@@ -53,6 +57,13 @@ class Transport(Bus, Protocol):
 
     def may_emit(self, group: str) -> bool:
         """False when this member's partitions may be others' by now."""
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+
+    @property
+    def unsettled(self) -> str:
+        """What this member still takes over, in one line; empty once all that was given to it is open."""
 
     @property
     def troubles(self) -> list[str]:
@@ -102,9 +113,12 @@ class Program:
         return registry
 
     def _unready(self) -> str:
-        # Storage says so when its database is away.
-        trouble = getattr(self.service, "trouble", "")
-        return self._state or "; ".join([*self.bus.troubles, *([trouble] if trouble else [])])
+        return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
+
+    @property
+    def _trouble(self) -> str:
+        """Storage says so when its database is away."""
+        return str(getattr(self.service, "trouble", ""))
 
     async def run(self) -> None:
         """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""
@@ -121,10 +135,11 @@ class Program:
         try:
             await self.service.start()
             await self._start_bus()
+            await self._settle()
             if not self._over.is_set():
                 self._state = ""
                 log.info("ready", extra={"port": self.status.port})
-            await self._over.wait()
+            await self._work()
             self._state = "draining"
             log.info("draining")
             if self.error is None:
@@ -135,19 +150,51 @@ class Program:
         log.info("ended")
 
     async def _start_bus(self) -> None:
-        """Again and again while there is no broker, or no topics yet; until then, and until a signal, not ready."""
+        """Again and again while there is no broker, no topics yet, or no database: who joined its group without would
+        stop the share of the work that it gets. Until then, and until a signal, not ready."""
         wait_s = RETRY_S[0]
         while not self._over.is_set():
             try:
+                await self._reach()
                 await self.bus.start()
                 return
             except Unready as error:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._over.wait(), wait_s)
+            await self._pause(wait_s)
             wait_s = min(wait_s * 2, RETRY_S[1])
+
+    async def _reach(self) -> None:
+        """Raise `Unready` while the service cannot do its work."""
+        if self._trouble:
+            raise Unready(self._trouble)
+        if hasattr(self.service, "reach"):
+            await self.service.reach()
+
+    async def _settle(self) -> None:
+        """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
+        while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
+            self._state = waits
+            await self._pause(LOOK_S)
+
+    async def _work(self) -> None:
+        """Until a signal or a fault; partitions go to others while the service cannot do its work."""
+        since = 0.0
+        while not self._over.is_set():
+            now = self.clock.monotonic()
+            if not self._trouble:
+                since = 0.0
+                self.bus.set_able(True)
+            elif not since:
+                since = now
+            elif now - since >= PATIENCE_S:
+                self.bus.set_able(False)
+            await self._pause(LOOK_S if since else LOOK_S * 5)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
 
     def stop(self) -> None:
         """End after a drain; a second call ends at once."""

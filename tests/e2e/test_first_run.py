@@ -83,7 +83,7 @@ def test_a_path_to_a_pdf(tmp_path):
 
 
 def test_a_site_whose_robots_forbids_everything(tmp_path):
-    """Said plainly, exit 0, one row denied(robots), nothing fetched but robots.txt."""
+    """Said plainly, exit 3, one row denied(robots), nothing fetched but robots.txt."""
 
     def answer(request):
         if request.path == "/robots.txt":
@@ -93,7 +93,7 @@ def test_a_site_whose_robots_forbids_everything(tmp_path):
     with serve(answer) as web:
         done = crawl(web, "http://a.test/", cwd=tmp_path)
         assert web.paths() == ["/robots.txt"]
-        assert done.returncode == 0
+        assert done.returncode == 3
         assert "robots.txt forbids it" in done.stdout
         assert rows(tmp_path) == [("http://a.test/", "denied", "robots")]
 
@@ -119,7 +119,7 @@ def test_an_unreachable_host_fails_as_what_it_is(tmp_path):
         "crawl", "http://127.0.0.1:9/", "--out", "o", "--allow-private", "--delay", "0", cwd=tmp_path,
         NEPHILA_SCHEDULER__RETRY_DELAY_S="0.1",
     )  # fmt: skip
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert rows(tmp_path) == [("http://127.0.0.1:9/", "failed", "connect")]
     assert "No page was stored" in done.stdout
 

@@ -44,7 +44,7 @@ def test_a_job_runs_once(tmp_path):
         done = crawl(web, "d/job.yaml", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (
             0,
-            "nephila: ignored, since a crawl runs once: spec.schedule; see nephila up\n",
+            "nephila: ignored, since a crawl runs once: spec.schedule; see --refresh and nephila up\n",
         )
         found = [url for url, outcome, _ in rows(tmp_path) if outcome == "stored"]
         assert len(found) == 9

@@ -19,7 +19,7 @@ import pytest
 from nephila.kernel.rawfile import Kept, read
 
 from tests.e2e.test_hostile_web import free_port
-from tests.e2e.web import NEPHILA, page, run, serve
+from tests.e2e.web import NEPHILA, Reply, page, run, serve
 from tools.kafka_broker import Broker
 
 SERVICES = ("storage", "parser", "downloader", "scheduler")
@@ -45,6 +45,7 @@ class System:
 bootstrap: {broker.address}
 partitions: 16
 grace_s: 5
+user_agent: "examplebot/1.0 (+https://example.org/bot)"
 scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
 downloader: {{allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
 storage: {{directory: rows, formats: [{formats}]}}
@@ -171,13 +172,19 @@ def system(tmp_path, system_broker, web):
         program.wait(10)
 
 
+ROBOTS = "User-agent: examplebot\nDisallow: /58\n\nUser-agent: *\nDisallow: /1\n"
+NO_FOLLOW = 57
+
+
 def answer(request):
-    """Sixty pages in a tree, and one that is not there."""
+    """Sixty pages in a tree, and one that is not there. a.test has rules for examplebot."""
     if request.path == "/robots.txt":
-        return None
+        return Reply(ROBOTS, type="text/plain") if request.host == "a.test" else None
     number = int(request.path.removeprefix("/"))
     if number >= PAGES:
         return None
+    if request.host == "a.test" and number == NO_FOLLOW:
+        return Reply('<meta name="examplebot" content="nofollow"><p>Some words.</p><a href="/115">next</a>')
     return page(*(f"/{child}" for child in (2 * number + 1, 2 * number + 2)), title=f"Page {number}")
 
 
@@ -192,15 +199,16 @@ CRAWL = ("--delay", "0.02", "--json")
 
 
 def test_a_crawl_by_services_ends_with_the_right_count(system):
-    """Told over the broker, watched to its end; every URL has a row, every service its figures, all end when asked."""
+    """Told over the broker, watched to its end; every URL has a row, every service its figures, all end when asked.
+    Robots are obeyed under the name in the User-Agent: of page 58 and of the links of page 57 nothing is asked."""
     done = run("crawl", "http://a.test/0", "--bootstrap", system.broker.address, *CRAWL, cwd=system.folder)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["reason"] == "done"
-    assert told["outcomes"] == {"stored": PAGES, "denied": 0, "failed": PAGES + 1, "dropped": 0}
-    assert system.rows() == {"stored": PAGES, "failed": PAGES + 1}
-    assert f'nephila_urls_ended{{outcome="stored"}} {PAGES}.0' in system.metrics("scheduler")
-    assert f"nephila_pages_parsed_total {PAGES}.0" in system.metrics("parser")
+    assert told["outcomes"] == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3, "dropped": 0}
+    assert system.rows() == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3}
+    assert f'nephila_urls_ended{{outcome="stored"}} {PAGES - 1}.0' in system.metrics("scheduler")
+    assert f"nephila_pages_parsed_total {PAGES - 1}.0" in system.metrics("parser")
     assert system.end(*SERVICES) == [0, 0, 0, 0]
     assert system.bodies() == system.stored()
     for name in SERVICES:

@@ -109,6 +109,14 @@ def test_head(core: ModuleType) -> None:
     assert page.refresh == "http://a.test/r"
 
 
+def test_robots_directives_under_the_agents_name(core: ModuleType) -> None:
+    """Those for all and those for this crawler, whatever it is called; not those for others."""
+    names = {"robots": "a", "ExampleBot": "B", "nephila": "c", "x": "d"}
+    html = "".join(f"<meta name={name} content={content}>" for name, content in names.items()).encode()
+    assert core.page_pass(html, "http://a.test/", "", agent="examplebot").robots == "a,b"
+    assert core.page_pass(html, "http://a.test/", "").robots == "a,c"
+
+
 @pytest.mark.parametrize(
     ("content", "target"),
     [

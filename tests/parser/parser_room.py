@@ -138,7 +138,9 @@ class Room:
     def _sniff(self, body: bytes, charset: str | None) -> str:
         return self.sniffed
 
-    def _page_pass(self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int) -> Any:
+    def _page_pass(
+        self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, agent: str
+    ) -> Any:
         self.calls.append((body, url, encoding, max_links, max_text_bytes))
         if isinstance(self.found, BaseException):
             raise self.found

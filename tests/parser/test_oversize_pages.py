@@ -75,7 +75,9 @@ async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch:
 def answer(**changed: Any) -> bytes:
     """What a child sends for a page with three links, with something else in its place."""
     links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(3))
-    found = msgspec.msgpack.decode(run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", 100, 1_000)))
+    found = msgspec.msgpack.decode(
+        run(payload_of(b"<title>T</title>" + links, "http://a.test/", "", 100, 1_000, "nephila"))
+    )
     return msgspec.msgpack.encode({**found, **changed})
 
 

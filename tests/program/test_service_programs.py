@@ -36,6 +36,13 @@ class Bus(LocalBus):
         self.troubles: list[str] = []
         self.on_fatal = None
         self.heard = True
+        self.unsettled = ""
+        self.able: list[bool] = []
+
+    def set_able(self, able: bool) -> None:
+        """See `Transport`."""
+        if self.able[-1:] != [able]:
+            self.able.append(able)
 
     async def start(self) -> None:
         """See `Transport`."""
@@ -143,6 +150,74 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     await task
 
 
+async def test_who_lacks_its_database_does_not_join(monkeypatch):
+    """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
+    monkeypatch.setattr(module, "RETRY_S", (0.01, 0.01))
+    bus = Bus()
+    reaches = [Unready("the blob store does not answer"), None]
+
+    class Needy(Worker):
+        trouble = "no database"
+
+        async def reach(self) -> None:
+            if (answer := reaches.pop(0)) is not None:
+                raise answer
+
+    program = Program(Kind("worker", lambda config, bus, clock: Needy(bus), ()), None, bus, port=0, grace_s=1.0)
+    task = asyncio.create_task(program.run())
+    while program._unready() != "no database":  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert bus.events == ["started"]
+    program.service.trouble = ""
+    while program._unready() != "the blob store does not answer":  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    while program._unready():  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert bus.events == ["started", "bus started"]
+    program.stop()
+    await task
+
+
+async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch):
+    """Whoever restarts members one by one goes on only then; what moves later does not make it unready."""
+    monkeypatch.setattr(module, "LOOK_S", 0.001)
+    bus = Bus()
+    bus.unsettled = "takes partitions over: group worker"
+    program = Program(Kind("worker", lambda config, bus, clock: Worker(bus), ()), None, bus, port=0, grace_s=1.0)
+    task = asyncio.create_task(program.run())
+    while program._unready() != bus.unsettled:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert bus.events == ["started", "bus started"]
+    program.service.unsettled, bus.unsettled = "3 partitions are announced", ""
+    while program._unready() != "3 partitions are announced":  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    program.service.unsettled = ""
+    while program._unready():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    bus.unsettled = "takes partitions over: group worker"
+    assert not program._unready()
+    program.stop()
+    await task
+
+
+async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatch):
+    """And takes part again as soon as it is back."""
+    monkeypatch.setattr(module, "LOOK_S", 0.001)
+    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    bus = Bus()
+    program, task = await started(bus)
+    while bus.able != [True]:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    program.service.trouble = "the database is away"
+    while bus.able != [True, False]:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    program.service.trouble = ""
+    while bus.able != [True, False, True]:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    program.stop()
+    await task
+
+
 async def test_a_signal_ends_the_wait_for_a_broker():
     """Nothing was begun, so nothing has to be finished."""
     bus = Bus()
@@ -231,9 +306,10 @@ def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "b:2")
     monkeypatch.setenv("NEPHILA_PROGRAM__METRICS_PORT", "0")
-    program, kafka, config = read("scheduler", str(file))
-    assert (program.bootstrap, program.metrics_port) == ("b:2", 0)
-    assert (config.window, config.partitions, kafka) == (77, 128, {"session_s": "9", "partitions": 128})
+    found = read("scheduler", str(file))
+    assert (found.program.bootstrap, found.program.metrics_port) == ("b:2", 0)
+    assert (found.service.window, found.service.partitions) == (77, 128)
+    assert found.kafka == {"session_s": "9", "partitions": 128}
 
 
 @pytest.mark.parametrize(

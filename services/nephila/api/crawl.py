@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -27,7 +28,7 @@ import msgspec
 from nephila.api.handover import Handover
 from nephila.api.options import Rules, request_of
 from nephila.api.page import Page
-from nephila.cli.crawling import run_in, settle
+from nephila.cli.crawling import clear, fetch_again, run_in, settle
 from nephila.cli.plan import make_plan, place_rows
 from nephila.directory import Directory
 from nephila.embedded import Crawl as Embedded
@@ -102,6 +103,8 @@ class Crawl:
         self._run = settle(request, self._directory)
         url = place_rows(self._run, request.store)
         plan = make_plan(self._run, self.out, url)
+        fetch_again(request, self._run, plan, quiet=True)
+        self._room = partial(clear, request.clear, self._directory, quiet=True)
         scheduler = msgspec.structs.replace(plan.rooms.scheduler, window=ahead, **({"tries": tries} if tries else {}))
         plan.rooms.scheduler = scheduler
         if out is None:
@@ -198,7 +201,9 @@ class Crawl:
     def _work(self) -> None:
         error: BaseException | None = None
         try:
-            result, counts = run_in(self._directory, self._plan, self._run, self._go, again=self._again)
+            result, counts = run_in(
+                self._directory, self._plan, self._run, self._go, again=self._again, room=self._room
+            )
             error = result.error
             self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
             if not self._all_outcomes:

@@ -48,6 +48,14 @@ def crawl(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the crawl in DIR; other options override.")
     ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Resume, and try again what has failed.")
+    ] = False,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Fetch again what is due, and say what is new, changed and gone."),
+    ] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Begin anew; an old result is moved to DIR/old.")] = False,
     scope: Annotated[
         str, typer.Option(metavar="host|domain|prefix|any", help="How far links are followed.", rich_help_panel=WHERE)
     ] = "host",
@@ -195,7 +203,10 @@ def crawl(
         job_file=job_file,
         seed_file=seeds,
         out=out,
-        resume=resume,
+        resume=resume or refresh or retry_failed,
+        fresh=fresh,
+        refresh=refresh,
+        retry_failed=retry_failed,
         options=options,
         given=given,
         store=store,

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 import itertools
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
+from nephila.cli import refresh
 from nephila.cli.crawl import STDIN, read_seeds
 from nephila.cli.output import note
-from nephila.cli.plan import JOB_OPTIONS, make_plan, place_rows
+from nephila.cli.plan import JOB_OPTIONS, lifted, make_plan, place_rows
 from nephila.directory import Directory, Run
+from nephila.embedded import DUE, LINKS
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Seed
 from nephila.process import raise_open_files, run_loop
+from nephila.storage import ended
 from nephila.storage.faults import StoreLost
+from nephila.storage.reading import NoTables
 from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
@@ -28,6 +35,11 @@ if TYPE_CHECKING:
 
     from nephila.embedded import Plan, Result
     from nephila.storage.reader import Summary
+
+
+REMOVE, MOVE = "remove", "move"
+NOTHING_FETCHED = 3
+"""Exit code of a crawl that has fetched nothing though it had something to fetch."""
 
 
 @dataclass(slots=True)
@@ -44,6 +56,11 @@ class Request:
     """Names of options that were written on the command line; on a resume only those override."""
     store: str = ""
     """URL of a database for the rows; not among the options, which are written down."""
+    fresh: bool = False
+    refresh: bool = False
+    retry_failed: bool = False
+    clear: str = ""
+    """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 
 
 def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
@@ -52,8 +69,9 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     run = settle(request, directory)
     url = place_rows(run, request.store)
     plan = make_plan(run, request.out, url)
-    again = request.resume and "seeds" not in request.given
-    result, counts = _run(plan, directory, run, again=again, quiet=quiet or as_json)
+    changes = refresh.Changes(plan) if request.refresh and run.runs else None
+    fetch_again(request, run, plan, quiet=quiet or as_json)
+    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json)
     from nephila.cli import summary
 
     if isinstance(result.error, UsageError):
@@ -70,17 +88,45 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
             "these URLs had ended and are not fetched again; put them back, or start afresh with another --out",
             file=sys.stderr,
         )
-    summary.show(directory, run, result, counts, as_json=as_json, quiet=quiet)
-    return {"failed": 1, "interrupted": 130}.get(result.reason, 0)
+    changed = changes.found() if changes is not None and result.error is None else None
+    summary.show(directory, run, result, counts, changed, as_json=as_json, quiet=quiet)
+    return exit_code(run, result, changed)
+
+
+def exit_code(run: Run, result: Result, changed: refresh.Changed | None) -> int:
+    """0: a page is stored, or nothing was due; 1 failed; 3 nothing could be fetched; 130 interrupted.
+
+    Of a refresh only its own fetches count: a site that is down must not look well because of what it once was.
+    """
+    if result.reason in ("failed", "interrupted"):
+        return {"failed": 1, "interrupted": 130}[result.reason]
+    if changed is not None:
+        return NOTHING_FETCHED if changed.ended and not changed.fetched else 0
+    return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
+
+
+def fetch_again(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
+    """Say in the plan and in run.json which ended URLs are fetched once more."""
+    wanted = [*run.again, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
+    plan.again = tuple(dict.fromkeys(wanted)) if run.runs else ()
+    if LINKS in plan.again and not ended.keeps_links(plan.rows, plan.job.uid):
+        plan.again = tuple(kind for kind in plan.again if kind != LINKS)
+        # Where links were not kept, the pages have to be read once more for those that the scope refused.
+        plan.conditional = not request.refresh
+        if not request.refresh and not quiet:
+            note("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
+    run.again = list(plan.again)
 
 
 def settle(request: Request, directory: Directory) -> Run:
     """The run as it will be: fresh, or what was stored with the given options over it."""
     document = read_job(request)
+    if request.fresh and request.resume:
+        raise UsageError("--fresh begins anew; leave --resume, --refresh and --retry-failed out")
     if not request.resume:
         if not request.urls and not request.seed_file and document is None:
             raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
-        directory.check_fresh()
+        request.clear = _clearing(request, directory)
         return Run(
             program=f"nephila {__version__}",
             seeds=request.urls or urls_of(document),
@@ -101,6 +147,7 @@ def settle(request: Request, directory: Directory) -> Run:
             f"{request.urls[0]}; leave the URL out to --resume it or choose another --out"
         )
     directory.check_command(run, "crawl")
+    before = copy.deepcopy(run)
     if document is not None:
         _same_job(run, document, directory)
         run.document = document
@@ -108,7 +155,33 @@ def settle(request: Request, directory: Directory) -> Run:
         if name in request.given or (name not in run.options and not (run.document and name in JOB_OPTIONS)):
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
+    run.again = list(dict.fromkeys([*run.again, *lifted(before, run)]))
     return run
+
+
+def _clearing(request: Request, directory: Directory) -> str:
+    """What becomes of a result that is in the directory. Raises `UsageError` where it has to stay."""
+    if request.fresh:
+        with contextlib.suppress(UserError):  # what cannot be read can be moved
+            run = directory.read()
+        if run is not None:
+            directory.check_command(run, "crawl")
+        return MOVE
+    run = directory.read()
+    if run is not None and run.command == "crawl" and not directory.holder() and not _has_copies(directory, run):
+        return REMOVE
+    directory.check_fresh()
+    return ""
+
+
+def _has_copies(directory: Directory, run: Run) -> bool:
+    rows = directory.rows(run)
+    if isinstance(rows, Path) and not (rows / "nephila.db").exists():
+        return False
+    try:
+        return ended.has_copies(rows, run.uid or None)
+    except NoTables:
+        return False
 
 
 def read_job(request: Request) -> dict[str, Any] | None:
@@ -192,7 +265,7 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     return itertools.chain([next(seeds)], seeds)
 
 
-def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool) -> tuple[Result, Summary]:
+def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
 
@@ -211,20 +284,30 @@ def _run(plan: Plan, directory: Directory, run: Run, *, again: bool, quiet: bool
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    if plan.ignored:
-        note(f"ignored, since a crawl runs once: {', '.join(f'spec.{key}' for key in plan.ignored)}; see nephila up")
+    if plan.ignored and not request.refresh:
+        keys = ", ".join(f"spec.{key}" for key in plan.ignored)
+        note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
-    return run_in(directory, plan, run, lambda: run_loop(main()), again=again)
+    again = request.resume and "seeds" not in request.given
+    room = partial(clear, request.clear, directory, quiet=quiet)
+    return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
 
 
 def run_in(
-    directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, again: bool
+    directory: Directory,
+    plan: Plan,
+    run: Run,
+    go: Callable[[], Result],
+    *,
+    again: bool,
+    room: Callable[[], None] = lambda: None,
 ) -> tuple[Result, Summary]:
     """One run of a crawl in its directory: the lock, the seeds of the plan, `run.json` before and after. `go` crawls
-    by the plan. Raises `UserError`, `UsageError` before anything was fetched."""
+    by the plan. `room` clears away what is in its way, under the lock. Raises `UserError`, `UsageError` before anything
+    was fetched."""
     from nephila.storage import reader
 
-    rows, only = plan.rooms.storage.store or directory.path, run.uid or None
+    rows, only = plan.rows, run.uid or None
     if only and not run.runs and reader.holds(rows, only):
         raise UsageError(
             f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
@@ -234,6 +317,7 @@ def run_in(
     seeds = seeds_of(run, plan, refused, again=again)
     plan.seeds = seeds if again else _begun(seeds, plan, run)
     with directory.locked():
+        room()
         run.runs += 1
         run.state = "running"
         directory.write(run)
@@ -243,6 +327,16 @@ def run_in(
         counts = _counted(rows, only, result)
         _close_books(directory, run, result, counts)
     return result, counts
+
+
+def clear(how: str, directory: Directory, *, quiet: bool) -> None:
+    """Make room for a new crawl, as `Request.clear` says, and tell."""
+    if how == REMOVE:
+        directory.remove_result()
+        if not quiet:
+            note(f"{directory.path} held a crawl that had stored nothing; it is begun anew")
+    elif how == MOVE and (moved := directory.move_result()) is not None and not quiet:
+        note(f"the earlier result is in {moved}; delete it when it is not needed any more")
 
 
 def _standard_error() -> Console:
@@ -274,6 +368,7 @@ def _close_books(directory: Directory, run: Run, result: Result, counts: Summary
         }
         run.rows = sum(counts.outcomes.values())
     run.left = result.left
+    run.again = [] if result.again_done else run.again
     run.degraded_rules = result.degraded
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"

@@ -91,8 +91,8 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
     """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
-    from nephila.cli.plan import product_token
     from nephila.kernel.config import load
+    from nephila.kernel.robots import product_token
     from nephila.scheduler.config import SchedulerConfig
     from nephila.scheduler.dispatch import Dispatcher
     from nephila.scheduler.restore import open_frontier, restore

@@ -1,7 +1,8 @@
 """The program `nephila`: its table of commands, and what every one of them does with errors.
 
-Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted. What a person can put right is one line on standard error,
-never a traceback. A command's file is imported when the command is run: `nephila url key` does not wait for a crawler.
+Exit codes: 0 done, 1 failed, 2 usage, 3 nothing could be fetched, 130 interrupted. What a person can put right is one
+line on standard error, never a traceback. A command's file is imported when the command is run: `nephila url key` does
+not wait for a crawler.
 """
 
 from __future__ import annotations

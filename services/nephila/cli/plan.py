@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,15 +13,16 @@ from nephila.assembly import Rooms
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
-from nephila.embedded import Plan
+from nephila.embedded import LINKS, Plan
 from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobspec import from_json, keywords
+from nephila.kernel.jobspec import JobDocument, from_json, keywords
 from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
 from nephila.kernel.networks import Networks
+from nephila.kernel.robots import product_token
 from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
@@ -49,16 +49,13 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
     crawl, which may have rules that are not here."""
     options = run.options
-    document = from_json(run.document) if run.document else None
-    uid = run.uid or JOB
-    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    document, job = job_of(run)
     run.uid = job.uid if store else ""
-    ignored = _once(job)
-    override(job, options)
+    ignored = _once(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
-    rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer)
+    rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer, recrawls=False)
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
@@ -77,6 +74,39 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         max_time_s=options["max_time"],
         max_wait_s=options["max_wait"],
     )
+
+
+def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
+    """The document of a run, if it has one, and its job with the run's options over it. Raises `UsageError`."""
+    document = from_json(run.document) if run.document else None
+    uid = run.uid or JOB
+    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    override(job, run.options)
+    return document, job
+
+
+def lifted(before: Run, after: Run) -> list[str]:
+    """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
+    (`storage.ended.WHICH`) and `embedded.LINKS`."""
+    (_, old), (_, new) = job_of(before), job_of(after)
+    was, now = before.options, after.options
+    found = []
+    if (now["allow_private"], now["host_map"]) != (was.get("allow_private"), was.get("host_map")):
+        found.append("denied(address)")
+    polite = old.politeness is not None and not old.politeness.ignore_robots
+    lifts = polite and new.politeness is not None and new.politeness.ignore_robots
+    if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
+        found.append("denied(robots)")
+    if _reach(old) != _reach(new):
+        found += ["dropped(excluded)", LINKS]
+    if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
+        found.append("dropped(trap)")
+    return found
+
+
+def _reach(job: CrawlJob) -> tuple[Any, ...]:
+    scope = job.scope or Scope()
+    return scope.mode, scope.include, scope.exclude, scope.max_depth
 
 
 def check_text(job: CrawlJob) -> None:
@@ -129,25 +159,28 @@ def make_rooms(
     paced: bool = True,
     store: str = "",
     writer: str = "",
+    recrawls: bool = True,
 ) -> Rooms:
-    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer."""
+    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
+    are fetched again by themselves when they are due."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in BACKENDS))
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     scheduler = load(
         SchedulerConfig,
         {
             "directory": str(directory / "frontier"),
             "concurrency": options["concurrency"],
-            "agent": product_token(options["user_agent"]),
+            "agent": product_token(downloader.agent()),
+            "recrawl": recrawls,
         },
         HERE,
         "scheduler",
     )
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
     workers: int | None = options.get("workers")
     if workers and not can_have_workers():
         raise UsageError("--workers: this system cannot start worker processes; leave the option out")
@@ -171,8 +204,9 @@ def make_rooms(
     )
 
 
-def _once(job: CrawlJob) -> tuple[str, ...]:
-    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys."""
+def _once(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
+    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys. When pages are
+    due is kept where a later run may ask (--refresh)."""
     recrawl = job.recrawl
     names = []
     if recrawl is not None and recrawl.cron:
@@ -181,18 +215,10 @@ def _once(job: CrawlJob) -> tuple[str, ...]:
         names.append("recrawl")
     if job.paused:
         names.append("paused")
-    job.recrawl, job.paused, job.generation = None, False, 1
+    if not keep_recrawl:
+        job.recrawl = None
+    job.paused, job.generation = False, 1
     return tuple(names)
-
-
-def product_token(user_agent: str) -> str:
-    """The name under which robots.txt addresses a crawler with this User-Agent (RFC 9309, 2.2.1).
-
-    That of the first product, or of the one after "compatible;" where a crawler calls itself Mozilla as browsers do.
-    """
-    found = re.search(r"compatible;\s*([A-Za-z_-]+)", user_agent) or re.match(r"([A-Za-z_-]+)", user_agent)
-    token = found.group(1).lower() if found else ""
-    return token if token not in ("", "mozilla") else "nephila"
 
 
 def override(job: CrawlJob, options: dict[str, Any]) -> None:

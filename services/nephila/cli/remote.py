@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nephila import __version__
-from nephila.cli.crawling import Request, read_job, seeds_of, urls_of
+from nephila.cli.crawling import NOTHING_FETCHED, Request, read_job, seeds_of, urls_of
 from nephila.cli.output import note, print_json
 from nephila.cli.plan import make_plan
 from nephila.cli.safe import plain
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from nephila.kernel.messages import CrawlJob, ParseRule
 
 THEIRS = (
-    *("out", "resume", "workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
+    *("out", "resume", "refresh", "retry_failed", "fresh"),
+    *("workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
     *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
@@ -68,7 +69,7 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
     for what, why in (*refused, *more):
         print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
     _sum_up(status, as_json=as_json, quiet=quiet)
-    return 0
+    return 0 if status.stored else NOTHING_FETCHED
 
 
 def rules_of(plan: Plan) -> list[ParseRule]:

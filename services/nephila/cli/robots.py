@@ -97,7 +97,7 @@ def answer(question: Question) -> dict[str, Any]:
     allow: list[str] = []
     deny: list[str] = []
     for url in question.urls:
-        (allow if decide(rules, token, url).allowed else deny).append(url)
+        (allow if all(rules.allowed(token, path) for path in paths_of(url)) else deny).append(url)
     return {"allow": allow, "deny": deny, "crawl_delay_s": rules.crawl_delay_s(token)}
 
 
@@ -109,20 +109,22 @@ def _parsed(body: bytes) -> Robots:
 
 def decide(rules: Robots, token: str, url: str) -> Verdict:
     """The verdict on a URL or path; see the module."""
+    verdicts = [rules.decide(token, path) for path in paths_of(url)]
+    return next((verdict for verdict in verdicts if not verdict.allowed), verdicts[-1])
+
+
+def paths_of(url: str) -> list[str]:
+    """The paths to judge: that of the URL as written, and that which a request for it would have."""
     if not _SCHEME.match(url):
-        return rules.decide(token, url or "/")
-    written = rules.decide(token, _path_as_written(url))
-    return _fetched(rules, token, url) or written if written.allowed else written
-
-
-def _fetched(rules: Robots, token: str, url: str) -> Verdict | None:
-    """The verdict on the path that a request for the URL would have; None when no request could be made."""
+        return [url or "/"]
     from nephila.native import UrlError, parse_url
 
+    written = _path_as_written(url)
     try:
-        return rules.decide(token, parse_url(url).path_query)
+        fetched = parse_url(url).path_query
     except UrlError:
-        return None
+        return [written]
+    return [written] if fetched == written else [written, fetched]
 
 
 def _path_as_written(url: str) -> str:

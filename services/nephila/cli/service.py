@@ -3,8 +3,10 @@
 The file has the settings of the program at its top and those of the service in a map of its name:
 
     bootstrap: kafka:9092
-    metrics_port: 9100
+    user_agent: "examplebot/1.0 (+https://example.org/bot)"
     downloader: {concurrency: 200}
+
+What all services have to agree on stands at the top (sharedsettings.py), and members of a system compare it.
 """
 
 from __future__ import annotations
@@ -12,15 +14,19 @@ from __future__ import annotations
 import importlib
 import os
 import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from nephila.kernel.config import load
+from nephila.cli.sharedsettings import CONFIGS, agreed, own_settings, shared, wants_sqlite
+from nephila.kernel.bus.kafka_config import KafkaConfig, checked
+from nephila.kernel.config import check_environment, load
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.topics import DEFAULT_PARTITIONS
+from nephila.storage.config import StorageConfig
 
 Config = Annotated[
     str,
@@ -50,6 +56,17 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Stable name of this member, its own among all members of the service; the host's name when empty."""
     partitions: int = DEFAULT_PARTITIONS
     """Of every keyed topic: a power of two, the same for all services and fixed while the system lives."""
+    user_agent: str = ""
+    """User-Agent of all requests; the name in it is the one under which robots.txt is obeyed. Empty =
+    `Nephila/<version> (+<contact>)`."""
+    contact: str = ""
+    """URL or mail address named in the default User-Agent."""
+    per_address: int = 4
+    """Fetches at once on one server address, over the whole system. 0 = no limit."""
+    address_gap_s: float = 0.25
+    """Seconds between two starts on one server address, over the whole system."""
+    networks: tuple[str, ...] = ()
+    """Other limits for single networks, "10.0.0.0/8=16/0.05" = connections/gap."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
     """Where /metrics, /healthz and /readyz are served; 0 takes a free one."""
     grace_s: float = 20.0
@@ -78,34 +95,52 @@ def storage(config: Config = "") -> None:
     run("storage", config)
 
 
-def read(name: str, path: str) -> tuple[ProgramConfig, dict[str, Any], Any]:
-    """(settings of the program, of its transport, of the service) from file and environment. Raises `UsageError`."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that one program is told."""
+
+    program: ProgramConfig
+    kafka: dict[str, Any]
+    service: Any
+    agreed: dict[str, str]
+    """What has to be the same in the other services of the system (sharedsettings.py)."""
+
+
+def read(name: str, path: str) -> Settings:
+    """The settings of the program, of its transport, of the service, from file and environment. Raises `UsageError`."""
     values = _file(path) if path else {}
     where = path or "environment"
-    own = values.pop(name, {})
-    kafka = values.pop("kafka", {})
-    for other in KINDS:
-        values.pop(other, None)  # one file may serve all services
-    for section, found in ((name, own), ("kafka", kafka)):
+    # One file may serve all services.
+    sections = {section: values.pop(section, {}) for section in (*KINDS, "kafka")}
+    for section, found in sections.items():
         if not isinstance(found, dict):
             raise UsageError(f"{where}: {section} is no map of settings")
     if bootstrap := os.environ.get("NEPHILA_BOOTSTRAP", ""):
         values["bootstrap"] = bootstrap
-    program = load(ProgramConfig, values, where, "program")
+    check_environment({"program": ProgramConfig, "kafka": KafkaConfig, **CONFIGS})
+    common = shared(values, sections, where)
+    program = load(ProgramConfig, {**values, **common}, where, "program")
     if not program.bootstrap:
         raise UsageError(f"{where}: bootstrap is missing; set it there or NEPHILA_BOOTSTRAP=HOST:PORT")
     if program.log_level.lower() not in LEVELS:
         raise UsageError(f"{where}: log_level {program.log_level!r} is none of {', '.join(LEVELS)}")
-    module = importlib.import_module(f"{KINDS[name]}.config")
-    kind = getattr(module, f"{name.capitalize()}Config")
-    kafka = {**kafka, "partitions": program.partitions}
+    kind = CONFIGS[name]
+    kafka = {**sections["kafka"], "partitions": program.partitions}
+    own = own_settings(name, sections[name], common)
     if "partitions" in kind.__struct_fields__:
-        own = {**own, "partitions": program.partitions}
+        own["partitions"] = program.partitions
     if name == "scheduler":
         own = {"status_interval_s": 1.0, **own}
     if name == "storage":
         own = {"wait_at_start": True, **own}
-    return program, kafka, load(kind, own, f"{where}: {name}", name)
+    config = load(kind, own, f"{where}: {name}", name)
+    if isinstance(config, StorageConfig) and not config.store and not wants_sqlite(sections[name]):
+        raise UsageError(
+            f"{where}: storage.store is empty; set it to postgresql://user@host/database (a password belongs into "
+            "NEPHILA_STORAGE__STORE), or ask for nephila.db of a single member with formats: [sqlite]"
+        )
+    member = program.member or socket.gethostname()
+    return Settings(program, kafka, config, agreed(name, member, common, config))
 
 
 def transport_of(path: str) -> dict[str, Any]:
@@ -137,13 +172,13 @@ def _file(path: str) -> dict[str, Any]:
 
 def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault."""
-    program, kafka, config = read(name, path)
+    settings = read(name, path)
+    program = settings.program
     member = program.member or socket.gethostname()
     from nephila.exchange import exchanging
     from nephila.kernel import logs
     from nephila.kernel.bus.claims import open_claims
     from nephila.kernel.bus.kafka import KafkaBus
-    from nephila.kernel.bus.kafka_config import KafkaConfig, checked
     from nephila.kernel.bus.kafka_topics import hush
     from nephila.kernel.clock import SystemClock
     from nephila.process import run_loop
@@ -152,16 +187,16 @@ def run(name: str, path: str) -> None:
     logs.configure(name, member, program.log_level)
     hush()
     where = f"{path or 'environment'}: kafka"
-    settings = checked(
-        load(KafkaConfig, {**kafka, "bootstrap": program.bootstrap, "name": member}, where, "kafka"), where
-    )
+    told = {**settings.kafka, "bootstrap": program.bootstrap, "name": member}
+    transport = checked(load(KafkaConfig, told, where, "kafka"), where)
     service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
     figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
 
     async def main() -> Program:
-        bus = KafkaBus(settings, SystemClock(), open_claims(settings.blobs))
+        bus = KafkaBus(transport, SystemClock(), open_claims(transport.blobs), settings.agreed)
         build = exchanging(service.build) if name == "parser" else service.build
-        one = Program(Kind(name, build, figures), config, bus, port=program.metrics_port, grace_s=program.grace_s)
+        kind = Kind(name, build, figures)
+        one = Program(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

@@ -15,12 +15,15 @@ from nephila.storage.source import place_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nephila.cli.refresh import Changed
     from nephila.directory import Directory, Run
     from nephila.embedded import Result
     from nephila.storage.reader import Summary
 
 HOSTS = 10
 """Hosts shown; all of them are in the database."""
+MARKS = {"new": "+", "changed": "~", "gone": "-"}
+"""What a refresh found → how its lines begin."""
 ENDS = {
     "done": "Done",
     "max_pages": "Done: --max-pages reached",
@@ -31,11 +34,25 @@ ENDS = {
 }
 
 
-def show(directory: Directory, run: Run, result: Result, counts: Summary, *, as_json: bool, quiet: bool) -> None:
-    """Print the summary: for people on a terminal or a log, or one JSON object with --json."""
+def show(
+    directory: Directory,
+    run: Run,
+    result: Result,
+    counts: Summary,
+    changed: Changed | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the summary: for people on a terminal or a log, or one JSON object with --json. `changed`: of a refresh."""
     if as_json:
-        sys.stdout.write(msgspec.json.encode(facts(directory, run, result)).decode() + "\n")
+        found = facts(directory, run, result)
+        if changed is not None:
+            found |= {name: [url for url, _ in getattr(changed, name)] for name in MARKS}
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
         return
+    if changed is not None:
+        show_changes(changed, quiet=quiet)
     if quiet:
         return
     from rich.console import Console
@@ -52,6 +69,15 @@ def show(directory: Directory, run: Run, result: Result, counts: Summary, *, as_
         console.print(f"  {line}")
 
 
+def show_changes(changed: Changed, *, quiet: bool) -> None:
+    """A line per page: + new, ~ changed, - gone; with `quiet` nothing where there is none, as cron wants it."""
+    for name, mark in MARKS.items():
+        for url, title in getattr(changed, name):
+            print(f"{mark} {plain(url, 500)}" + (f"  {plain(title, 80)}" if title else ""))
+    if not quiet:
+        print(", ".join(f"{len(getattr(changed, name)):,} {name}" for name in MARKS))
+
+
 def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
     """The summary as one JSON object."""
     return {
@@ -64,6 +90,7 @@ def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
         "reasons": run.reasons,
         "left": run.left,
         "requests": result.requests,
+        "again": result.again,
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,
         "window": run.window,
@@ -139,6 +166,8 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append(
             f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
         )
+    if result.again:
+        lines.append(f"{result.again:,} URLs that had ended were queued again")
     if native.IMPLEMENTATION == "python":
         lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
     return lines

@@ -28,6 +28,8 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
             raise UsageError(f"header {line!r}: expected 'Name: value'")
         if name.lower() in ("host", "connection", "transfer-encoding", "content-length"):
             raise UsageError(f"header {line!r}: {name} is set by the downloader")
+        if name.lower() == "user-agent":
+            raise UsageError(f"header {line!r}: robots.txt is obeyed by this name; set it as user_agent (--user-agent)")
         for known in list(headers):
             if known.lower() == name.lower():
                 del headers[known]

@@ -60,6 +60,12 @@ def open_blobs(place: str) -> Blobs:
         raise UsageError(f"{place}: {_line(error)}") from None
 
 
+def reach(blobs: Blobs) -> None:
+    """Return when the store answers a question. Raises `TemporaryError`."""
+    with contextlib.suppress(PermanentError):  # there is no such object: an answer
+        blobs.get("reach")
+
+
 def _limits(place: str) -> dict[str, Any]:
     """Of a store over a network."""
     if place.startswith("memory:"):

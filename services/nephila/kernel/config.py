@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -14,6 +15,10 @@ import msgspec
 from nephila.kernel.errors import UsageError
 
 C = TypeVar("C", bound=msgspec.Struct)
+SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage")
+"""What a variable NEPHILA_<SERVICE>__<FIELD> may name; any other is a mistake, and is refused wherever settings are
+read."""
+_VARIABLE = re.compile(r"NEPHILA_(.*?)__(.*)", re.IGNORECASE | re.DOTALL)
 Positive = Annotated[int, msgspec.Meta(ge=1)]
 """A number of which none is no setting."""
 
@@ -40,6 +45,12 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
     return config
 
 
+def check_environment(sections: Mapping[str, type[msgspec.Struct]]) -> None:
+    """Raise `UsageError` for a variable of these services that names no setting: one environment may serve all."""
+    for service, cls in sections.items():
+        _environment({field.name for field in msgspec.structs.fields(cls)}, service)
+
+
 def _path(kind: type, value: Any) -> Any:
     """What msgspec does not know itself."""
     if kind is Path and isinstance(value, str | Path):
@@ -48,20 +59,31 @@ def _path(kind: type, value: Any) -> Any:
 
 
 def _environment(known: set[str], service: str) -> dict[str, str]:
-    prefix = f"NEPHILA_{service.upper()}__"
     found = {}
     for name, value in os.environ.items():
-        if name.startswith(prefix):
-            key = name.removeprefix(prefix).lower()
+        if (variable := _VARIABLE.fullmatch(name)) is None:
+            continue
+        section = variable[1].lower()
+        if section not in SECTIONS or not name.startswith(f"NEPHILA_{section.upper()}__"):
+            raise UsageError(f"environment: {name} is no setting: NEPHILA_<SERVICE>__<FIELD>{_close(name)}")
+        if section == service:
+            key = variable[2].lower()
             if key not in known:
                 raise UsageError(f"environment: {name} names no setting of {service}{_suggest(key, known)}")
-            found[key] = _listed(name, value)
+            found[key] = listed(name, value)
     return found
 
 
-def _listed(name: str, value: str) -> Any:
-    """A list is written as JSON: its words may hold any separator."""
-    if not value.startswith("["):
+def _close(name: str) -> str:
+    section, _, field = name.upper().removeprefix("NEPHILA_").partition("__")
+    near = difflib.get_close_matches(section.lower(), SECTIONS, n=1)
+    known = f"; known services are {', '.join(SECTIONS)}"
+    return f"; did you mean NEPHILA_{near[0].upper()}__{field}?" if near else known
+
+
+def listed(name: str, value: Any) -> Any:
+    """The value of a variable: a list is written as JSON, since its words may hold any separator."""
+    if not isinstance(value, str) or not value.startswith("["):
         return value
     try:
         return msgspec.json.decode(value)

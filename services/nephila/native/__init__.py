@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nephila.native._core import (
         HostStore,
         PagePass,
+        RobotsRules,
         Trie,
         UrlError,
         UrlParts,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         parse_any,
         parse_url,
         quoted,
+        robots_rule,
+        robots_sitemaps,
         sniff_encoding,
         to_utf8,
         trimmed,
@@ -53,6 +56,7 @@ else:
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
     PagePass = _chosen.PagePass
+    RobotsRules = _chosen.RobotsRules
     Trie = _chosen.Trie
     UrlError = _chosen.UrlError
     UrlParts = _chosen.UrlParts
@@ -62,6 +66,8 @@ else:
     parse_any = _chosen.parse_any
     parse_url = _chosen.parse_url
     quoted = _chosen.quoted
+    robots_rule = _chosen.robots_rule
+    robots_sitemaps = _chosen.robots_sitemaps
     sniff_encoding = _chosen.sniff_encoding
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
@@ -83,6 +89,7 @@ __all__ = [
     "KEY_VERSION",
     "HostStore",
     "PagePass",
+    "RobotsRules",
     "Trie",
     "UrlError",
     "UrlParts",
@@ -93,6 +100,8 @@ __all__ = [
     "parse_url",
     "partition_of",
     "quoted",
+    "robots_rule",
+    "robots_sitemaps",
     "sniff_encoding",
     "to_utf8",
     "trimmed",

@@ -69,7 +69,12 @@ class Maker:
         if kind is Kind.HTML:
             encoding = self.encoding_of(page, body)
             found = self._page_pass(
-                body, page.url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+                body,
+                page.url,
+                encoding,
+                max_links=config.max_links,
+                max_text_bytes=config.max_text_bytes,
+                agent=config.robots_agent,
             )
             links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
             if seen.follow and job.parse is not None and job.parse.follow and not found.crowded:
@@ -90,7 +95,8 @@ class Maker:
         tags = body.count(b"<")
         if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
             return tags
-        return self._page_pass(body, page.url, encoding, max_links=0, max_text_bytes=0).depth
+        found = self._page_pass(body, page.url, encoding, max_links=0, max_text_bytes=0, agent="")
+        return found.depth
 
     def encoding_of(self, page: m.Page, body: bytes) -> str:
         """WHATWG name of the encoding of an HTML page; its start is enough."""

@@ -31,6 +31,7 @@ class Request(msgspec.Struct, array_like=True):
     encoding: str
     max_links: int
     max_text_bytes: int
+    agent: str
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -47,13 +48,14 @@ def run(payload: bytes) -> bytes:
         request.encoding,
         max_links=request.max_links,
         max_text_bytes=request.max_text_bytes,
+        agent=request.agent,
     )
     return _encode({name: getattr(found, name) for name in _PROPERTIES})
 
 
-def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int) -> bytes:
+def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str) -> bytes:
     """The payload of one page."""
-    return _encode(Request(body, url, encoding, max_links, max_text_bytes))
+    return _encode(Request(body, url, encoding, max_links, max_text_bytes, agent))
 
 
 def checked(data: bytes) -> PagePass:

@@ -33,7 +33,7 @@ class PagePass(Protocol):
 
     @property
     def robots(self) -> str:
-        """Contents of <meta name=robots> and <meta name=nephila>, lower case, joined by commas."""
+        """Contents of <meta name=robots> and of the one of the agent's name, lower case, joined by commas."""
 
     @property
     def description(self) -> str:
@@ -103,4 +103,6 @@ class PagePass(Protocol):
 class PageCall(Protocol):
     """The page pass: one call per document."""
 
-    def __call__(self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int) -> PagePass: ...
+    def __call__(
+        self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, agent: str
+    ) -> PagePass: ...

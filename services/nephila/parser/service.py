@@ -308,7 +308,7 @@ class Parser:
             nonlocal kept
             if self.rules.book.concerns(page.job):
                 kept = body
-            return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes)
+            return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes, config.robots_agent)
 
         found = await self._elsewhere.read(PAGE, held, payload)
         links, seen = self._maker.from_pass(page, job, record, found, encoding, sniffed)

@@ -22,6 +22,8 @@ AT_ONCE = 1000
 
 def queue_due(frontier: Frontier) -> None:
     """Queue what is due, of all jobs that are not paused. O(1) while nothing is, else O(jobs)."""
+    if not frontier.config.recrawl:
+        return
     now = frontier.utc_now
     set_back = now < frontier.looked_at - REWIND_S
     frontier.looked_at = now
@@ -34,20 +36,26 @@ def queue_due(frontier: Frontier) -> None:
         if job.recrawl.active and not job.spec.paused:
             if job.agenda.next_due() <= now:
                 for _, state in zip(range(AT_ONCE), job.agenda.due(now), strict=False):
-                    _queue(frontier, job, state)
+                    requeue(frontier, job, state)
             soonest = min(soonest, job.agenda.next_due())
     frontier.soonest_due = soonest
 
 
 def next_due(frontier: Frontier) -> float | None:
     """When the next URL is due, in monotonic seconds; None when none ever is."""
-    first = frontier.soonest_due
+    first = frontier.soonest_due if frontier.config.recrawl else math.inf
     return first - frontier.utc_offset if first < math.inf else None
 
 
-def _queue(frontier: Frontier, job: Job, state: UrlState) -> None:
-    partition = frontier.partition(state.url_key)
+def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """Queue a URL that has ended, whose state is out of the agenda, for its next fetch."""
     reopen(frontier, job, state)
+    enqueue(frontier, job, state)
+
+
+def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """Queue the next fetch of a URL that is not counted among the ended."""
+    partition = frontier.partition(state.url_key)
     number = frontier.store.host(state.host)
     strategy = job.strategy
     # Under a page budget it takes the place it had: nothing new of its host may stand before it and find no place.

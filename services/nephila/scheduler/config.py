@@ -19,7 +19,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     hot_hosts: Positive = 20_000
     """Hosts kept as objects; all others are bytes in the host store, 2-20 µs away."""
     hot_robots_bytes: int = 64 * 1024 * 1024
-    """robots.txt of hosts kept as objects: read, one of many short lines takes 26 times its size."""
+    """Memory for robots.txt files of hosts kept as objects, rules included; one that many hosts share counts once."""
     window: Positive = 1024
     """Requests without receipt at most: bounds memory and what a crash fetches again."""
     agent: str = "nephila"
@@ -64,6 +64,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Over a broker: growth of a partition's log that triggers a snapshot; whoever takes it over reads so much."""
     snapshot_age_s: float = 21_600.0
     """Over a broker: commits are in a snapshot after so long; well below the time that the broker keeps the log."""
+    recrawl: bool = True
+    """Pages are fetched again when they are due. Off in a program whose crawl ends: there `--refresh` says when."""
     status_interval_s: float = 0.0
     """How often the jobs that have changed are told on `job-status`; 0 = never: in one program nobody reads it."""
     fsync_interval_s: float = 1.0

@@ -22,10 +22,11 @@ class OriginRobots:
     rules: Robots | None
     expires: float
     text: RobotsTxt
+    """As logged, without its body."""
 
     def effort(self, agent: str, url: str) -> int:
         """Rules times characters that the question costs at most; a few nanoseconds each."""
-        return self.rules.rules(agent) * len(url) if self.rules is not None else 0
+        return self.rules.rules(agent).scanned * len(url) if self.rules is not None else 0
 
     def allows(self, agent: str, url: str) -> bool:
         """Whether a URL of this origin may be fetched."""

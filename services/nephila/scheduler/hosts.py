@@ -19,7 +19,8 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.host import Host
 from nephila.scheduler.job import Job
 from nephila.scheduler.politeness import from_state
-from nephila.scheduler.robots import believe, crawl_delay_s
+from nephila.scheduler.robots import believe, crawl_delay_s, logged
+from nephila.scheduler.robots_cache import RobotsCache
 from nephila.scheduler.traps import CAP_FETCHES, CAP_SHARE, Yield
 
 log = logging.getLogger(__name__)
@@ -42,8 +43,8 @@ class Hosts:
         self.now = 0.0
         self.utc_offset = 0.0
         self.hot: dict[int, Host] = {}
-        self.robots_bytes = 0
-        """Of robots.txt of hosts that are objects; read, they are up to 26 times as large."""
+        self.robots = RobotsCache(config.agent)
+        """Of hosts that are objects."""
         self.written_bytes = 0
         """States written since the last checkpoint: the store keeps them in memory until then."""
 
@@ -101,8 +102,9 @@ class Hosts:
     def take_robots(self, host: Host, text: RobotsTxt) -> None:
         """Believe a robots.txt from now on."""
         before = host.robots.get(text.origin)
-        self.robots_bytes += len(text.body) - (len(before.text.body) if before is not None else 0)
-        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset)
+        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset, self.robots)
+        if before is not None and before.rules is not None:
+            self.robots.release(before.rules)
         host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
 
     def state_of(self, host: Host) -> HostState:
@@ -113,7 +115,9 @@ class Hosts:
         """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
         self._save(host)
         del self.hot[host.number]
-        self.robots_bytes -= sum(len(known.text.body) for known in host.robots.values())
+        for known in host.robots.values():
+            if known.rules is not None:
+                self.robots.release(known.rules)
         if not self.store.state(host.number):
             self.store.forget(host.number)
 
@@ -122,7 +126,7 @@ class Hosts:
             return
         host.changed = False
         pace = host.pace
-        robots = [known.text for known in host.robots.values() if known.expires > self.now]
+        robots = [known for known in host.robots.values() if known.expires > self.now]
         if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.yields:
             self.store.set_state(host.number, b"")
             return
@@ -131,7 +135,7 @@ class Hosts:
         yields = [HostYield(names[job], part.pack()) for job, part in host.yields.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
-        packed = _encode(HostRecord(state, robots, yields))
+        packed = _encode(HostRecord(state, [logged(known) for known in robots], yields))
         self.store.set_state(host.number, packed)
         self.written_bytes += len(packed)
 
@@ -151,12 +155,12 @@ class Hosts:
         """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
         another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
         hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
-        many, heavy = len(self.hot) > hosts, self.robots_bytes > robots_bytes
+        many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
         if not many and not heavy:
             return
         hosts, robots_bytes = hosts * 3 // 4 if many else hosts, robots_bytes * 3 // 4 if heavy else robots_bytes
         for host in self._cold(busy()):
-            many, heavy = len(self.hot) > hosts, self.robots_bytes > robots_bytes
+            many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
             if not many and not heavy:
                 return
             if many or host.robots:
@@ -173,8 +177,8 @@ class Hosts:
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
         self.store.check()
-        held = [known for host in self.hot.values() for known in host.robots.values()]
-        assert self.robots_bytes == sum(len(known.text.body) for known in held), "robots.txt are miscounted"
+        held = [known.rules for host in self.hot.values() for known in host.robots.values()]
+        self.robots.check([rules for rules in held if rules is not None])
         for number, host in self.hot.items():
             assert host.number == number, f"{host.key} is under another number"
             assert self.store.name(number) == host.key, f"{host.key} is under another name"

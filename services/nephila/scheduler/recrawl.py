@@ -31,6 +31,9 @@ MIN_S = 3_600.0
 MAX_S = 30 * DAY_S
 """Bounds where only one is given."""
 SHORTEST_S = 1.0
+EARLY = 0.1
+"""A run that fetches what is due takes what would be due within this share of its interval: of a daily interval and a
+daily run, each would otherwise miss what the jitter has put a minute later."""
 GONE_AFTER = 3
 WINDOW = 64
 """Checks after which all evidence is halved: rates change, and 32 checks tell them to a fifth."""
@@ -87,6 +90,22 @@ class Policy:
         """Seconds between fetches that the page's rate asks for, in [min_s, max_s]."""
         wanted = math.sqrt(self.min_s**2 + 2 * PRICE * self.min_s / self.rate(state))
         return min(max(wanted, self.min_s), self.max_s)
+
+    def takes(self, state: UrlState, now: float) -> bool:
+        """Whether a run that fetches once what is due takes this URL: without a policy, all but what is gone."""
+        if self._gone(state) or not self.active:
+            return not self._gone(state)
+        return self.watches(state.seed) and 0 < state.next_at <= now + EARLY * state.interval_s
+
+    def adopted(self, state: UrlState) -> UrlState:
+        """The state of a URL whose fetch was not watched: as if that fetch had been the first that was."""
+        if not self.active:
+            return state
+        receipt = Receipt(state.url_key, state.fetch_no, state.outcome, state.text_hash, False, state.etag)
+        receipt.last_modified, receipt.status = state.last_modified, _GONE[0] if state.missing else 0
+        new = self.after(msgspec.structs.replace(state, fetch_no=0, fetched_at=0.0), receipt, state.fetched_at)
+        new.missing = state.missing
+        return new
 
     # ---- what happened
 

@@ -6,11 +6,14 @@ at all is not "forbidden": its URLs fail with the network error, which is what i
 
 from __future__ import annotations
 
+import msgspec
+
 from nephila.kernel import robots as rfc9309
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, RobotsTxt
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.host import Host, OriginRobots
+from nephila.scheduler.robots_cache import RobotsCache
 
 UNREACHABLE = frozenset({"dns", "connect", "tls"})
 """Error classes that any fetch of the host would meet as well."""
@@ -37,15 +40,20 @@ def from_outcome(outcome: FetchOutcome, origin: str, now_utc: float, config: Sch
     return RobotsTxt(origin, outcome.host, outcome.status, body, now_utc, now_utc + ttl, outcome.reason)
 
 
-def believe(text: RobotsTxt, now: float, now_utc: float) -> OriginRobots:
-    """The working form of a logged robots.txt."""
+def believe(text: RobotsTxt, now: float, now_utc: float, cache: RobotsCache) -> OriginRobots:
+    """The working form of a logged robots.txt; its rules are in the cache."""
     if text.reason in UNREACHABLE or text.reason == "address":
         policy = "failed"
     else:
         policy = rfc9309.policy_for(text.status, text.reason)
-    rules = rfc9309.parse(text.body) if policy == "rules" else None
+    rules = cache.take(text.body) if policy == "rules" else None
     remaining = min(text.expires_at - now_utc, max(text.expires_at - text.fetched_at, 0.0))
-    return OriginRobots(policy, rules, now + remaining, text)
+    return OriginRobots(policy, rules, now + remaining, msgspec.structs.replace(text, body=b""))
+
+
+def logged(known: OriginRobots) -> RobotsTxt:
+    """The form to be kept, with the bytes of the file."""
+    return known.text if known.rules is None else msgspec.structs.replace(known.text, body=known.rules.body)
 
 
 def crawl_delay_s(host: Host, agent: str, config: SchedulerConfig) -> float:

@@ -31,6 +31,7 @@ from nephila.scheduler.contact import first_contact
 from nephila.scheduler.dispatch import Dispatcher
 from nephila.scheduler.freshness import measure
 from nephila.scheduler.host import Dispatch
+from nephila.scheduler.refetch import Refetch
 from nephila.scheduler.reopen import reopen
 from nephila.scheduler.restore import Restored, open_frontier, restore
 from nephila.scheduler.snapshots import cleanup, snapshots
@@ -119,6 +120,19 @@ class Scheduler:
         if not self._dead:
             self.log.close()
         self._dead = True
+
+    def refetch(self, uid: str) -> Refetch | None:
+        """What puts ended URLs of a job back into its queues; None without the job. Hold the scheduler meanwhile, and
+        call `refetched` after each part, which is one commit."""
+        job = self.frontier.jobs.get(uid)
+        self._now()
+        return Refetch(self.dispatcher, job) if job is not None else None
+
+    def refetched(self) -> None:
+        """A part was queued: a turn commits it."""
+        self._now()
+        if not self._turn_due:
+            self._later()
 
     def tell_wider(self, told: Callable[[str], None]) -> None:
         """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back

@@ -17,10 +17,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nephila.kernel.blobs import open_blobs
+from nephila.kernel.blobs import open_blobs, reach
 from nephila.kernel.bus.base import Delivery
 from nephila.kernel.clock import Clock, Timer
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import TemporaryError, Unready, UserError
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.networks import Networks
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
@@ -105,6 +105,14 @@ class Shards:
         for part in (self.reporter, self.listener, self.turns, self._asked):
             part.start()
         self._share()
+
+    async def reach(self) -> None:
+        """Return when the store of snapshots answers. Raises `Unready`."""
+        if self._blobs is not None:
+            try:
+                await asyncio.to_thread(reach, self._blobs)
+            except TemporaryError as error:
+                raise Unready(f"the blob store of snapshots does not answer: {error}") from None
 
     async def drain(self, grace_s: float) -> None:
         """Hand out nothing more; the bus takes the partitions back afterwards, and waits for what is on its way."""
@@ -375,6 +383,12 @@ class Shards:
     def jobs_here(self) -> Iterable[Job]:
         """The jobs of all shards, each as often as it has a partition."""
         return (job for shard in self.shards.values() for job in shard.frontier.jobs.values())
+
+    @property
+    def unsettled(self) -> str:
+        """Why partitions that are here hand nothing out yet, in one line."""
+        waiting = sum(shard.waits for shard in self.shards.values())
+        return f"{waiting} partitions are announced to the other schedulers" if waiting else ""
 
     @property
     def queued(self) -> int:

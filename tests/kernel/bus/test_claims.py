@@ -9,7 +9,8 @@ import pytest
 from nephila.kernel.blobs import DirectoryBlobs, open_blobs
 from nephila.kernel.bus import claims as module
 from nephila.kernel.bus.claims import DAY_S, SPARE_S, BlobClaims, open_claims, sweep
-from nephila.kernel.errors import PermanentError, TemporaryError
+from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.errors import PermanentError, TemporaryError, Unready
 
 
 @pytest.fixture(params=["directory", "obstore"])
@@ -54,6 +55,9 @@ async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch,
     class Store:
         calls = 0
 
+        def reach(self) -> None:
+            """It answers."""
+
         def expire(self, now: float) -> int:
             self.calls += 1
             if self.calls == 1:
@@ -67,3 +71,23 @@ async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch,
     task.cancel()
     await asyncio.wait([task])
     assert "were not removed: no route to host" in caplog.text
+
+
+async def test_a_member_without_its_blob_store_does_not_join():
+    """Its partitions would stand still; it waits, not ready, and says why."""
+
+    class Away(BlobClaims):
+        def reach(self) -> None:
+            """It does not."""
+            raise TemporaryError("s3://bucket: connection refused")
+
+    with pytest.raises(Unready, match="the blob store does not answer: s3://bucket: connection refused"):
+        await KafkaBus._reach(Away(open_blobs("memory:///x")))
+
+
+def test_a_store_answers_though_it_is_empty(tmp_path):
+    """A directory that nobody has written to yet, and one that cannot be read."""
+    BlobClaims(open_blobs(str(tmp_path / "new"))).reach()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(TemporaryError, match="Not a directory"):
+        BlobClaims(open_blobs(str(tmp_path / "file"))).reach()

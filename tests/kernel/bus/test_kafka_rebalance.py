@@ -221,6 +221,20 @@ async def test_two_members_with_one_name(group):
     await until(lambda: len(winner.partitions) == PARTITIONS)
 
 
+async def test_who_cannot_work_gives_its_partitions_up_and_gets_its_share_again(group):
+    """In order, as at a join; a member is unsettled until what it was promised is open."""
+    a, b = await group("a"), await group("b")
+    assert "group scheduler" in b.bus.unsettled
+    await settled(a, b)
+    await until(lambda: not (a.bus.unsettled or b.bus.unsettled))
+    b.bus.set_able(False)
+    await until(lambda: len(a.partitions) == PARTITIONS)
+    assert "leaving" in [call for call, _ in b.calls]
+    assert "lost" not in [call for call, _ in b.calls]
+    b.bus.set_able(True)
+    await settled(a, b)
+
+
 async def test_receipts_follow_the_same_partitions(group):
     """All topics of a group go to the member that has the partition number."""
     a, b = await group("a"), await group("b")

@@ -153,6 +153,21 @@ def test_nobody_new_nothing_moves():
     assert all(set(shares[n].partitions) == claims[n].held.keys() and not shares[n].leaving for n in "abc")
 
 
+def test_who_cannot_work_gives_its_partitions_to_those_who_can():
+    """And keeps them while nobody can."""
+    able, unable = Claim("a", 1.0, dict.fromkeys(range(4), 1)), Claim("b", 1.0, dict.fromkeys(range(4, 8), 1))
+    unable.able = False
+    shares = plan({"x": able, "y": unable}, 8)
+    assert shares["y"].partitions == shares["y"].leaving == [4, 5, 6, 7]
+    assert shares["x"].promised == [4, 5, 6, 7]
+    able.able = False
+    shares = plan({"x": able, "y": unable}, 8)
+    assert not shares["x"].leaving
+    assert not shares["y"].leaving
+    able.able, unable.held = True, {}
+    assert plan({"x": able, "y": unable}, 8)["y"].partitions == []
+
+
 def test_a_claim_survives_the_wire_and_nonsense_is_nothing():
     """What a member says is what the leader reads."""
     member = Membership("a", 2.5)

@@ -15,7 +15,7 @@ import random
 import time
 from typing import Protocol
 
-from nephila.kernel.blobs import Blobs, open_blobs
+from nephila.kernel.blobs import Blobs, open_blobs, reach
 from nephila.kernel.errors import PermanentError, TemporaryError
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,9 @@ class Claims(Protocol):
 
     def get(self, name: str) -> bytes:
         """What `put` was given. Raises `PermanentError` when it is gone, `TemporaryError` when it cannot be read."""
+
+    def reach(self) -> None:
+        """Return when the store answers. Raises `TemporaryError`."""
 
     def expire(self, now: float) -> int:
         """Remove what need not be kept any more at an instant, in seconds since 1970 UTC; returns how many. Raises
@@ -61,6 +64,10 @@ class BlobClaims:
         if not name.startswith(f"{_ROOT}/") or ".." in name:
             raise PermanentError(f"no name of a claim: {name[:80]!r}")
         return self._blobs.get(name)
+
+    def reach(self) -> None:
+        """See `Claims.reach`."""
+        reach(self._blobs)
 
     def expire(self, now: float) -> int:
         """See `Claims.expire`. O(objects)."""

@@ -134,6 +134,19 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
         return self._pulse.may_emit(time.monotonic())
 
+    @property
+    def settled(self) -> bool:
+        """Whether all that the group has given or promised this member is open here."""
+        opened = all(place.ready for place in self.intake.places.values())
+        return self._joined and not self._joining and opened and not self.membership.promised
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; who cannot gives its partitions to members that can."""
+        if self.membership.able != able:
+            self.membership.able = able
+            if self._consumer is not None:
+                self._consumer._coordinator.request_rejoin()
+
     async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
         if self._consumer is None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus import agreement, kafka_topics
 from nephila.kernel.bus.base import Batch, DeadHandler, Handler, Receipt
 from nephila.kernel.bus.claims import Claims, sweep
 from nephila.kernel.bus.connections import mend
@@ -33,7 +33,7 @@ from nephila.kernel.bus.outbox import Outbox
 from nephila.kernel.bus.tables import Tables
 from nephila.kernel.bus.wire import frame_of, seal
 from nephila.kernel.clock import Clock
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,9 @@ CLOSE_S = 5.0
 class KafkaBus:
     """See the module and `nephila.kernel.bus.base.Bus`."""
 
-    def __init__(self, config: KafkaConfig, clock: Clock, claims: Claims | None = None) -> None:
+    def __init__(
+        self, config: KafkaConfig, clock: Clock, claims: Claims | None = None, agreed: Mapping[str, str] | None = None
+    ) -> None:
         name = config.name or f"member-{uuid.uuid4().hex[:12]}"
         self.config = msgspec.structs.replace(config, name=name)
         self.clock = clock
@@ -61,7 +63,9 @@ class KafkaBus:
         self.tables = Tables(self.config, self._on_fatal)
         self._started = False
         self._history = KafkaHistory(self.config, claims)
-        self._sweeping: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self.agreed = dict(agreed or {})
+        """Settings that have to be the same in all members of the system; compared at the start."""
 
     # ---- the contract
 
@@ -96,6 +100,7 @@ class KafkaBus:
         if group is None:
             intake = Intake(self.config, self.claims, {})
             group = self.groups[name] = Group(name, self.config, intake, self._on_fatal)
+            group.membership.settings = self.agreed
         return group
 
     def bury(
@@ -127,6 +132,17 @@ class KafkaBus:
     def may_emit(self, group: str) -> bool:
         """False when the broker may have given this member's partitions to others in the meantime."""
         return self.groups[group].may_emit
+
+    @property
+    def unsettled(self) -> str:
+        """What this member still takes over, in one line; empty once all that was given to it is open."""
+        groups = sorted(name for name, group in self.groups.items() if not group.settled)
+        return f"takes partitions over: group {', '.join(groups)}" if groups else ""
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+        for group in self.groups.values():
+            group.set_able(able)
 
     @property
     def member(self) -> str:
@@ -190,13 +206,21 @@ class KafkaBus:
         self._started = True
         mend()
         await kafka_topics.check(self.config, TOPICS)
+        began = max((group.membership.started for group in self.groups.values()), default=0.0)
+        if self.claims is not None:
+            await self._reach(self.claims)
+        me = agreement.Me(self.groups.keys(), began, self.agreed)
+        if self.agreed:
+            await agreement.refuse_differences(self.config, me)
         try:
             await self.outbox.start()
             await self.tables.start()
             for group in self.groups.values():
                 await group.start()
             if self.claims is not None:
-                self._sweeping = asyncio.get_running_loop().create_task(sweep(self.claims))
+                self._spawn(sweep(self.claims))
+            if self.agreed:
+                self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
             await self.close()
             raise kafka_topics.trouble_with(self.config, error) from None
@@ -206,12 +230,30 @@ class KafkaBus:
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.wait([self._sweeping])
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         await asyncio.gather(*(group.close() for group in self.groups.values()))
         await self.tables.close()
         await self.outbox.close(CLOSE_S)
+
+    @staticmethod
+    async def _reach(claims: Claims) -> None:
+        """A member without its blob store would hold partitions whose messages it cannot read."""
+        try:
+            await asyncio.to_thread(claims.reach)
+        except TemporaryError as error:
+            raise Unready(f"the blob store does not answer: {error}") from None
+
+    def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(routine))
+
+    async def _compare(self, me: agreement.Me) -> None:
+        line = await agreement.later_difference(self.config, me)
+        if line:
+            self._on_fatal(UsageError(line))
 
     def _on_fatal(self, error: UserError) -> None:
         if self.fatal is None:

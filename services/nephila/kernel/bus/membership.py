@@ -25,6 +25,10 @@ class Claim(msgspec.Struct, array_like=True):
     held: dict[int, int] = {}
     # Partition -> generation in which it was given.
     promised: list[int] = []
+    settings: dict[str, str] = {}
+    # What all members of a system have to agree on (agreement.py).
+    able: bool = True
+    # False: what this member needs for its work has been away for long; others have its partitions, if any is able.
 
 
 class Share(msgspec.Struct, array_like=True):
@@ -45,7 +49,9 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     living = {name: claims[member] for name, member in by_name.items()}
     holder = _holders(living, partitions)
     promised = {p: name for name, claim in sorted(living.items()) for p in claim.promised if 0 <= p < partitions}
-    target = place(sorted(living), partitions, {**holder, **promised})
+    # Where nobody is able, all keep what they have.
+    able = sorted(name for name, claim in living.items() if claim.able) or sorted(living)
+    target = place(able, partitions, {**holder, **promised})
     shares = {member: Share([], [], []) for member in claims}
     for p, name in enumerate(target):
         has = holder.get(p, name)
@@ -72,13 +78,16 @@ class Membership:
     def __init__(self, name: str, started: float) -> None:
         self.name = name
         self.started = started
+        self.settings: dict[str, str] = {}
+        self.able = True
         self.held: dict[int, int] = {}
         self.leaving: frozenset[int] = frozenset()
         self.promised: frozenset[int] = frozenset()
 
     def claim(self) -> bytes:
         """What is said when joining."""
-        return msgspec.msgpack.encode(Claim(self.name, self.started, self.held, sorted(self.promised)))
+        claim = Claim(self.name, self.started, self.held, sorted(self.promised), self.settings, self.able)
+        return msgspec.msgpack.encode(claim)
 
     def told(self, data: bytes) -> None:
         """The leader's answer; an empty one gives nothing."""

@@ -13,6 +13,7 @@ from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import is_storable, sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_lines
+from nephila.native._twin.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native._twin.spaces import is_tidy, quoted, trimmed
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
@@ -33,9 +34,9 @@ class PagePass:
         "meta", "refresh", "robots", "text", "text_lines", "title",
     )  # fmt: skip
 
-    def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool) -> None:
+    def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool, agent: str) -> None:
         document = parse_document(url)
-        page = Page(data, max_links, max_text, main)
+        page = Page(data, max_links, max_text, main, agent)
         page.run()
         base = _links.base_of(page, document)
         self.text = b"".join(page.text.parts)
@@ -84,17 +85,19 @@ def page_pass(
     max_links: int = 10_000,
     max_text_bytes: int = 4_000_000,
     main_text: bool = True,
+    agent: str = "nephila",
 ) -> PagePass:
     """Title, meta, text lines and links of an HTML page in one scan without a tree. O(bytes).
 
     `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
-    UrlError if `url` is not an absolute http(s) URL.
+    UrlError if `url` is not an absolute http(s) URL. `agent`: the name in <meta name> that robots directives may stand
+    under beside "robots".
     """
     parse_document(url)
     data = to_utf8(body, encoding)
     if len(data) > _MAX_BODY:
         raise ValueError("page too large")
-    return PagePass(data, url, max_links, max_text_bytes, main_text)
+    return PagePass(data, url, max_links, max_text_bytes, main_text, agent)
 
 
 _STATES = {
@@ -142,6 +145,7 @@ __all__ = [
     "TAGS",
     "HostStore",
     "PagePass",
+    "RobotsRules",
     "Trie",
     "UrlError",
     "UrlParts",
@@ -151,6 +155,8 @@ __all__ = [
     "parse_any",
     "parse_url",
     "quoted",
+    "robots_rule",
+    "robots_sitemaps",
     "sniff_encoding",
     "to_utf8",
     "trimmed",

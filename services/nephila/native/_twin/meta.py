@@ -98,7 +98,7 @@ class PageMeta(PageBase):
         if key is None:
             return
         name = _ascii_lower(value(key))
-        if name in ("robots", "nephila"):
+        if name in ("robots", self.agent):
             if len(self.robots.encode()) + len(content.encode()) < MAX_VALUE:
                 self.robots += ("," if self.robots else "") + _ascii_lower(content)
         elif name == "description":

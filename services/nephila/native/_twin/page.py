@@ -43,7 +43,9 @@ class RawLink:
 class PageBase:
     """State of a scan and what text and links need; `tree.Page` adds the tags."""
 
-    def __init__(self, data: bytes, max_links: int, max_text: int, places: bool = False) -> None:
+    def __init__(
+        self, data: bytes, max_links: int, max_text: int, places: bool = False, agent: str = "nephila"
+    ) -> None:
         self.tok = Tokenizer(data)
         self.stack = Stack()
         self.text = TextSink(max_text)
@@ -53,6 +55,7 @@ class PageBase:
         self.base: bytes | None = None
         self.canonical: bytes | None = None
         self.robots = ""
+        self.agent = agent.lower()
         self.description: str | None = None
         self.meta: list[tuple[str, str]] = []
         self.refresh: str | None = None

@@ -14,6 +14,7 @@ mod md5;
 mod meta;
 mod page;
 mod pass;
+mod robots;
 mod search;
 mod spaces;
 mod stack;
@@ -63,6 +64,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pass::PagePass>()?;
     module.add_class::<trie::Trie>()?;
     module.add_class::<hosts::HostStore>()?;
+    module.add_class::<robots::RobotsRules>()?;
+    module.add_function(wrap_pyfunction!(robots::robots_sitemaps, module)?)?;
+    module.add_function(wrap_pyfunction!(robots::robots_rule, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::parse_url, module)?)?;
     module.add_function(wrap_pyfunction!(urls_py::parse_any, module)?)?;
     module.add_function(wrap_pyfunction!(sniff_encoding, module)?)?;

@@ -90,7 +90,7 @@ impl Page<'_> {
     fn meta(&mut self) {
         let Some(content) = self.decoded(b"content") else { return };
         let name = self.decoded(b"property").or_else(|| self.decoded(b"name"));
-        let kind = name.as_deref().map_or(Kind::Other, |name| kind_of(trimmed(name)));
+        let kind = name.as_deref().map_or(Kind::Other, |name| kind_of(trimmed(name), self.agent));
         let refresh = self.decoded(b"http-equiv").is_some_and(|equiv| equiv.eq_ignore_ascii_case(b"refresh"));
         if !refresh && kind == Kind::Other {
             return;
@@ -137,10 +137,10 @@ enum Kind {
     Other,
 }
 
-fn kind_of(name: &[u8]) -> Kind {
+fn kind_of(name: &[u8], agent: &[u8]) -> Kind {
     let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
     let starts = |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
-    if is("robots") || is("nephila") {
+    if is("robots") || name.eq_ignore_ascii_case(agent) {
         Kind::Robots
     } else if is("description") {
         Kind::Description

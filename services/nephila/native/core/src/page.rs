@@ -96,6 +96,8 @@ pub struct Page<'a> {
     pub frames: Frames,
     pub frameset_ok: bool,
     pub follow: Follow,
+    /// Name under which robots directives are meant for this crawler.
+    pub agent: &'a [u8],
     /// The open `<a href>`: its link (None beyond the limit), where its text starts, markers open when it began.
     pub anchor: Option<(Option<u32>, u32, u16)>,
     /// Occurrences in the order of the page, at most `max_spots`; what comes after those is in no main text.
@@ -107,7 +109,7 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub fn new(input: &'a [u8], max_links: usize, max_text: usize, boxes: bool) -> Self {
+    pub fn new(input: &'a [u8], max_links: usize, max_text: usize, boxes: bool, agent: &'a [u8]) -> Self {
         Page {
             tok: Tokenizer::new(input),
             stack: Stack::new(),
@@ -121,6 +123,7 @@ impl<'a> Page<'a> {
             frames: Frames::No,
             frameset_ok: true,
             follow: Follow::Nothing,
+            agent,
             anchor: None,
             spots: Vec::with_capacity(if boxes { 256 } else { 0 }),
             max_spots: if boxes { max_links.saturating_mul(4) } else { 0 },

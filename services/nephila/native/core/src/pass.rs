@@ -151,8 +151,8 @@ fn owned(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
 
-fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool) -> PagePass {
-    let mut page = Page::new(input, max_links, max_text, main);
+fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bool, agent: &str) -> PagePass {
+    let mut page = Page::new(input, max_links, max_text, main, agent.as_bytes());
     page.run();
     let base = links::base_of(&page, document);
     let mut found = links::finish(&page, &base, max_links);
@@ -189,9 +189,10 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
 /// Title, meta, text lines and links of an HTML page in one scan without a tree; the GIL is released. O(bytes).
 ///
 /// `encoding` is a WHATWG label ("" = windows-1252); ValueError for one nobody knows and for more than 2^31 bytes,
-/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself.
+/// UrlError if `url` is not an absolute http(s) URL, RuntimeError for a fault of the scanner itself. `agent`: the name in
+/// <meta name> that robots directives may stand under beside "robots".
 #[pyfunction]
-#[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000, main_text=true))]
+#[pyo3(signature = (body, url, encoding, *, max_links=10_000, max_text_bytes=4_000_000, main_text=true, agent="nephila"))]
 pub fn page_pass(
     py: Python<'_>,
     body: &[u8],
@@ -200,6 +201,7 @@ pub fn page_pass(
     max_links: usize,
     max_text_bytes: usize,
     main_text: bool,
+    agent: &str,
 ) -> PyResult<PagePass> {
     let document = urls_py::parse_document(url)?;
     let work = || {
@@ -207,7 +209,7 @@ pub fn page_pass(
         if input.len() > i32::MAX as usize {
             return Err("page too large".to_owned());
         }
-        Ok(scan(&input, document, max_links, max_text_bytes, main_text))
+        Ok(scan(&input, document, max_links, max_text_bytes, main_text, agent))
     };
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(found) => found.map_err(PyValueError::new_err),

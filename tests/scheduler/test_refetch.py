@@ -1,0 +1,137 @@
+"""Ended URLs that are queued again on request: over a kill, beside what is still open, under a page budget."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from nephila.kernel.messages import Outcome, Scope, UrlState
+from nephila.native import parse_url
+from nephila.scheduler.audit import check
+
+from tests.scheduler.world import JOB, Answer, World, site
+
+PAGES = {"/": ["/a", "/b"], "/a": ["/c"], "/b": [], "/c": []}
+
+
+def row(url, outcome, fetch_no=1, depth=0, status=0):
+    """What the table says of a URL."""
+    return UrlState(
+        job=JOB, url_key=parse_url(url).fingerprint, url=url, depth=depth, outcome=outcome, fetch_no=fetch_no,
+        fetched_at=1.0, missing=int(status == 404),
+    )  # fmt: skip
+
+
+def states(world):
+    """The rows of a world, as they are read for a refetch."""
+    return [row(r.url, r.outcome, r.fetch_no, r.depth) for r in world.rows.values()]
+
+
+async def restarted(world, directory, web):
+    """The same directory after a kill: nothing was closed."""
+    world.kill()
+    after = await World(directory, web, world.clock).start()
+    after.rows = world.rows
+    return after
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_ended_urls_are_fetched_once_more(tmp_path, killed):
+    world = await World(tmp_path, site(PAGES)).start()
+    world.crawl("http://a.test/")
+    world.run()
+    assert world.scheduler.ended(JOB) == {Outcome.STORED: 4}
+    refetch = world.scheduler.refetch(JOB)
+    assert [refetch.ended(state) for state in states(world)] == [True] * 4
+    assert not any(refetch.ended(state) for state in states(world)), "what is queued is left alone"
+    world.scheduler.refetched()
+    world.scheduler.hold(True)
+    world.clock.run_due()
+    check(world.scheduler.dispatcher)
+    if killed:
+        world = await restarted(world, tmp_path, site(PAGES))
+    else:
+        world.scheduler.hold(False)
+    assert world.scheduler.ended(JOB)[Outcome.STORED] == 0
+    again = world.scheduler.refetch(JOB)
+    assert not any(again.ended(state) for state in states(world)), "nor after a restart"
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert world.scheduler.ended(JOB)[Outcome.STORED] == 4
+    assert {record.fetch_no for record in world.rows.values()} == {2}
+    assert [(f.url, f.fetch_no) for f in world.fetched if f.fetch_no == 2] == [
+        (f"http://a.test{path}", 2) for path in ("/", "/a", "/b", "/c")
+    ]
+
+
+async def test_a_row_whose_receipt_was_lost_is_fetched_once(tmp_path):
+    """Killed between the row and its receipt: the URL is open for the frontier, which fetches it anyway."""
+    world = World(tmp_path, site(PAGES))
+    world.hold_receipts = True
+    await world.start()
+    world.crawl("http://a.test/", scope=Scope(max_depth=0))
+    world.clock.advance(0.2)
+    assert len(world.rows) == 1
+    world = await restarted(world, tmp_path, site(PAGES))
+    refetch = world.scheduler.refetch(JOB)
+    assert not any(refetch.ended(state) for state in states(world))
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert len(world.fetched) == 1
+    assert world.scheduler.ended(JOB) == {Outcome.STORED: 1}
+
+
+async def test_a_page_budget_counts_each_page_once(tmp_path):
+    world = await World(tmp_path, site(PAGES)).start()
+    world.crawl("http://a.test/", scope=Scope(max_depth=-1, max_pages=2))
+    world.run()
+    assert len(world.rows) == 2
+    refetch = world.scheduler.refetch(JOB)
+    assert sum(refetch.ended(state) for state in states(world)) == 2
+    world.scheduler.refetched()
+    world.run()
+    check(world.scheduler.dispatcher)
+    assert world.scheduler.ended(JOB)[Outcome.STORED] == len(world.rows) == 2
+    assert {record.fetch_no for record in world.rows.values()} == {2}
+
+
+async def test_a_host_that_could_not_be_reached_is_asked_again(tmp_path):
+    """robots.txt is believed to be out of reach for ten minutes; whoever asks for a retry does not wait for that."""
+    up = False
+
+    def web(request):
+        return Answer(status=404 if request.url.endswith("robots.txt") else 200) if up else Answer(reason="connect")
+
+    world = await World(tmp_path, web, retry_delay_s=0.1).start()
+    world.crawl("http://a.test/", robots=True)
+    world.run()
+    assert world.outcomes() == {"http://a.test/": "failed(connect)"}
+    up = True
+    refetch = world.scheduler.refetch(JOB)
+    assert [refetch.ended(state) for state in states(world)] == [True]
+    world.scheduler.refetched()
+    world.run()
+    assert world.outcomes() == {"http://a.test/": "stored"}
+    check(world.scheduler.dispatcher)
+
+
+async def test_a_page_that_is_gone_is_left_after_three_times(tmp_path):
+    world = await World(tmp_path, site({})).start()
+    world.crawl("http://a.test/")
+    world.run()
+    refetch = world.scheduler.refetch(JOB)
+    gone = row("http://a.test/", Outcome.FAILED, status=404)
+    assert not refetch.ended(replace(gone, missing=3), due=True)
+    assert refetch.ended(gone, due=True)
+
+
+async def test_what_the_scope_does_not_admit_stays_ended(tmp_path):
+    world = await World(tmp_path, site(PAGES)).start()
+    world.crawl("http://a.test/")
+    world.run()
+    world.crawl("http://a.test/", scope=Scope(max_depth=-1, exclude=["/b"]))
+    refetch = world.scheduler.refetch(JOB)
+    assert [refetch.ended(state) for state in states(world)] == [True, True, False, True]
+    assert not refetch.link("http://b.test/", 1)
+    assert refetch.link("http://a.test/new", 1)
+    assert not refetch.link("http://a.test/new", 1)
+    assert not refetch.link("no url", 1)
