@@ -1,10 +1,10 @@
 """Markdown of documentation pages beside trafilatura's: what is kept of headings, code, tables, lists and links.
 
 `python -m benchmarks.bench_markdown DIR`: DIR has unpacked documentation packages of Debian (`apt-get download
-python3.11-doc git-doc postgresql-doc-15 python-django-doc nodejs-doc rust-doc`, `dpkg-deb -x FILE DIR/PACKAGE`). The truth is
-what stands in the element that holds a page's content, read by lxml; the Markdown is rendered by markdown-it, and what
-comes out is read in the same way. A heading counts with its level, a line of code with its indentation, a row with all
-its cells, an item with its depth. `extra` is the share of words that do not stand in that element.
+python3.11-doc git-doc postgresql-doc-15 python-django-doc nodejs-doc rust-doc`, `dpkg-deb -x FILE DIR/PACKAGE`). The
+truth is what stands in the element that holds a page's content, read by lxml; the Markdown is rendered by markdown-it,
+and what comes out is read in the same way. A heading counts with its level, a line of code with its indentation, a row
+with all its cells, an item with its depth. `extra` is the share of words that do not stand in that element.
 """
 
 from __future__ import annotations

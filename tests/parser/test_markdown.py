@@ -72,7 +72,7 @@ def written(html: str, text: str) -> str:
 
 def test_code_has_its_language_and_white_space() -> None:
     """Of whatever highlighter; line numbers are none of it, and fences are longer than those within."""
-    sphinx = '<div class="highlight-python3 notranslate"><div class="highlight"><pre><span></span><span>if</span> x:\n\n    y\n'
+    sphinx = '<div class="highlight-python3 notranslate"><div><pre><span></span><span>if</span> x:\n\n    y\n'
     assert written(sphinx, "if x:") == "```python3\nif x:\n\n    y\n```"
     prism = '<pre class="line-numbers"><code class="language-c++">int x;</code></pre>'
     assert written(prism, "int x;") == "```c++\nint x;\n```"

@@ -26,6 +26,7 @@ Header = Annotated[
         metavar="K:V", help="Extra request header, sent to every host and kept in run.json.", rich_help_panel=MANNERS
     ),
 ]
+IgnoreRobots = Annotated[bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
 ]
@@ -37,7 +38,7 @@ Format = Annotated[
     str,
     typer.Option(
         metavar="LIST",
-        help="Of sqlite, postgres, jsonl, warc, raw, parquet; one of the first two is on.",
+        help="Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is on.",
         rich_help_panel=RESULT,
     ),
 ]

@@ -43,6 +43,6 @@ def safe(text: str, limit: int = 200) -> str:
 
 
 def plain_lines(text: str) -> Iterator[str]:
-    """A longer text line by line, each line harmless and whole."""
+    """A longer text line by line, each line harmless and whole, its spaces and tabs kept: they are part of code."""
     for line in text.splitlines():
-        yield plain(line, max(len(line), 1))
+        yield "\t".join(_HIDDEN.sub("", part) for part in _SEQUENCES.sub("", line).split("\t"))

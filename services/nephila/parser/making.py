@@ -77,6 +77,10 @@ class Maker:
                 agent=config.robots_agent,
             )
             links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
+            if config.markdown:
+                from nephila.parser.markdown import page_markdown
+
+                record.markdown = page_markdown(body, encoding, found, found.main_text or found.text)
             if seen.follow and job.parse is not None and job.parse.follow and not found.crowded:
                 links = [*links, *self._more(page, job.parse, body, found, encoding)]
             return links, record, seen

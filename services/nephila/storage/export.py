@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -45,13 +46,15 @@ def export(
     raw_csv: bool = False,
     changes: bool = False,
     since: str = "",
+    text: markdown.Written = lambda row: "",
 ) -> int:
     """Write the rows and return how many: those that hold a page, or with `all_outcomes` every terminal row.
 
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
     ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
     `out` None or "-" is standard output, for Parquet DIR/export.parquet (./export.parquet when the rows are on a
-    server). A Markdown export to a path is a directory with a file per page. CSV cells that a spreadsheet would take
+    server). A Markdown export is one stream, to a path that ends in .jsonl JSON lines, to any other a directory with a
+    file per page; `text` gives the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would take
     for a formula get a leading apostrophe, because their text was written by strangers; `raw_csv` leaves them alone.
     Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
     """
@@ -63,7 +66,7 @@ def export(
     try:
         with reading(source) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
-            return _write(format, target, rows, raw_csv=raw_csv)
+            return _write(format, target, rows, raw_csv=raw_csv, text=text)
     except OSError as error:
         raise _plain(error, target) from error
 
@@ -91,13 +94,19 @@ def _stream_to(part: Path, write: Callable[[IO[bytes]], int]) -> int:
         return write(stream)
 
 
-def _write(format: str, target: Path | None, rows: Iterator[Row], *, raw_csv: bool) -> int:
+def _write(format: str, target: Path | None, rows: Iterator[Row], *, raw_csv: bool, text: markdown.Written) -> int:
     if format == "parquet":
         assert target is not None
         return _whole(target, lambda part: _parquet(part, rows))
     if format == "markdown" and target is not None:
-        return markdown.write_directory(target, rows)
-    write = {"jsonl": _jsonl, "csv": _csv_raw if raw_csv else _csv, "markdown": markdown.write_stream}[format]
+        if target.suffix != ".jsonl":
+            return markdown.write_directory(target, rows, text)
+        return _whole(target, lambda part: _to_file(part, partial(markdown.write_lines, text=text), rows))
+    write: Callable[[IO[bytes], Iterator[Row]], int]
+    if format == "markdown":
+        write = partial(markdown.write_stream, text=text)
+    else:
+        write = {"jsonl": _jsonl, "csv": _csv_raw if raw_csv else _csv}[format]
     if target is None:
         return _to_stdout(write, rows)
     return _whole(target, lambda part: _to_file(part, write, rows))

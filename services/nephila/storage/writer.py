@@ -167,6 +167,8 @@ class Writer:
             batch.kept.append(row)
         else:
             batch.rows.append(row)
+            if record.markdown:
+                batch.markdown[row[JOB], row[URL_KEY]] = record.markdown
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (standing is not None and standing.copy):

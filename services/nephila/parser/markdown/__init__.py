@@ -9,13 +9,22 @@ MAX_DEPTH lists or quotes nested; what a page says cannot become markup of ours 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
+from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
+from nephila.parser.charset import encoding_of
+from nephila.parser.config import ParserConfig
+from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.markdown.choose import choose
 from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
+from nephila.parser.passes import PagePass
 
-__all__ = ["MAX_CHARS", "MAX_DEPTH", "MAX_NODES", "markdown"]
+__all__ = ["MAX_CHARS", "MAX_DEPTH", "MAX_NODES", "document_markdown", "markdown", "page_markdown", "resolver"]
+
+MAX_TREE_BYTES: Final = 2 << 20
+"""A crawl builds no tree of a longer page; its plain text is written."""
 
 
 def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
@@ -27,3 +36,41 @@ def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
     if body is None or not main_text:
         return ""
     return write(choose(read(body, resolve), main_text))
+
+
+def resolver(base: str, nowhere: str = "") -> Callable[[str], str]:
+    """Makes links absolute, with their fragments; "" for what leads to no page, or below `nowhere`."""
+
+    @cache
+    def resolve(raw: str) -> str:
+        try:
+            href = str(parse_url(raw, base).href)
+            if nowhere and href.startswith(nowhere):
+                return ""
+            return str(parse_any(raw, base)) if "#" in raw else href
+        except UrlError:
+            return ""
+
+    return resolve
+
+
+def page_markdown(body: bytes, encoding: str, found: PagePass, main_text: bytes) -> bytes:
+    """Markdown of a page of a crawl; empty where no tree is built, as of a page that would make it cost out of all
+    proportion."""
+    if found.crowded or len(body) > MAX_TREE_BYTES or not main_text:
+        return b""
+    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+    tree = LexborHTMLParser(to_utf8(body, encoding), options=int(LexborDocumentOptions.WO_EVENTS))
+    return markdown(tree, main_text.decode("utf-8", "replace"), resolver(found.base)).encode("utf-8", "replace")
+
+
+def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
+    """Markdown of a document that was stored; empty for what is no HTML."""
+    kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
+    if kind is not Kind.HTML or not url:
+        return b""
+    config = ParserConfig()
+    encoding = encoding_of(body, charset, sniff_encoding)
+    found = page_pass(body, url, encoding, max_links=0, max_text_bytes=config.max_text_bytes)
+    return page_markdown(body, encoding, found, found.main_text or found.text)
