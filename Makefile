@@ -4,13 +4,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= crawl-out
 WEB    ?= build/plain-web
+WORKERS ?= auto
 WCXB   ?= ../shared/data/wcxb-dev
+DOCS   ?= $(HOME)/.cache/nephila-bench/documentation
 STAMP  := $(VENV)/.installed
 DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: crawl install install-dev test test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -35,8 +37,13 @@ crawl: $(STAMP)  ## make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='-
 	@test -n "$(URL)" || { echo "usage: make crawl URL=https://example.org/ [OUT=crawl-out] [ARGS='...']"; exit 2; }
 	@$(BIN)/nephila crawl '$(URL)' --out '$(OUT)' $(ARGS)
 
-test: $(DEV)  ## all tests
-	@$(BIN)/python -m pytest
+test: $(DEV)  ## the tests that everybody runs: everything but the mark full (WORKERS=N processes)
+	@$(BIN)/python -m pytest -n $(WORKERS) -m 'not full' $(ARGS)
+
+test-full: $(DEV)  ## the rest: whole programs, services over Kafka, earlier releases
+	@$(BIN)/python -m pytest -n $(WORKERS) -m full $(ARGS)
+
+test-all: test test-full  ## both
 
 test-long: $(DEV)  ## the state machines at 100,000 operations each
 	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/test_frontier_machine.py
@@ -82,8 +89,9 @@ bench-workers: $(DEV)  ## CPU per page and pages/s with 0, 1 and 2 worker proces
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_workers --web $(WEB) $(ARGS)
 
-bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), word-F1 by page type and ms per page
+bench-maintext: $(DEV)  ## main text on pages with a truth (WCXB=DIR), and code, paragraphs and rows of documentation (DOCS=CACHE)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_maintext $(WCXB) $(ARGS)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documentation $(DOCS) $(filter --rivals,$(ARGS))
 
 check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking changes, drift of messages and schema
 	@$(BIN)/ruff format --check services tests benchmarks tools

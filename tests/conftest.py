@@ -19,6 +19,21 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent / "services")
 ALLOWED = ("root may", "no RLIMIT_FSIZE", "is not in this history")
 
 
+FULL = (
+    "tests/e2e/",
+    "tests/releases/test_releases_over_kafka.py",
+    "tests/releases/test_directories_of_releases.py",
+)
+"""Tests of whole programs. They carry the mark `full` unless they carry the mark `smoke`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the mark `full` to what `make test` leaves to `make test-full`."""
+    for item in items:
+        if item.nodeid.startswith(FULL) and not item.get_closest_marker("smoke"):
+            item.add_marker(pytest.mark.full)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """With NEPHILA_REQUIRE_ALL=1, as on CI, a test that skips because a part is missing fails."""

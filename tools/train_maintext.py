@@ -16,18 +16,15 @@ from __future__ import annotations
 
 import argparse
 import math
-from array import array
+import struct
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from catboost import CatBoostClassifier
-from nephila.native._twin import sniff_encoding, to_utf8
-from nephila.native._twin.features import MAX_LINES, NAMES, TOP, Line, features
-from nephila.native._twin.forest import STEP
-from nephila.native._twin.maintext import ENOUGH, LEAST, ONCE, once
-from nephila.native._twin.tree import Page
+from nephila.native import sniff_encoding
+from nephila.native._core import MODEL_FEATURES, main_text_by, training_table
 from nephila.parser.charset import encoding_of
 
 from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, words
@@ -45,32 +42,37 @@ ENTRIES = 60
 """Entries of the table of chances on each side of even odds."""
 
 
+STEP = 100
+"""Thousandths of log-odds from one entry of the table of chances to the next, as in core/src/maintext/forest.rs."""
+TOP = 32767
+"""The largest value of a feature."""
+ONCE = 32
+"""Bytes of a line of which a copy is told by its text, as in core/src/maintext/mod.rs."""
+
+
 class Example(NamedTuple):
     """One page as the model sees it: a row of features, a label and a weight per line."""
 
     page: TruePage
-    lines: list[bytes]
-    found: list[Line]
+    encoding: str
     rows: Any
     labels: Any
     weights: Any
 
 
 def example(page: TruePage) -> Example:
-    """Scan a page with the twin and label its lines."""
-    scan = Page(to_utf8(page.body, encoding_of(page.body, "", sniff_encoding)), 10_000, 4_000_000)
-    scan.run()
-    text = b"".join(scan.text.parts)
-    found = scan.text.lines[:MAX_LINES]
-    lines = [text[line[0] : line[0] + line[1]] for line in found]
-    columns = features(found, lines, scan.boxes.items, scan.title or b"") if lines else [[] for _ in NAMES]
+    """Scan a page and label its lines."""
+    encoding = encoding_of(page.body, "", sniff_encoding)
+    text, packed, _boxes, columns = training_table(page.body, encoding)
+    rows = np.frombuffer(columns, "<i2").reshape(len(MODEL_FEATURES), -1).T.astype(np.float32)
+    found = [(start, size) for start, size, *_ in struct.iter_unpack("<IIIHHII", packed)][: len(rows)]
+    lines = [text[start : start + size] for start, size in found]
     split = [words(line.decode("utf-8", "replace")) for line in lines]
     truth = words(page.text)
     sizes = np.array([min(len(line), MOST_WORDS) for line in split], float)
-    rows = np.array([array("h", column) for column in columns], np.float32).T
     said = np.array(labels(split, truth, page.text)) > 0.5
     weights = np.where(copies(lines, said), 0.0, sizes / max(len(truth), LEAST_WORDS) + 1e-5)
-    return Example(page, lines, found, rows, said, weights)
+    return Example(page, encoding, rows, said, weights)
 
 
 def copies(lines: list[bytes], said: Any) -> list[bool]:
@@ -125,8 +127,8 @@ def _support(at: int, lines: list[list[str]], cover: list[float]) -> float:
 
 def fit(examples: list[Example]) -> CatBoostClassifier:
     """A model of these pages."""
-    known = [one for one in examples if one.lines]
-    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (3, 4, 5))
+    known = [one for one in examples if len(one.rows)]
+    rows, said, weights = (np.concatenate([one[at] for one in known]) for at in (2, 3, 4))
     weights *= len(weights) / weights.sum()
     kept = (weights > LIGHT) | (np.random.default_rng(1).random(len(weights)) < 0.2)
     weights = np.where(weights > LIGHT, weights, 5 * weights)
@@ -135,17 +137,11 @@ def fit(examples: list[Example]) -> CatBoostClassifier:
 
 
 def answer(model: CatBoostClassifier, one: Example) -> str:
-    """The main text by a model that is not written yet; the cut is that of _twin/maintext.py."""
-    if not one.lines:
+    """The main text by a model that is not written yet: the core does with its scores what it does with its own."""
+    if not len(one.rows):
         return ""
-    chances = model.predict_proba(one.rows)[:, 1]
-    sizes = np.array([len(line) for line in one.lines], float)
-    order = np.argsort(-chances, kind="stable")
-    right, taken = np.cumsum((chances * sizes)[order]), np.cumsum(sizes[order])
-    cut = chances[order][np.argmax(right / (taken + right[-1] + 1e-9))]
-    least = min(max(cut, LEAST / 1024), ENOUGH / 1024)
-    taken = once([at for at, had in enumerate(chances) if had >= least], one.found, one.lines)
-    return "\n".join(one.lines[at].decode("utf-8", "replace") for at in taken)
+    scores = np.floor(1000 * model.predict(one.rows, prediction_type="RawFormulaVal")).astype(int).tolist()
+    return main_text_by(one.page.body, one.encoding, scores).decode()
 
 
 def table(model: CatBoostClassifier) -> str:
@@ -154,15 +150,15 @@ def table(model: CatBoostClassifier) -> str:
     chances = [round(1024 / (1 + math.exp(-at * STEP / 1000))) for at in range(-ENTRIES, ENTRIES + 1)]
     rows = [
         "# The main-text model, written by tools/train_maintext.py; the layout is in _twin/forest.py.",
-        f"features: {' '.join(NAMES)}",
+        f"features: {' '.join(MODEL_FEATURES)}",
         f"bias: {round(1000 * bias)}",
         f"chances: {' '.join(map(str, chances))}",
     ]
     depth = SETTINGS["depth"]
     for tree in exported(model)["oblivious_trees"]:
         leaves = [round(1000 * scale * leaf) for leaf in tree["leaf_values"]]
-        levels = [f"{NAMES[at['float_feature_index']]}>{math.floor(at['border'])}" for at in tree["splits"]]
-        levels += [f"{NAMES[0]}>{TOP}"] * (depth - len(levels))
+        levels = [f"{MODEL_FEATURES[at['float_feature_index']]}>{math.floor(at['border'])}" for at in tree["splits"]]
+        levels += [f"{MODEL_FEATURES[0]}>{TOP}"] * (depth - len(levels))
         leaves += [0] * (2**depth - len(leaves))
         rows.append(f"{' '.join(levels)}: {' '.join(map(str, leaves))}")
     return "\n".join(rows) + "\n"

@@ -83,10 +83,15 @@ class Assembly:
         self.storage.on_fatal = on_fatal
         if self.workers is not None:
             self.workers.on_fatal = on_fatal
-        services: tuple[Service, ...] = (self.storage, *reversed(self.fetching), self.scheduler)
+        services: tuple[Service, ...] = (*reversed(self.fetching), self.scheduler)
         started: list[Service] = []
+        # Before storage opens, and cuts, any file: the log says how many rows there have to be.
+        self.scheduler.recover()
         self.judge.start()
         try:
+            started.append(self.storage)
+            await self.storage.start(self.scheduler.all_ended)
+            self.scheduler.begin_after(self.storage.last_fetches)
             for service in services:
                 started.append(service)
                 await service.start()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import logging
 import os
 import shutil
 import time
@@ -21,12 +22,15 @@ import msgspec
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.source import Source, reachable
 
+log = logging.getLogger(__name__)
+
 FORMAT = 1
 OLD = "old"
 """Where --fresh moves an earlier result, in a directory of its own."""
 RESULT = (
     *("run.json", "run.tmp", "rules.json", "rules.tmp", "control.sock", "frontier", "pages.jsonl"),
     *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
+    *("*.cut-*", "*.rescued"),
 )
 """Names of what a crawl writes; everything else in the directory is somebody else's."""
 _CHOICES = (
@@ -105,6 +109,11 @@ class Directory:
     def frontier(self) -> Path:
         """Where the commit log lies."""
         return self.path / "frontier"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a commit log: without one a crawl begins at its seeds again."""
+        return any(self.frontier.glob("*.log"))
 
     @property
     def run_file(self) -> Path:
@@ -229,15 +238,24 @@ class Directory:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written."""
+        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written.
+
+        The directory itself is locked as well as `.lock` in it, which may be deleted; a file system that locks no
+        directories has the file alone.
+        """
+        fd = itself = -1
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+            itself = os.open(self.path, os.O_RDONLY)
         except OSError as error:
+            if fd >= 0:
+                os.close(fd)
             raise self._refused(error) from None
         try:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock_directory(itself)
             except BlockingIOError:
                 owner = os.read(fd, 32).decode(errors="replace").strip() or "?"
                 raise self._in_use(owner) from None
@@ -247,6 +265,7 @@ class Directory:
         except OSError as error:
             raise self._refused(error) from None
         finally:
+            os.close(itself)
             os.close(fd)
 
     def _in_use(self, owner: str) -> UserError:
@@ -258,3 +277,13 @@ class Directory:
         if error.errno in FULL:
             return UserError(f"disk full in {self.path}; free space and run again with --resume")
         return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")
+
+
+def _lock_directory(fd: int) -> None:
+    """Raise `BlockingIOError` when another program holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        log.debug("this file system locks no directories: %s", error)

@@ -97,6 +97,18 @@ def budget_spent(scheduler: Scheduler, uid: str) -> bool:
     return job is not None and job.budget_spent
 
 
+def page_limit(scheduler: Scheduler, uid: str) -> int:
+    """Pages that a job may store; 0 means no limit."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.max_pages if job is not None else 0
+
+
+def out_of_scope(scheduler: Scheduler, uid: str) -> int:
+    """Links of this run that the job's scope refused, each URL once as long as it is remembered."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.out_of_scope if job is not None else 0
+
+
 def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:
     """Places a job's scope is anchored at, and those of them that seeds of this run contributed themselves."""
     job = scheduler.frontier.jobs.get(uid)

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pytest
 from nephila.native import page_pass
 
 from benchmarks import bench_frontier
@@ -22,6 +23,7 @@ def test_an_all_new_page_has_a_hundred_links_that_no_other_has():
             seen |= found
 
 
+@pytest.mark.full
 def test_every_shape_is_filled_restored_and_fetched(tmp_path: Path):
     """At a small size, with what a run reports."""
     for shape in SHAPES:

@@ -226,3 +226,31 @@ def test_refresh_takes_what_its_policy_says_is_due(tmp_path):
         (tmp_path / "job.yaml").write_text(json.dumps(job))
         go(web, "job.yaml", "--refresh")
         assert sorted(set(web.paths()[asked:])) == sorted(web.paths()[asked:])
+
+
+def test_diff_shows_the_last_two_texts(tmp_path):
+    text = ["One.\x1b[31m", "Two.", "Three."]
+
+    def answer(request):
+        body = "".join(f"<p>{line}" for line in text)
+        return None if request.path == "/robots.txt" else Reply(f"<title>T</title>{body}")
+
+    with serve(answer) as web:
+        crawl(web, "http://a.test/", cwd=tmp_path)
+        once = run("diff", "http://a.test/", "--out", "o", cwd=tmp_path)
+        assert (once.returncode, once.stdout) == (0, "")
+        assert "one version" in once.stderr
+        for word in ("Zwei.", "Deux."):
+            text[1] = word
+            crawl(web, "--refresh", "--quiet", cwd=tmp_path)
+        crawl(web, "--refresh", "--quiet", cwd=tmp_path)
+    found = run("diff", "a.test", "--out", "o", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert [line for line in found.stdout.splitlines() if line[:3] not in ("---", "+++") and line[:1] in "+-"] == [
+        "-Zwei.",
+        "+Deux.",
+    ]
+    assert "\x1b" not in found.stdout
+    unknown = run("diff", "http://a.test/none", "--out", "o", cwd=tmp_path)
+    assert unknown.returncode == 1
+    assert "Traceback" not in unknown.stderr

@@ -70,6 +70,7 @@ def test_a_seed_file_of_junk(tmp_path):
     assert not (tmp_path / "crawl-out").exists()
 
 
+@pytest.mark.smoke
 def test_a_directory_with_a_crawl_is_not_overwritten(tmp_path):
     """Exit 2 naming --resume and --out; the rows stay."""
     with serve(lambda r: page() if r.path == "/" else None) as web:
@@ -105,6 +106,7 @@ def test_an_unwritable_place(tmp_path):
     assert (tmp_path / "o").read_text() == "I am a file"
 
 
+@pytest.mark.smoke
 def test_two_programs_in_one_directory(tmp_path):
     """The second one is refused with the first one's process id."""
     import threading
@@ -156,14 +158,16 @@ def test_a_damaged_run_json(tmp_path):
 
 
 def test_rows_that_are_gone_are_told(tmp_path):
-    """The database was taken away after the crawl: one line says how many URLs are in no row any more."""
+    """The database was taken away after the crawl: refused, and none is made in its place."""
     with serve(lambda r: page() if r.path == "/" else None) as web:
         crawl(web, "http://a.test/", cwd=tmp_path)
         for path in (tmp_path / "o").glob("nephila.db*"):
             path.unlink()
         done = crawl(web, "--resume", "--quiet", cwd=tmp_path)
-    assert "1 rows are missing in o/nephila.db" in done.stderr
-    assert run_json(tmp_path)["outcomes"] == {}
+    assert done.returncode == 1
+    assert "o/nephila.db has 0 rows of job 'crawl', and 1 of its URLs have ended" in done.stderr
+    assert not (tmp_path / "o" / "nephila.db").exists()
+    assert run_json(tmp_path)["outcomes"] == {"stored": 1}
 
 
 def test_a_seed_file_with_lines_without_end(tmp_path):

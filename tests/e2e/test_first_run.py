@@ -35,6 +35,7 @@ def test_a_bare_host_name(tmp_path):
     assert web.paths()[0] == "/robots.txt"
 
 
+@pytest.mark.smoke
 def test_title_text_and_metadata_are_stored(tmp_path):
     """The row has what the page says."""
     html = '<html lang="fr"><head><title>Été &amp; co</title><meta name=description content=d></head><body><p>Voilà</p>'
@@ -124,6 +125,7 @@ def test_an_unreachable_host_fails_as_what_it_is(tmp_path):
     assert "No page was stored" in done.stdout
 
 
+@pytest.mark.smoke
 def test_private_addresses_are_refused_by_default(tmp_path):
     """Without --allow-private nothing is sent to loopback; the row and the summary say so."""
     with serve(site) as web:
@@ -141,6 +143,7 @@ def test_a_mapped_host_is_subject_to_the_guard(tmp_path):
     assert rows(tmp_path) == [("http://a.test/", "denied", "address")]
 
 
+@pytest.mark.smoke
 def test_json_summary(tmp_path):
     """--json prints one object and nothing else on standard output."""
     with serve(site) as web:
@@ -165,6 +168,7 @@ def test_a_hostile_title_cannot_write_to_the_terminal(tmp_path):
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("formats", ["jsonl", "warc", "parquet", "sqlite,jsonl,warc,parquet"])
 def test_formats(tmp_path, formats):
     """Every format that was asked for lies in DIR, with a row for each stored page."""

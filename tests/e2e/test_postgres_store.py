@@ -48,6 +48,7 @@ def expect_whole(store, tmp_path):
     assert len(lines) == len(set(lines)) == len(targets) == len(set(targets)) == PAGES
 
 
+@pytest.mark.smoke
 def test_a_crawl_into_a_database_its_export_and_explain(tmp_path, store):
     """No nephila.db, no password in run.json or on the terminal; export and explain find the rows by DIR and by URL."""
     with serve(answer) as web:

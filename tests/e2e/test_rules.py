@@ -78,6 +78,7 @@ def test_a_site_is_crawled_and_its_items_are_those_of_the_rule(tmp_path: Path, s
     assert run("rules", "test", str(RULES / site), cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.smoke
 def test_all_six_sites_pass_their_tests(tmp_path: Path) -> None:
     """The one that a browser has to build as well, by its stored DOM."""
     done = run("rules", "test", str(RULES), cwd=tmp_path)

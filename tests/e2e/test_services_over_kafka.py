@@ -198,6 +198,7 @@ def web():
 CRAWL = ("--delay", "0.02", "--json")
 
 
+@pytest.mark.smoke
 def test_a_crawl_by_services_ends_with_the_right_count(system):
     """Told over the broker, watched to its end; every URL has a row, every service its figures, all end when asked.
     Robots are obeyed under the name in the User-Agent: of page 58 and of the links of page 57 nothing is asked."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 
+import pytest
+
 from tests.e2e.web import Reply, crawl, page, rows, run_json, serve
 
 INDEX = """<?xml version="1.0"?><sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
@@ -28,6 +30,7 @@ def site(request):
     }.get(request.path)
 
 
+@pytest.mark.smoke
 def test_index_to_sitemap_to_pages(tmp_path):
     """Every page listed is fetched once, with the depth of the seed; what is out of scope is not."""
     with serve(site) as web:

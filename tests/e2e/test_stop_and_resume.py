@@ -47,6 +47,7 @@ def expect_whole(tmp_path):
 FORMATS = ("--format", "sqlite,jsonl,warc", "--quiet")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     "failpoint",
     [
@@ -92,6 +93,7 @@ def start(web, tmp_path, *words):
     )
 
 
+@pytest.mark.smoke
 def test_ctrl_c_drains_and_resume_goes_on(tmp_path):
     """Exit 130, the result so far is whole, the summary names --resume; then all pages."""
     reached = threading.Event()

@@ -63,6 +63,7 @@ def test_two_jobs_to_their_end(tmp_path, up):
     assert not (tmp_path / "o" / "control.sock").exists()
 
 
+@pytest.mark.smoke
 def test_changes_while_it_runs(tmp_path, up):
     """Pause, resume, an exclusion for what is queued, deletion: each takes effect on the job that it names."""
     slow = {"politeness": {"delay": "50ms"}}

@@ -87,6 +87,7 @@ def test_raw_pages_come_to_the_files(tmp_path):
     expect_whole(tmp_path)
 
 
+@pytest.mark.smoke
 def test_a_killed_worker_is_replaced_and_nothing_is_missing(tmp_path):
     """Its requests are made again by others; one line tells of it; no row is lost or doubled."""
     happened = threading.Event()

@@ -132,7 +132,7 @@ def test_a_second_copy_is_no_main_text(core: ModuleType) -> None:
 
 
 def test_verses_code_and_cells_repeat_themselves(core: ModuleType) -> None:
-    """Equal lines of one box, of preformatted text and of a table's cells all stay."""
+    """Equal lines of one template, of preformatted text and of a table's cells all stay."""
     verse, code = "The spider spins and spins her web again", "thread = spin(length=12, strong=True)"
     cell = "Forty webs, counted at dawn by two people"
     poem = f"<p>{PROSE[0]}<br>{verse}<br>and rests;<br>{verse}</p>"
@@ -144,7 +144,62 @@ def test_verses_code_and_cells_repeat_themselves(core: ModuleType) -> None:
             f"<pre><code>{code}\n\n{code}</code></pre><table>{rows}</table></div></article></main>"
         ),
     ).main_text.decode()
-    assert [text.count(part.strip()) for part in (verse, code, cell)] == [2, 2, 2]
+    assert [text.count(part.strip()) for part in (verse, code, cell)] == [4, 2, 2]
+
+
+CODE = "class Spider:\n    legs = 8\n\n\n    def spin(self):\n        return [\n            None,\n        ]\n\n    }"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("marked", [False, True], ids=["plain", "highlighted"])
+def test_code_is_kept_whole(core: ModuleType, end: str, marked: bool) -> None:
+    """Each line of a listing with its indentation, brackets that stand alone and empty lines too."""
+    code = CODE.replace("\n", end)
+    if marked:
+        code = code.replace("def", "<span class=k>def</span>").replace("None", "<span class=kc>None</span>")
+    listing = f'<div class="highlight-python3"><div class="highlight"><pre><span></span>{code}\n</pre></div></div>'
+    text = run(core, page(f"<main><h1>Spider</h1><p>{PROSE[0]}</p>{listing}<p>{PROSE[1]}</p>{listing}</main>"))
+    assert text.main_text.decode().count(CODE) == 2
+
+
+def test_a_table_row_is_one_line(core: ModuleType) -> None:
+    """Cells are set apart by a bar, an empty one too; several lines of a cell are one."""
+    rows = "".join(f"<tr><td>Valley {n}<td><p>{n} webs</p><p>of silk</p><td><td>seen" for n in range(4))
+    table = f"<table><thead><tr><th>Place<th>Webs<th>Notes<th></tr></thead>{rows}<tr><td><td>none<td>x</table>"
+    text = run(core, page(f"<main><h1>Webs</h1><p>{PROSE[0]}</p>{table}<p>{PROSE[1]}</p></main>")).main_text.decode()
+    expected = ["Place | Webs | Notes", *(f"Valley {n} | {n} webs of silk |  | seen" for n in range(4)), "| none | x"]
+    assert "\n".join(expected) in text
+
+
+def test_layout_in_tables_stays_lines(core: ModuleType) -> None:
+    """Tables that hold headings, tables, code or texts of many lines are no rows of data."""
+    long = "".join(f"<p>{PROSE[n % 3]}{n}</p>" for n in range(10))
+    for inside in ("<h2>News</h2>", "<table><tr><td>deep</table>", "<pre>a\n b</pre>", long):
+        rows = f"<tr><td>one<td>{inside}<tr><td>two<td>three"
+        text = run(core, page(f"<main><p>{PROSE[0]}</p><table>{rows}</table></main>")).main_text.decode()
+        assert "one |" not in text
+
+
+@pytest.mark.parametrize("tag", ["ul", "ol", "dl"])
+def test_lists_are_whole(core: ModuleType, tag: str) -> None:
+    """Short items stay beside long ones, and a menu brings none of its items."""
+    items = "".join(f"<{'dt' if tag == 'dl' else 'li'}>{item}" for item in ("x", PROSE[0], "y", PROSE[1], "2", "-v"))
+    text = run(core, page(f"<main><h1>Webs</h1><p>{PROSE[2]}</p><{tag}>{items}</{tag}></main>")).main_text.decode()
+    lines = [line.strip() for line in ("x", PROSE[0], "y", PROSE[1], "2", "-v")]
+    assert "\n".join(lines) in text
+    assert "Section" not in text
+
+
+def test_notes_of_one_template_repeat_themselves(core: ModuleType) -> None:
+    """Documentation says the same of many functions."""
+    note = "Changed in version 3.9: the spider accepts threads of any length."
+    parts = "".join(
+        f'<dl class="function"><dt>spin{n}(web)</dt><dd><p>{PROSE[n % 3]}</p>'
+        f'<div class="note"><p>{note}</p></div></dd></dl>'
+        for n in range(5)
+    )
+    text = run(core, page(f'<main><div class="document"><h1>webs</h1>{parts}</div></main>')).main_text.decode()
+    assert text.count(note) == 5
 
 
 def test_only_on_demand(core: ModuleType) -> None:
@@ -181,8 +236,11 @@ def test_no_text_is_no_main_text(core: ModuleType, body: bytes) -> None:
         b"<p>" + b"." * 300_000,
         b"<ul>" + b"<li class=menu>" * 5_000 + b"\xff\xfe",
         b"</p>" * 5_000 + b"<table><tr><td>" * 3_000 + b"cell",
+        b"<table><tr><td>a" + b"<td>" * 30_000 + b"b<tr>" + b"<td>c" * 9_000,
+        b"<pre>a" + b"\r\n" * 70_000 + b"b\r\r\n\nc<tr>d</pre>" + b"<table><tr>e<td>f<tr>" * 3_000,
+        b"<ul><li>" * 5_000 + b"<pre>x</pre>y" * 50,
     ],
-    ids=["deep", "lines", "class", "link", "headings", "dots", "list", "tables"],
+    ids=["deep", "lines", "class", "link", "headings", "dots", "list", "tables", "cells", "empty", "lists"],
 )
 def test_hostile_markup_is_answered_alike(body: bytes) -> None:
     """Depth, number and length are bounded, and both implementations come to the same."""

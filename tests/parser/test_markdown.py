@@ -179,3 +179,12 @@ def test_giant_pages_are_bounded() -> None:
     assert len(written(deep, "x")) < 100
     assert len(written("<ol><li>a<blockquote>" * 1_000 + "<pre>" + "y\n" * 5_000, "a\ny")) < 5_000 * 80
     assert written("<p>" + "<b><i><a href=/x><code>" * 1_000 + "z", "z")
+
+
+def test_tables_of_the_main_text_are_tables() -> None:
+    """The rows of the text are one line each; the Markdown has their cells."""
+    prose = "The spider repairs its web every night, and nobody has counted how many insects end in it. " * 3
+    rows = "".join(f"<tr><td>Valley {n}<td>{n} webs" for n in range(4))
+    found = extract(f"<main><h1>Webs</h1><p>{prose}</p><table>{rows}</table>".encode(), "", markdown=True)
+    assert "Valley 1 | 1 webs\nValley 2 | 2 webs" in found["text"]
+    assert "| Valley 1 | 1 webs |\n" in found["markdown"]

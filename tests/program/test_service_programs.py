@@ -56,6 +56,10 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.watched = (group, handover)
 
+    def watch_orphans(self, group: str, orphaned: object) -> None:
+        """See `Transport`."""
+        self.orphaned = (group, orphaned)
+
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
         return group == "downloader"
@@ -123,6 +127,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     bus = Bus()
     program, task = await started(bus, Kind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.shards)
+    assert bus.orphaned[0] == "downloader"
     assert program.service.may_dial()
     bus.heard = False
     assert not program.service.may_dial()

@@ -105,6 +105,27 @@ async def test_a_lost_request_is_made_again_after_the_hosts_delay(tmp_path):
     assert world.outcomes() == {"http://a.test/0": "stored"}
 
 
+async def test_a_lease_that_was_given_after_a_report_goes_on(tmp_path):
+    """A report of requests whose downloader is gone names an attempt; one that was given back has the same number."""
+    world = await World(tmp_path, lambda request: Answer(silent=True)).start()
+    world.crawl("http://a.test/0")
+    given_at = world.clock.now()
+    report = FetchOutcome("crawl", key_of("http://a.test/0"), "a.test", fetch_no=1, attempt=1)
+    report.job, report.result, report.reason = JOB, FetchResult.FAILED, "lease_expired"
+    report.started_at = report.ended_at = given_at - 0.5
+    world.clock.advance(6)
+    world.bus.publish(OUTCOMES, 0, report)
+    world.clock.advance(30)
+    assert len(world.fetched) == 1
+    report.started_at = report.ended_at = given_at + 0.5
+    world.bus.publish(OUTCOMES, 0, report)
+    check(world.scheduler.dispatcher)
+    reported_at = world.clock.monotonic()
+    world.clock.advance(30)
+    assert [fetched.attempt for fetched in world.fetched] == [1, 2]
+    assert world.fetched[1].start >= reported_at + 1.0, "the host rests as after any fetch"
+
+
 async def test_a_page_that_was_lost_on_its_way_to_a_record_is_fetched_again(tmp_path):
     """Its fetch has ended well before; the row that is made in the end is one."""
     world = World(tmp_path, chain(6))

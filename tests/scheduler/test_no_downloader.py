@@ -27,6 +27,7 @@ def seeds() -> list[str]:
     return [f"http://h{host}.test/0" for host in range(HOSTS)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("also", ["", "a scheduler is killed", "the broker answers no questions"])
 async def test_no_url_fails_while_all_downloaders_are_away(world, also):
     """For three hours what is handed out is taken by nobody; then everything is fetched after all."""

@@ -12,13 +12,22 @@ import pytest
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, FrontierCommit, Outcome, Politeness, Scope, Seed
+from nephila.kernel.messages import (
+    CrawlJob,
+    FrontierCommit,
+    FrontierSnapshot,
+    Outcome,
+    Politeness,
+    QueuedUrl,
+    Scope,
+    Seed,
+)
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.service import Scheduler
 from nephila.scheduler.snapshots import snapshots
-from nephila.scheduler.store import CommitLog
+from nephila.scheduler.store import CommitLog, _encode, frame, read_snapshot, write_snapshot
 
 from tests.scheduler.world import Answer, World, chain, site
 
@@ -163,6 +172,102 @@ def test_damage_in_the_middle_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"00000001.log is damaged at byte 12"):
         list(CommitLog(tmp_path).recover())
     assert path.read_bytes() == bytes(data)
+
+
+def real_commits(n: int) -> list[FrontierCommit]:
+    """n commits with contents, over four partitions."""
+    numbers = [0] * 4
+    made = []
+    for i in range(n):
+        numbers[i % 4] += 1
+        url = f"http://a.test/{i}/" + "x" * (i % 40)
+        queued = [QueuedUrl("t", bytes([i % 256] * 16), url, "a.test", 1, 0, 1)]
+        made.append(FrontierCommit(i % 4, 0, numbers[i % 4], queued))
+    return made
+
+
+def damaged_log(directory, change) -> bytes:
+    """A log of 40 commits after `change` was made to its bytes; returns them."""
+    shutil.rmtree(directory, ignore_errors=True)
+    log = CommitLog(directory)
+    log.open()
+    for commit in real_commits(40):
+        log.append([commit])
+    log.close()
+    path = directory / "00000001.log"
+    data = bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+    return bytes(data)
+
+
+def test_no_flipped_bit_drops_later_commits(tmp_path):
+    """Of any length, checksum or payload: refused, with nothing changed. Only the last commit may be a torn tail."""
+    last = len(frame(_encode(real_commits(40)[-1])))
+    size = len(damaged_log(tmp_path / "f", lambda data: None))
+    for place in [*range(12, 120), size - last - 1, size - last, size - 1]:
+
+        def flip(data, at=place):
+            data[at] ^= 1 << at % 8
+
+        data = damaged_log(tmp_path / "f", flip)
+        if place >= size - last:
+            assert list(CommitLog(tmp_path / "f").recover()) == real_commits(40)[:-1]
+            assert (tmp_path / "f" / f"00000001.log.cut-{size - last}").read_bytes() == data[-last:]
+        else:
+            with pytest.raises(UserError, match=r"00000001.log is damaged at byte") as caught:
+                list(CommitLog(tmp_path / "f").recover())
+            assert f"or remove {tmp_path / 'f'}: --resume then begins at the seeds" in str(caught.value)
+            assert (tmp_path / "f" / "00000001.log").read_bytes() == data
+
+
+@pytest.mark.parametrize("block", [(12, 40), (200, 512), (300, 8)])
+def test_a_zeroed_block_is_refused(tmp_path, block):
+    """Zeros before whole commits are damage, not the tail of a power cut."""
+    at, size = block
+
+    def zero(data):
+        data[at : at + size] = bytes(size)
+
+    data = damaged_log(tmp_path / "f", zero)
+    with pytest.raises(UserError, match=r"is damaged at byte .* commits from byte .* are whole"):
+        list(CommitLog(tmp_path / "f").recover())
+    assert (tmp_path / "f" / "00000001.log").read_bytes() == data
+
+
+def test_a_torn_frame_is_kept_as_a_file(tmp_path):
+    """What is cut off is not lost: only zeros are."""
+    data = damaged_log(tmp_path / "f", lambda data: None)
+    path = tmp_path / "f" / "00000001.log"
+    path.write_bytes(data[:-5])
+    assert len(list(CommitLog(tmp_path / "f").recover())) == 39
+    (kept,) = (tmp_path / "f").glob("*.cut-*")
+    assert path.read_bytes() + kept.read_bytes() == data[:-5]
+    assert len(list(CommitLog(tmp_path / "f").recover())) == 39
+
+
+def test_zeros_in_a_snapshot_are_not_its_end(tmp_path):
+    """The end mark is zeros as well: it counts only where the file ends."""
+    path = tmp_path / "00000002.snapshot"
+    with path.open("wb") as file:
+        write_snapshot(file, [FrontierSnapshot(next_job=i) for i in range(3)])
+    data = bytearray(path.read_bytes())
+    first = len(frame(_encode(FrontierSnapshot(next_job=0))))
+    data[12 + first : 12 + 2 * first] = bytes(first)
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"00000002.snapshot is damaged at byte"):
+        list(read_snapshot(path))
+
+
+def test_a_segment_missing_behind_its_snapshot_is_refused(tmp_path):
+    """A snapshot never comes without the segment that goes on from it."""
+    log = written(tmp_path)
+    log.open()
+    log.snapshot([])
+    log.close()
+    (tmp_path / "00000002.log").unlink()
+    with pytest.raises(UserError, match=r"00000002.log is missing"):
+        list(CommitLog(tmp_path).recover())
 
 
 def test_another_version_is_refused(tmp_path):
@@ -315,6 +420,24 @@ async def test_a_changed_scope_outlives_a_snapshot(tmp_path):
     world = await crash_and_go_on(tmp_path, world, 0)
     world.run()
     assert world.outcomes()["http://a.test/secret"] == "dropped(excluded)"
+    await world.scheduler.close()
+
+
+async def test_fetches_are_numbered_on_from_rows_whose_log_is_gone(tmp_path):
+    """A job of that name begins with the highest number that a row has, after another restart too."""
+    for _ in range(2):
+        world = World(tmp_path, chain(3))
+        world.scheduler.recover()
+        assert (world.scheduler.all_ended is None) is not bool(list(tmp_path.glob("*.log")))
+        world.scheduler.begin_after({"t": 7, "other": 1})
+        await world.start()
+        world.crawl("http://a.test/0", "http://a.test/2")
+        world.clock.advance(1.05)
+        assert world.fetched[0].fetch_no == 7
+        world.kill()
+    world.run()
+    assert {fetched.fetch_no for fetched in world.fetched} == {7}
+    assert world.scheduler.all_ended == {"t": 3}
     await world.scheduler.close()
 
 

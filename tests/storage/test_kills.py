@@ -58,6 +58,7 @@ def warc_fetches(directory: Path) -> list[str]:
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("point", ["sink_flush_before", "sink_flush_after"])
 def test_killed_at_every_flush(tmp_path, point):
     """Each run commits one flush more than the one before and dies in the next; then one runs to its end."""

@@ -63,7 +63,7 @@ class Request:
     """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 
 
-def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
+def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
     run = settle(request, directory)
@@ -71,7 +71,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     plan = make_plan(run, request.out, url)
     changes = refresh.Changes(plan) if request.refresh and run.runs else None
     fetch_again(request, run, plan, quiet=quiet or as_json)
-    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json)
+    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json, verbose=verbose)
     from nephila.cli import summary
 
     if isinstance(result.error, UsageError):
@@ -265,17 +265,24 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     return itertools.chain([next(seeds)], seeds)
 
 
-def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
+def _run(
+    request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
+) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
 
-    progress = Progress(None if quiet else _standard_error())
+    progress = Progress(None if quiet else _standard_error(), verbose=verbose)
 
     async def main() -> Result:
         crawl = Crawl(plan)
         loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            progress.ending(plan.grace_s)
+            crawl.stop("interrupted")
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, lambda: crawl.stop("interrupted"))
+            loop.add_signal_handler(number, end)
         progress.watch(crawl)
         try:
             return await crawl.run()
@@ -288,9 +295,21 @@ def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet:
         keys = ", ".join(f"spec.{key}" for key in plan.ignored)
         note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
-    again = request.resume and "seeds" not in request.given
+    again = _seeds_were_read(request, directory, run)
     room = partial(clear, request.clear, directory, quiet=quiet)
     return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
+
+
+def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:
+    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
+    if not request.resume or "seeds" in request.given:
+        return False
+    if not directory.has_log and run.seed_file == STDIN:
+        raise UsageError(
+            f"{directory.frontier} is gone, and with it the seeds that came from standard input; give them again: "
+            "--resume --seeds -"
+        )
+    return directory.has_log
 
 
 def run_in(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from nephila.cli.options import Out
 from nephila.cli.output import print_json
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UserError
@@ -26,7 +27,7 @@ RECOVERIES = 5
 
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
+    out: Out = Path("crawl-out"),
     job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
     bootstrap: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Ask the services at this Kafka broker, not DIR.")

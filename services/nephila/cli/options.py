@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from nephila.cli.safe import plain
 
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
 MANNERS = "Manners"
 RESULT = "Result"
 
+
+def _duration(text: str | float) -> float:
+    """Seconds; a default is a number already."""
+    from nephila.kernel.kinds import parse_seconds
+
+    try:
+        return parse_seconds(text) if isinstance(text, str) else text
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _directory(text: str | Path) -> Path:
+    """A directory that can be made and named in a message."""
+    name = os.fspath(text)
+    if not name.strip():
+        raise typer.BadParameter("the name of the directory is empty; . is the current one")
+    if "\0" in name or not name.isprintable():
+        # Surrogates stand for bytes that are no UTF-8: run.json and messages could not say the name.
+        raise typer.BadParameter(f"{plain(name)!r} is no name that can be written as text (UTF-8 without controls)")
+    return Path(name)
+
+
+DURATION: Any = {"parser": _duration, "metavar": "TIME"}
+"""Of an option that is a span of time: 500ms, 1s, 1h30m; a bare number is seconds."""
+Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
 Concurrency = Annotated[
     int,
     typer.Option(min=1, max=10_000, metavar="N", help="Fetches at once, over all hosts.", rich_help_panel=MANNERS),

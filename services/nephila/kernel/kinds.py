@@ -34,6 +34,21 @@ class Kind(Protocol):
         """The same as JSON Schema."""
 
 
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration as a person types it: "500ms", "1h30m", "14d"; a bare number is seconds. Raises
+    `ValueError` in words."""
+    word = text.strip()
+    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?|\.\d{1,9}", word, re.ASCII):
+        found = float(word)
+    elif re.fullmatch(_DURATION, word, re.ASCII):
+        found = seconds(word)
+    else:
+        raise ValueError(f"{_short(text)} is no duration like 500ms, 1s, 1h30m or 14d; a bare number is seconds")
+    if found > DECADE_S:
+        raise ValueError(f"{_short(text)} is longer than ten years")
+    return found
+
+
 def seconds(duration: str) -> float:
     """ "1h30m" → 5400.0; the text must have been read by `Duration`."""
     return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(duration)), 0.0)

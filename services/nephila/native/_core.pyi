@@ -6,8 +6,9 @@ from os import PathLike
 from typing_extensions import Buffer
 
 TAGS: list[str]
-MODEL_FEATURES: list[str]
 """Element names by tag id; index 0 ("") is any other element."""
+MODEL_FEATURES: list[str]
+"""Names of the main-text model's features, in their order."""
 
 class UrlError(ValueError):
     """Not an absolute http(s) URL; the text says why."""
@@ -158,6 +159,13 @@ def is_storable(data: bytes) -> bool: ...
 def is_tidy(text: str) -> bool: ...
 def trimmed(texts: list[str], most: int) -> list[str]: ...
 def quoted(text: str) -> bytes: ...
+def training_table(body: bytes, encoding: str) -> tuple[bytes, bytes, bytes, bytes]:
+    """What the main-text model is trained on: text, lines (`<IIIHHII`: as `text_lines`, box, innermost element), boxes
+    (`<IIIIIQ`: parent, tag, context, own, every, key), and the columns of the features (i16, one behind the other)."""
+
+def main_text_by(body: bytes, encoding: str, scores: Sequence[int]) -> bytes:
+    """The main text by other scores (thousandths of log-odds, one a line) than the model's."""
+
 def page_pass(
     body: bytes,
     url: str,

@@ -25,8 +25,8 @@ from nephila.parser.documents.single import fill_document, fill_list
 from nephila.parser.headline import from_title, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
+from nephila.parser.markdown import lines_of, resolver
 from nephila.parser.markdown import markdown as as_markdown
-from nephila.parser.markdown import resolver
 from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
 from nephila.parser.sandbox import BlockingSandbox
@@ -127,7 +127,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
     )
     if markdown:
         to = resolver(base, _NOWHERE)
-        result["markdown"] = result["text"] if tree is None else as_markdown(tree, result["text"], to)
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, lines_of(found), to)
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:

@@ -80,7 +80,7 @@ class Maker:
             if config.markdown:
                 from nephila.parser.markdown import page_markdown
 
-                record.markdown = page_markdown(body, encoding, found, found.main_text or found.text)
+                record.markdown = page_markdown(body, encoding, found)
             if seen.follow and job.parse is not None and job.parse.follow and not found.crowded:
                 links = [*links, *self._more(page, job.parse, body, found, encoding)]
             return links, record, seen

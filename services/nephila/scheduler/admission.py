@@ -186,6 +186,7 @@ class _Page:
             else:
                 unwanted = not scope.decide(url, host_key, depth).admitted
             if unwanted:
+                job.out_of_scope += 1
                 job.reject(url_key, limit)
                 continue
             if not job.traps.off and self._is_twin(url, host_key):

@@ -21,7 +21,7 @@ from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
-from nephila.scheduler.heard import is_taken
+from nephila.scheduler.heard import given_at, is_taken
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
@@ -62,6 +62,7 @@ class Endings:
             or waiting.state is not State.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
+            or (outcome.reason == LEASE_EXPIRED and given_at(frontier, key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)

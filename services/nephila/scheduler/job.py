@@ -41,6 +41,8 @@ class Job:
         self.seen = seen
         self._store = store
         self.rejected: set[bytes] = set()
+        self.out_of_scope = 0
+        """URLs that the scope refused since the program started; one is counted again when `rejected` was cleared."""
         self.importance: Importance | None = None
         """What pages fetched so far give their links, where the strategy asks for it."""
         self.parked: dict[int, None] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
@@ -36,6 +37,7 @@ from nephila.scheduler.importance import Importance
 from nephila.scheduler.job import Job
 from nephila.scheduler.kept import keep_leases
 from nephila.scheduler.seen import new_seen
+from nephila.scheduler.store import remedy
 
 Key = tuple[str, bytes]
 
@@ -128,7 +130,7 @@ class Replay:
                 for job in state.jobs:
                     self._job(job)
             except ValueError as error:
-                raise UserError(f"{error}; restore it from a backup") from None
+                raise UserError(f"{error}; {remedy(Path(frontier.config.directory))}") from None
             frontier.next_job = state.next_job
             frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:

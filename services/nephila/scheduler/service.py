@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.messages import CrawlJob, FetchOutcome, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.outcomes import is_error
 from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
@@ -80,13 +81,36 @@ class Scheduler:
         self._emitting = True
         self._held = False
         self._dead = False
+        self._recovered = False
 
     # ---- life
 
-    async def start(self) -> None:
-        """Recover the frontier from its log, then read the topics."""
+    def recover(self) -> None:
+        """Rebuild the frontier from its log; only once. Raises `UserError`."""
         now, utc = self.clock.monotonic(), self.clock.now()
         self.restored = restore(self.dispatcher, self.log.recover(), now, utc)
+        self._recovered = True
+
+    def begin_after(self, last_fetches: Mapping[str, int]) -> None:
+        """The log is gone, and its rows are there: jobs of these names number their fetches from the highest that a
+        row has, so that rows of that number stay and later fetches count. Before `start`."""
+        later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
+        if later and not self.restored.commits:
+            self.frontier.deleted.update(later)
+            self.log.open()
+            self._snapshot()
+
+    @property
+    def all_ended(self) -> dict[str, int] | None:
+        """How many URLs of each job have ended, so that each has had a durable row; None when there is no log."""
+        if not self.restored.commits:
+            return None
+        return {uid: sum(job.ended.values()) for uid, job in self.frontier.jobs.items()}
+
+    async def start(self) -> None:
+        """Recover the frontier from its log, unless that has been done, then read the topics."""
+        if not self._recovered:
+            self.recover()
         self.log.open()
         for topic, handler in (
             (JOBS, self._on_job),
@@ -180,7 +204,7 @@ class Scheduler:
 
     def _on_outcome(self, delivery: Delivery) -> None:
         outcome: FetchOutcome = delivery.message
-        if outcome.result is FetchResult.FAILED:
+        if is_error(outcome):
             self.errors[outcome.reason] += 1
         self.dispatcher.endings.outcome(outcome, self._now(), self._out)
         self._taken(delivery)

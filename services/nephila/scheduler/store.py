@@ -5,18 +5,21 @@
     DIR/*.run               queues, hosts and seen URLs as of a snapshot; their owners write them, it names them
 
 Snapshot N holds everything before segment N; recovery is the newest complete snapshot plus all segments from its number
-on. A frame that ends past the file, or fails its checksum with nothing valid after it, is the torn tail of a crash and
-is cut off; damage anywhere else is refused, never skipped. A frame is written with one write(), so a killed process
-loses nothing that was appended; `sync()` makes it survive a power cut.
+on. A broken frame is the torn tail of a crash if no whole commit follows it anywhere: the tail is moved to a file
+`*.log.cut-OFFSET` (zeros are only cut off). Damage anywhere else is refused, and nothing is changed (docs/adr/0040).
+A frame is written with one write(), so a killed process loses nothing that was appended; `sync()` makes it survive a
+power cut.
 """
 
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -28,11 +31,15 @@ from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
 
 M = TypeVar("M")
 
+log = logging.getLogger(__name__)
+
 VERSION = 2
 _MAGIC = b"NPHFRNT\x00"
 _HEADER = _MAGIC + struct.pack("<I", VERSION)
 _FRAME = struct.Struct("<II")
 _MAX_FRAME = 1 << 30
+_PROLOGUE = re.compile(rb"(?=...[\x00-\x3f]....[\x93-\x9f\xdc])", re.DOTALL)
+"""How the frame of a commit may begin: a length up to _MAX_FRAME, a checksum, an array of three fields or more."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _commits = msgspec.msgpack.Decoder(FrontierCommit)
@@ -56,9 +63,51 @@ def _frame_at(data: memoryview, offset: int) -> bytes | None:
     return payload if zlib.crc32(payload) == checksum else None
 
 
+def _sequence_at(data: memoryview, offset: int) -> tuple[int, int] | None:
+    """(partition, sequence) of the commit whose MessagePack begins at an offset; None when none does. O(1)."""
+    offset += 3 if data[offset] == 0xDC else 1
+    found: list[int] = []
+    for _ in range(3):  # partition, epoch, sequence: unsigned integers
+        kind = data[offset] if offset < len(data) else 0xFF
+        size = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}.get(kind, 0)
+        if kind > 0x7F and not size:
+            return None
+        found.append(int.from_bytes(data[offset + 1 : offset + 1 + size], "big") if size else kind)
+        offset += 1 + size
+    follows = data[offset] if offset < len(data) else 0
+    return (found[0], found[2]) if 0x90 <= follows <= 0x9F or follows in (0xDC, 0xDD) else None
+
+
+def whole_commit_after(data: memoryview, offset: int, sequences: Mapping[int, int]) -> int:
+    """Where the first whole commit after a broken frame begins, -1 when there is none.
+
+    `sequences` has the last sequence read of each partition; a later commit has a higher one. Every offset is tried:
+    the broken frame's own length is not to be trusted. O(bytes), some seconds for a segment of 64 MiB.
+    """
+    for match in _PROLOGUE.finditer(data, offset + 1):
+        at = match.start()
+        if _FRAME.unpack_from(data, at)[0] > len(data) - at - _FRAME.size:
+            continue
+        numbers = _sequence_at(data, at + _FRAME.size)
+        if numbers is None or not 0 < numbers[1] - sequences.get(numbers[0], 0) <= len(data):
+            continue
+        if _frame_at(data, at):
+            return at
+    return -1
+
+
+def remedy(directory: Path) -> str:
+    """What to do about a damaged file of a frontier, as the end of an error's line."""
+    return (
+        f"restore it from a backup, or remove {directory}: --resume then begins at the seeds again and keeps all rows"
+    )
+
+
 def _check_header(path: Path, data: bytes) -> None:
-    if data[: len(_MAGIC)] != _MAGIC:
-        raise UserError(f"{path} is not a frontier file of nephila; move it away or choose another --out")
+    if data[: len(_MAGIC)] != _MAGIC or len(data) < len(_HEADER):
+        raise UserError(
+            f"{path} is not a frontier file of nephila, or its first bytes are damaged; {remedy(path.parent)}"
+        )
     version = struct.unpack_from("<I", data, len(_MAGIC))[0]
     if version != VERSION:
         raise UserError(
@@ -93,10 +142,12 @@ def read_snapshot(path: Path) -> Iterator[FrontierSnapshot]:
     offset = len(_HEADER)
     while (payload := _frame_at(data, offset)) is not None:
         if not payload:
+            if offset + _FRAME.size < len(data):
+                break  # zeros inside the file read like its end mark
             return
         yield _decode(_snapshots, payload, path, offset)
         offset += _FRAME.size + len(payload)
-    raise UserError(f"{path} is damaged at byte {offset}; restore it from a backup")
+    raise UserError(f"{path} is damaged at byte {offset}; {remedy(path.parent)}")
 
 
 def write_snapshot(file: BinaryIO, states: Iterable[FrontierSnapshot]) -> None:
@@ -119,6 +170,8 @@ class CommitLog:
         self._fd = -1
         self._segment = 0
         self._path = directory
+        self._sequences: dict[int, int] = {}
+        """Partition → sequence of the last commit that was recovered."""
 
     def segments(self) -> list[int]:
         """Numbers of the log segments, rising."""
@@ -138,43 +191,63 @@ class CommitLog:
         snapshots, segments = self.snapshots(), self.segments()
         first = snapshots[-1] if snapshots else 1
         if snapshots:
-            yield from read_snapshot(self.directory / f"{first:08d}.snapshot")
+            for state in read_snapshot(self.directory / f"{first:08d}.snapshot"):
+                self._sequences.update((position.partition, position.sequence) for position in state.partitions)
+                yield state
         live = [n for n in segments if n >= first]
+        if snapshots and not live:  # it is made before its snapshot has its name
+            raise UserError(f"{self.directory / f'{first:08d}.log'} is missing; {remedy(self.directory)}")
         for expected, number in enumerate(live, first):
             path = self.directory / f"{number:08d}.log"
             if number != expected:
-                raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; restore it from a backup")
+                raise UserError(f"{self.directory / f'{expected:08d}.log'} is missing; {remedy(self.directory)}")
             reach("restore")
             yield from self._read_segment(path, last=number == live[-1])
 
     def _read_segment(self, path: Path, last: bool) -> Iterator[FrontierCommit]:
         data = memoryview(path.read_bytes())
         if last and len(data) < len(_HEADER) and _HEADER.startswith(bytes(data)):
-            self._cut(path, 0)
+            if not self.read_only:
+                os.truncate(path, 0)
             return
         _check_header(path, bytes(data[: len(_HEADER)]))
         offset = len(_HEADER)
         # An empty payload is no commit: it is how the zeros read that a power cut leaves behind the last whole frame.
         while payload := _frame_at(data, offset):
-            yield _decode(_commits, payload, path, offset)
+            commit = _decode(_commits, payload, path, offset)
+            self._sequences[commit.partition] = commit.sequence
+            yield commit
             offset += _FRAME.size + len(payload)
         if offset == len(data):
             return
-        if not last or self._valid_after(data, offset):
-            raise UserError(f"{path} is damaged at byte {offset} of {len(data)}; restore it from a backup")
-        self._cut(path, offset)
+        if not last:
+            raise UserError(f"{path} is damaged at byte {offset} of {len(data)}; {remedy(self.directory)}")
+        after = whole_commit_after(data, offset, self._sequences)
+        if after >= 0:
+            raise UserError(
+                f"{path} is damaged at byte {offset} of {len(data)}: commits from byte {after} on are whole; "
+                f"{remedy(self.directory)}"
+            )
+        self._cut(path, data, offset)
 
-    @staticmethod
-    def _valid_after(data: memoryview, offset: int) -> bool:
-        """Whether a whole frame follows the broken one: then it is damage, not the tail of a crash."""
-        if offset + _FRAME.size > len(data):
-            return False
-        length = _FRAME.unpack_from(data, offset)[0]
-        return length > 0 and bool(_frame_at(data, offset + _FRAME.size + length))
-
-    def _cut(self, path: Path, length: int) -> None:
-        if not self.read_only:
-            os.truncate(path, length)
+    def _cut(self, path: Path, data: memoryview, length: int) -> None:
+        """Cut a torn tail off. What is not zeros goes into a file of its own, durable before the log is cut."""
+        if self.read_only:
+            return
+        tail = bytes(data[length:])
+        if tail.strip(b"\0"):
+            kept = path.with_name(f"{path.name}.cut-{length}")
+            try:
+                with kept.open("wb") as file:
+                    file.write(tail)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                raise disk_error(error, kept) from None
+            log.warning(
+                "%s ended in %d bytes of an unfinished commit; they were moved to %s", path, len(tail), kept.name
+            )
+        os.truncate(path, length)
 
     def open(self) -> None:
         """Open the newest segment for appending, or the first. Call after `recover()`."""

@@ -56,6 +56,10 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     wal_bytes: int = 16 * 1024 * 1024
     """Bytes of write-ahead log after which it is copied into the database; a small log stays in the CPU's cache."""
 
+    check_bytes: int = 1_000_000_000
+    """Size of nephila.db up to which all its pages are checked before it is opened, some seconds for the largest; of a
+    larger one only the small tables."""
+
     warc_bytes: int = 1_000_000_000
     """Bytes after which a WARC file is closed and the next begun (the usual size of the field)."""
 

@@ -37,12 +37,26 @@ def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
     if code == sqlite3.SQLITE_NOTADB:
         return UserError(f"{path} is not an SQLite database; move it away or choose another directory with --out")
     if code == sqlite3.SQLITE_CORRUPT:
-        return UserError(f"{path} is damaged ({error}); move it away, or try sqlite3's .recover on a copy of it")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return UserError(damaged(path, str(error)))
+    if busy(error):
         return UserError(f"{path} is locked by another program; close it and run again with --resume")
     if unopened(error):
         return UserError(f"cannot write {path}: {error}; check the permissions or choose another directory with --out")
     return UserError(f"cannot write {path}: {error} (free space? broken disk?); then run again with --resume")
+
+
+def damaged(path: Path, what: str) -> str:
+    """The line about a damaged database."""
+    frontier = path.with_name("frontier")
+    return (
+        f"{path} is damaged ({what}); restore it from a backup, or try sqlite3's .recover on a copy of it, or move it "
+        f"away and remove {frontier}: --resume then crawls again"
+    )
+
+
+def busy(error: BaseException) -> bool:
+    """True when another program holds a lock on the database."""
+    return isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def unopened(error: sqlite3.Error) -> bool:

@@ -26,6 +26,13 @@ class Ledger(Protocol):
     path: Path
     """The file, or the directory of the files it keeps the lengths of."""
 
+    def examine(self, ended: Mapping[str, int]) -> None:
+        """Before `open`, changing nothing: raise `UserError` when the database is damaged, or when it has fewer rows
+        of a job than URLs of it have ended."""
+
+    def last_fetches(self) -> dict[str, int]:
+        """Job → highest fetch number of its rows. Reads all rows."""
+
     def open(self) -> None:
         """Open or make the database. Raises `UserError` in one line for every reason not to."""
 
@@ -52,6 +59,9 @@ class Ledger(Protocol):
 
     def rollback(self) -> None:
         """Undo what was staged; harmless when nothing was begun."""
+
+    def restore(self) -> str:
+        """See `Backend.restore`."""
 
     def close(self) -> None:
         """Close it; harmless when it is not open."""

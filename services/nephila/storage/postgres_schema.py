@@ -15,6 +15,7 @@ from nephila.storage.rows import COLUMNS
 from nephila.storage.schema import CHANGES, INTEGERS, SCHEMA_VERSION
 from nephila.storage.source import place_of
 from nephila.storage.waits import TABLES as COMPLETING
+from nephila.storage.waits import VERSIONS
 
 LOCKS = 0x6E657068
 """First number of every advisory lock of ours ("neph"); the second is a bucket of keys, -1 for the schema, -2 for items
@@ -75,7 +76,7 @@ def migrate(connection: Connection, url: str, created_by: str, steps: Mapping[in
         for number in missing:
             for statement in steps[number]:
                 connection.execute(statement)
-        for statement in map(_here, COMPLETING):
+        for statement in map(_here, (*COMPLETING, *VERSIONS)):
             connection.execute(statement)
         if not found:
             if connection.execute(_HAS_LZ4).fetchone():

@@ -42,6 +42,8 @@ class Summary:
     """How many hosts there are in all."""
     bytes: int
     """Decoded bytes of the stored pages."""
+    items: dict[str, int] = field(default_factory=dict)
+    """Rule → its items."""
 
 
 def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
@@ -64,6 +66,8 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
             if host is None:
                 host = hosts[prefix] = HostCount(_host(url))
             host.outcomes[outcome] = host.outcomes.get(outcome, 0) + rows
+        items = f"SELECT rule, count(*) FROM items {where} GROUP BY rule ORDER BY rule"
+        result.items = dict(connection.execute(items, {"job": job}).fetchall())
     result.hosts = sorted(hosts.values(), key=lambda count: (-count.total, count.host))[:top]
     result.hosts_total = len(hosts)
     return result

@@ -19,6 +19,9 @@ from nephila.storage.source import Source, place_of, require_driver
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
+_TABLE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name"
+_PG_TABLE = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = :name"
+
 
 class NoTables(UserError):
     """A database on a server that no crawl has written to."""
@@ -61,6 +64,10 @@ class Reading:
         cursor: Cursor = self._connection.execute(query, values)
         return cursor
 
+    def has_table(self, name: str) -> bool:
+        """Whether a table is there that earlier programs did not make."""
+        return self.execute(_TABLE, {"name": name}).fetchone() is not None
+
 
 class PostgresReading(Reading):
     """Read access to a database on a server; rows come in the order of job and key, which its index has."""
@@ -70,6 +77,10 @@ class PostgresReading(Reading):
     def execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
         """See `Reading.execute`."""
         return super().execute(_VALUE.sub(r"%(\1)s", query.replace("%", "%%")), values)
+
+    def has_table(self, name: str) -> bool:
+        """See `Reading.has_table`."""
+        return self.execute(_PG_TABLE, {"name": name}).fetchone() is not None
 
 
 @contextmanager

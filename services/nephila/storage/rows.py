@@ -93,6 +93,8 @@ class Batch:
     """Ends without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy stays."""
     told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """(job, fetch_id) → what only the history keeps: the attempt and, of a changed text, the hash before."""
+    changed: list[tuple[str, str]] = field(default_factory=list)
+    """(job, url_key) of rows with another text than the copy that stands, which is kept as the previous one."""
     links: list[tuple[str, str, m.Outlinks]] = field(default_factory=list)
     """(job, url_key, links) of rows that keep their links."""
     items: dict[tuple[str, str], Items] = field(default_factory=dict)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 from nephila.kernel.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.faults import sqlite_fault, unopened
+from nephila.storage.faults import damaged, sqlite_fault, unopened
 from nephila.storage.rows import COLUMNS
 from nephila.storage.waits import TABLES as COMPLETING
+from nephila.storage.waits import VERSIONS
 
 DATABASE = "nephila.db"
 SCHEMA_VERSION = 2
@@ -83,7 +86,7 @@ def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None
         create(connection, created_by)
     elif found < SCHEMA_VERSION:
         migrate(connection, found)
-    for statement in COMPLETING:
+    for statement in (*COMPLETING, *VERSIONS):
         connection.execute(statement)
 
 
@@ -103,6 +106,28 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
                 f" {usable[-1]}; use the program that wrote it, or choose another directory with --out"
             )
     return int(meta["schema_version"])
+
+
+def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str, int]:
+    """Rows of each job of `ended`, after the pages of the database were checked: all, or of a file above `check_bytes`
+    only those of the small tables. Raises `UserError`, `sqlite3.Error`. O(bytes), some 400 MB/s from the page cache."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+        if not version(connection, path):
+            return {}
+        what = [""] if path.stat().st_size <= check_bytes else ["(sinks)", "(meta)"]
+        for part in what:
+            (found,) = connection.execute(f"PRAGMA integrity_check{part or '(1)'}").fetchone()
+            if found != "ok":
+                raise UserError(damaged(path, " ".join(found.removeprefix("*** in database main ***").split())))
+        query = "SELECT name FROM sinks WHERE last_fetch > length AND name NOT GLOB 'pages-*.parquet'"
+        for (name,) in connection.execute(query):
+            raise UserError(damaged(path, f"the committed length of {name} is wrong"))
+        return {job: _rows(connection, job) for job in ended}
+
+
+def _rows(connection: sqlite3.Connection, job: str) -> int:
+    (rows,) = connection.execute("SELECT count(*) FROM pages WHERE job = ?", (job,)).fetchone()
+    return int(rows)
 
 
 def _as_now(connection: sqlite3.Connection) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from nephila.kernel import messages as m
@@ -66,6 +67,8 @@ class Storage:
         self._task: asyncio.Task[None] | None = None
         self._opening: asyncio.Task[None] | None = None
         self._failed: BaseException | None = None
+        self.last_fetches: dict[str, int] = {}
+        """Highest fetch number of each job, where the frontier knows nothing of the jobs that have rows."""
         self.trouble = ""
         """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
         self._closing = asyncio.Event()
@@ -79,12 +82,13 @@ class Storage:
         """Records taken and not yet durable."""
         return self._taken - self._settled
 
-    async def start(self) -> None:
-        """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. Raises
-        `UserError` in one line."""
+    async def start(self, ended: Mapping[str, int] | None = MappingProxyType({})) -> None:
+        """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. `ended`: see
+        `Writer.open`. Raises `UserError` in one line."""
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="nephila-storage")
         try:
-            await asyncio.get_running_loop().run_in_executor(thread, self._writer.open)
+            opening = partial(self._writer.open, ended)
+            self.last_fetches = await asyncio.get_running_loop().run_in_executor(thread, opening)
         except StoreLost as error:
             if not self._config.wait_at_start:
                 thread.shutdown(wait=False)
@@ -195,7 +199,6 @@ class Storage:
         self._task = asyncio.get_running_loop().create_task(self._flush(self._thread))
 
     async def _flush(self, thread: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
         deliveries, self._buffer, self._bytes = self._buffer, [], 0
         records: list[m.Record] = [delivery.message for delivery in deliveries]
         pages: list[m.Page | None]
@@ -207,7 +210,7 @@ class Storage:
             if raw is not None:
                 raw.ack()
             # The receipts are out: what else the files need is done behind them, before the next batch.
-            await loop.run_in_executor(thread, self._writer.settle)
+            await self._patiently(thread, self._writer.settle)
         except Exception as error:
             self._fail(error)
         finally:

@@ -16,3 +16,9 @@ TABLES: Final = (
     " name TEXT NOT NULL, url TEXT NOT NULL, to_key TEXT NOT NULL, PRIMARY KEY (job, url_key, ordinal, name))",
     "CREATE INDEX IF NOT EXISTS waits_to ON waits (job, to_key)",
 )
+VERSIONS: Final = (
+    "CREATE TABLE IF NOT EXISTS previous (job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " changed_at TEXT NOT NULL, fetched_at TEXT NOT NULL, title TEXT NOT NULL, text TEXT NOT NULL,"
+    " PRIMARY KEY (job, url_key))",
+)
+"""The texts that pages had before their present ones (versions.py); made like the others."""

@@ -11,21 +11,25 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from nephila.kernel import messages as m
 from nephila.kernel.errors import UserError
 from nephila.kernel.failpoints import reach
 from nephila.storage.backends import choose, ledger_of
 from nephila.storage.backends.base import Backend
+from nephila.storage.backends.files import keep_tail
 from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_of, settled
 from nephila.storage.config import StorageConfig
-from nephila.storage.faults import StoreLost, unsure, write_fault
+from nephila.storage.faults import StoreLost, busy, unsure, write_fault
 from nephila.storage.ledger import Key, Ledger
 from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
 
 log = logging.getLogger(__name__)
+
+_NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -61,12 +65,22 @@ class Writer:
         """True when a sink keeps raw pages."""
         return any(sink.raw for sink in self._sinks)
 
-    def open(self) -> None:
-        """Make the directory, open and recover everything in it. Raises `UserError`."""
+    def open(self, ended: Mapping[str, int] | None = _NOBODY) -> dict[str, int]:
+        """Make the directory, open and recover everything in it. Raises `UserError`.
+
+        `ended`: how many URLs of each job have ended, so that each has its row; a database with fewer is refused before
+        anything is changed. None: the frontier's log is gone. Then nothing is known of what is beyond the committed
+        lengths of files, which is kept beside them, and the highest fetch number of each job is returned.
+        """
         directory = self._config.directory
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            self._ledger.examine(ended or _NOBODY)
             self._ledger.open()
+            found = {}
+            if ended is None:
+                found = self._ledger.last_fetches()
+                self._keep_tails()
             for sink in self._sinks:
                 sink.open()
         except BaseException as error:
@@ -75,6 +89,13 @@ class Writer:
             if fault is error:
                 raise
             raise fault from error
+        return found
+
+    def _keep_tails(self) -> None:
+        for name, committed in self._ledger.sinks().items():
+            path = self._config.directory / name
+            if path.exists() and path.stat().st_size > committed:
+                keep_tail(path, committed)
 
     def commit(self, records: Sequence[m.Record], pages: Sequence[m.Page | None], late: Sequence[m.Page]) -> Committed:
         """Make the records durable, each with its raw page if it has one, and the `late` pages of earlier records.
@@ -86,6 +107,7 @@ class Writer:
         if self._broken is not None:
             raise self._broken
         try:
+            self._in_place()
             if self._lost and self._reopen():
                 late = []
             batch, result = self._prepare(records, pages)
@@ -98,25 +120,41 @@ class Writer:
             self._lost = True
             raise
         except BaseException as error:
+            if busy(error):  # all of it was rolled back: the next try begins anew
+                raise StoreLost(f"{self._ledger.path} is locked by another program") from error
             self._broken = write_fault(error, self._ledger.path)
             if self._broken is error:
                 raise
             raise self._broken from error
         return result
 
+    def _in_place(self) -> None:
+        """Raise `UserError` when a file was deleted or replaced under the crawl; what can be saved is saved first."""
+        found = [what for backend in self._all if (what := backend.restore())]
+        if found:
+            raise UserError("; ".join([*found, "go on with --resume"]))
+
     def settle(self) -> None:
-        """What may follow a commit: rotation of files and upkeep of the log. Raises `UserError`."""
+        """What may follow a commit: rotation of files and upkeep of the log. Raises `UserError`, and `StoreLost` when
+        it is to be called again."""
         try:
             for sink in self._sinks:
                 sink.committed()
             self._ledger.committed()
         except (OSError, sqlite3.Error) as error:
+            if busy(error):
+                raise StoreLost(f"{self._ledger.path} is locked by another program") from error
             self._broken = write_fault(error, self._config.directory)
             raise self._broken from error
 
     def close(self) -> None:
         """Finish and close all files. Raises `UserError` when that cannot be done; the rows are safe in any case."""
         first: BaseException | None = None
+        if self._broken is None and not self._lost:
+            try:
+                self._in_place()
+            except UserError as error:
+                first = error
         for backend in self._all:
             try:
                 backend.close()
@@ -169,6 +207,8 @@ class Writer:
             batch.rows.append(row)
             if record.markdown:
                 batch.markdown[row[JOB], row[URL_KEY]] = record.markdown
+            if change == CHANGED:
+                batch.changed.append((row[JOB], row[URL_KEY]))
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
             if record.items or (standing is not None and standing.copy):

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
+
+Orphaned = Callable[[dict[int, int], float], Awaitable[None]]
+"""Called for partitions of a leased topic whose last member did not let go of them, with the offsets before which all
+was delivered to it or to others before, and the instant (seconds since 1970 UTC) at which none of those could emit any
+more. It must not raise."""
 
 
 class Handover(Protocol):

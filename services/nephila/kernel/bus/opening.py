@@ -24,6 +24,8 @@ class Opening(NamedTuple):
     """What is true while we hold it."""
     refused: UserError | None
     """Why it must not be read."""
+    crashed: bool = False
+    """Its last member did not let go of it."""
 
 
 async def openings(
@@ -41,7 +43,7 @@ async def openings(
         if not first[tp] <= start <= last[tp]:
             refused = intake.outside(tp, start, first[tp], last[tp])
             start = first[tp]
-        found[tp] = Opening(start, last[tp], note.opened(), refused)
+        found[tp] = Opening(start, last[tp], note.opened(), refused, note.held)
     return found
 
 

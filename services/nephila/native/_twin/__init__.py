@@ -12,7 +12,7 @@ from nephila.native._twin import links as _links
 from nephila.native._twin import tokenizer as t
 from nephila.native._twin.encoding import is_storable, sniff_encoding, to_utf8
 from nephila.native._twin.hosts import HostStore
-from nephila.native._twin.maintext import main_lines
+from nephila.native._twin.maintext import main_text as _main_text
 from nephila.native._twin.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native._twin.spaces import is_tidy, quoted, trimmed
 from nephila.native._twin.tags import TAGS
@@ -52,10 +52,9 @@ class PagePass:
         self.refresh = _links.resolve_one(base, refresh, True)
         self.text_lines = b"".join(pack("<IIIHH", *line[:5]) for line in page.text.lines)
         lines = page.text.lines
-        kept = main_lines(self.text, lines, page.boxes.items, page.title or b"") if main else []
+        kept, self.main_text = _main_text(self.text, lines, page.boxes.items, page.title or b"") if main else ([], b"")
         _links.mark_main(page, kept, links)
         self.main_lines = _u32s(kept)
-        self.main_text = b"\n".join(self.text[lines[at][0] : lines[at][0] + lines[at][1]] for at in kept)
         self.link_count = len(links.ends)
         self.link_urls = b"".join(links.urls)
         self.link_ends = _u32s(links.ends)

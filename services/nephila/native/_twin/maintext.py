@@ -1,4 +1,5 @@
-"""Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
+"""Which lines of a page are its main text: features, model, blocks as a whole, the cut that promises the best F1, and
+no copy of another part.
 
 Invariant: whole numbers only. A page of no text has none; lines beyond MAX_LINES are what the last before them is.
 """
@@ -7,9 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from nephila.native._twin import blocks
 from nephila.native._twin.boxes import Box
 from nephila.native._twin.features import MAX_LINES, Line, features
 from nephila.native._twin.forest import chances, model
+from nephila.native._twin.joined import joined
 from nephila.native._twin.tags import ids
 
 LEAST: Final = 205
@@ -17,33 +20,44 @@ LEAST: Final = 205
 ENOUGH: Final = 512
 """and from even odds on everything is."""
 ONCE: Final = 32
-"""A line of so many bytes is main text but once."""
+"""A copy of a line of so many bytes is told by its text."""
 _AS_THEY_STAND: Final = frozenset(ids("pre td th"))
 
 
-def main_lines(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -> list[int]:
-    """Indices of the lines that are main text, rising. O(bytes + lines + boxes)."""
-    count = len(lines)
-    lines = lines[:MAX_LINES]
+def main_text(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -> tuple[list[int], bytes]:
+    """The lines that are main text: their numbers, rising, and their text. O(bytes + lines + boxes)."""
     if not lines:
-        return []
-    texts = [text[line[0] : line[0] + line[1]] for line in lines]
-    found = chances(features(lines, texts, boxes, title), len(lines))
-    least = _cut(found, lines)
-    rest = range(len(lines), count) if found[-1] >= least else range(0)
-    return [*once([at for at, chance in enumerate(found) if chance >= least], lines, texts), *rest]
-
-
-def once(taken: list[int], lines: list[Line], texts: list[bytes]) -> list[int]:
-    """`taken` without what it says a second time: pages hold copies of their parts for phones, for noscript and for
-    carousels. The first stays. Verses (lines of one box), code and cells repeat themselves rightly. O(bytes)."""
+        return [], b""
+    known = lines[:MAX_LINES]
+    texts = [text[line[0] : line[0] + line[1]] for line in known]
+    found = chances(features(known, texts, boxes, title), len(known))
+    places = blocks.places(boxes)
+    blocks.level(found, known, boxes, places, model().chances)
+    least = _cut(found, known)
     said: dict[bytes, int] = {}
-    kept = []
-    for at in taken:
-        line = lines[at]
-        if line[1] < ONCE or line[3] in _AS_THEY_STAND or said.setdefault(texts[at], line[5]) == line[5]:
-            kept.append(at)
-    return kept
+    kept: list[int] = []
+    at = 0
+    while at < len(known):
+        end = at + blocks.run(known, at, len(known), places)
+        if found[at] >= least and _is_new(known[at:end], texts[at:end], boxes, said):
+            kept += range(at, end)
+        at = end
+    if found[-1] >= least:
+        kept += range(len(known), len(lines))
+    return kept, joined(text, lines, kept, places)
+
+
+def _is_new(lines: list[Line], texts: list[bytes], boxes: list[Box], said: dict[bytes, int]) -> bool:
+    """Whether a line, or a block, says anything that was not said before in another part of the page: pages hold copies
+    of their parts for phones and for noscript. Verses, notes and rows repeat themselves rightly, in boxes of one
+    template; so do code and cells. O(bytes)."""
+    long = copies = 0
+    for line, text in zip(lines, texts, strict=True):
+        if line[1] >= ONCE:
+            first = said.setdefault(text, line[5])
+            long += 1
+            copies += line[3] not in _AS_THEY_STAND and boxes[first].key != boxes[line[5]].key
+    return not long or copies < long
 
 
 def _cut(found: list[int], lines: list[Line]) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 
 SPACES: Final = b" \t\n\r\f"
 _RUN: Final = re.compile(rb"[ \t\n\r\f]+")
-_PIECE: Final = re.compile(rb"[\r\n]|[ \t\f]+|[^ \t\n\r\f]+")
+_PIECE: Final = re.compile(rb"\r\n|[\r\n]|[ \t\f]+|[^ \t\n\r\f]+")
 
 Context = tuple[int, int, bool, bool, int, int]
 """Tag id of the innermost block, context flags, preformatted, inside a link, box, tag id of the innermost element."""
@@ -18,7 +18,7 @@ Context = tuple[int, int, bool, bool, int, int]
 
 class TextSink:
     """Collects lines up to a number of bytes; a line is [start, length, bytes inside links, tag id, flags, box,
-    tag id of the innermost element where it begins]."""
+    tag id of the innermost element where it begins, empty lines of preformatted text before it]."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -32,6 +32,7 @@ class TextSink:
         self._open = False
         self._space = False
         self._pending = b""
+        self._blank = 0
         self._full = False
         self._linked = False
 
@@ -41,6 +42,7 @@ class TextSink:
             self.lines[-1][1] = self.length - self.lines[-1][0]
             self._open = False
         self._space = False
+        self._blank = 0
         self._pending = b""
 
     def add_space(self) -> None:
@@ -65,8 +67,10 @@ class TextSink:
 
     def _add_preformatted(self, part: bytes, context: Context) -> None:
         for piece in _PIECE.findall(part):
-            if piece in (b"\n", b"\r"):
+            if piece in (b"\n", b"\r", b"\r\n"):
+                blank = 0 if self._open else min(self._blank + 1, 255)
                 self.break_line()
+                self._blank = blank
             elif piece[0] in SPACES:
                 self._pending += piece
             else:
@@ -88,7 +92,7 @@ class TextSink:
             if newline:
                 self.parts.append(b"\n")
                 self.length += 1
-            self.lines.append([self.length, 0, 0, context[0], context[1] & 0xFF, context[4], context[5]])
+            self.lines.append([self.length, 0, 0, context[0], context[1] & 0xFF, *context[4:6], self._blank])
             self._open = True
             self._linked = False
         self.parts.append(gap)

@@ -8,6 +8,7 @@ MAX_DEPTH lists or quotes nested; what a page says cannot become markup of ours 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -21,7 +22,16 @@ from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
 from nephila.parser.passes import PagePass
 
-__all__ = ["MAX_CHARS", "MAX_DEPTH", "MAX_NODES", "document_markdown", "markdown", "page_markdown", "resolver"]
+__all__ = [
+    "MAX_CHARS",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "document_markdown",
+    "lines_of",
+    "markdown",
+    "page_markdown",
+    "resolver",
+]
 
 MAX_TREE_BYTES: Final = 2 << 20
 """A crawl builds no tree of a longer page; its plain text is written."""
@@ -54,15 +64,24 @@ def resolver(base: str, nowhere: str = "") -> Callable[[str], str]:
     return resolve
 
 
-def page_markdown(body: bytes, encoding: str, found: PagePass, main_text: bytes) -> bytes:
+def lines_of(found: PagePass) -> str:
+    """The lines of the main text, cells of tables one by one; all lines where a page has no main text."""
+    if not found.main_lines:
+        return found.text.decode("utf-8", "replace")
+    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
+    named = (rows[at] for (at,) in struct.iter_unpack("<I", found.main_lines))
+    return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode("utf-8", "replace")
+
+
+def page_markdown(body: bytes, encoding: str, found: PagePass) -> bytes:
     """Markdown of a page of a crawl; empty where no tree is built, as of a page that would make it cost out of all
     proportion."""
-    if found.crowded or len(body) > MAX_TREE_BYTES or not main_text:
+    if found.crowded or len(body) > MAX_TREE_BYTES:
         return b""
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
     tree = LexborHTMLParser(to_utf8(body, encoding), options=int(LexborDocumentOptions.WO_EVENTS))
-    return markdown(tree, main_text.decode("utf-8", "replace"), resolver(found.base)).encode("utf-8", "replace")
+    return markdown(tree, lines_of(found), resolver(found.base)).encode("utf-8", "replace")
 
 
 def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
@@ -73,4 +92,4 @@ def document_markdown(body: bytes, url: str, content_type: str, charset: str) ->
     config = ParserConfig()
     encoding = encoding_of(body, charset, sniff_encoding)
     found = page_pass(body, url, encoding, max_links=0, max_text_bytes=config.max_text_bytes)
-    return page_markdown(body, encoding, found, found.main_text or found.text)
+    return page_markdown(body, encoding, found)

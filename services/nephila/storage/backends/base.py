@@ -37,5 +37,9 @@ class Backend(Protocol):
     def rollback(self) -> None:
         """Forget what was staged."""
 
+    def restore(self) -> str:
+        """Write a file that was deleted or replaced while it is open back to its place; nothing is staged. Returns what
+        happened in words, empty when nothing did. Called for every batch."""
+
     def close(self) -> None:
         """Finish files; nothing is staged. Raises like `stage`."""

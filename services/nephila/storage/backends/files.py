@@ -7,9 +7,15 @@ does not know belongs to somebody else: both are refused and left as they are.
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from nephila.kernel.errors import UserError
+
+_CHUNK: Final = 1 << 20
 
 
 class AppendFile:
@@ -22,7 +28,7 @@ class AppendFile:
         self._fsync = fsync
         size = path.stat().st_size if path.exists() else -1
         check_length(path, size, committed)
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
         if size < 0 and fsync:
             sync_directory(path.parent)
         elif size > committed:
@@ -50,6 +56,21 @@ class AppendFile:
         os.ftruncate(self._fd, self._committed)
         self.length = self._committed
 
+    def restore(self) -> str:
+        """When the file was deleted or replaced: write what was committed back under its name. Returns what happened,
+        for people; the empty string when the file is in its place. One `stat` then."""
+        if self._fd < 0 or is_at(self.path, os.fstat(self._fd)):
+            return ""
+
+        def write(path: Path) -> None:
+            with path.open("xb") as file:
+                for offset in range(0, self._committed, _CHUNK):
+                    file.write(os.pread(self._fd, min(_CHUNK, self._committed - offset), offset))
+                file.flush()
+                os.fsync(file.fileno())
+
+        return written_back(self.path, write)
+
     def close(self) -> None:
         """Close the file; harmless when called again."""
         if self._fd >= 0:
@@ -65,6 +86,43 @@ def check_length(path: Path, size: int, committed: int) -> None:
             f"{path} {found}, but {committed} were committed; put the file back, or start afresh in another"
             " directory with --out (nephila export still reads the database)"
         )
+
+
+def is_at(path: Path, opened: os.stat_result) -> bool:
+    """Whether the name still leads to the file that was opened."""
+    try:
+        return os.path.samestat(os.stat(path), opened)
+    except OSError:
+        return False
+
+
+def written_back(path: Path, write: Callable[[Path], None], finish: Callable[[], None] = lambda: None) -> str:
+    """Let `write` make a file that was deleted anew, under its name or, where another has that by now, `NAME.rescued`.
+    `finish` is called before it gets its name. Returns what happened, for people."""
+    gone = not path.exists()
+    kept = path if gone else path.with_name(path.name + ".rescued")
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        write(part)
+        finish()
+        part.rename(kept)
+        sync_directory(path.parent)
+    except (OSError, sqlite3.Error) as error:
+        return (
+            f"{path} was {'deleted' if gone else 'replaced'} while it was written to, and could not be saved ({error})"
+        )
+    return f"{path} was {'deleted' if gone else 'replaced'} while it was written to; all of it was saved as {kept}"
+
+
+def keep_tail(path: Path, committed: int) -> None:
+    """Copy what a file has beyond its committed length to `NAME.cut-LENGTH`, before it is cut. Raises `OSError`."""
+    with path.open("rb") as file, path.with_name(f"{path.name}.cut-{committed}").open("wb") as kept:
+        file.seek(committed)
+        shutil.copyfileobj(file, kept)
+        kept.flush()
+        os.fsync(kept.fileno())
 
 
 def refuse_foreign(path: Path) -> None:

@@ -70,6 +70,10 @@ class Jsonl:
         """See `Backend`."""
         self._open_file.rollback()
 
+    def restore(self) -> str:
+        """See `Backend`."""
+        return self._open_file.restore()
+
     def close(self) -> None:
         """See `Backend`."""
         if self._file is not None:

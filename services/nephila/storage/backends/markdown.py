@@ -58,5 +58,9 @@ class Markdown:
     def rollback(self) -> None:
         """See `Backend`; files are written again."""
 
+    def restore(self) -> str:
+        """See `Backend`; no file is kept open."""
+        return ""
+
     def close(self) -> None:
         """See `Backend`."""

@@ -46,6 +46,7 @@ from nephila.storage.rows import (
     unpack_links,
 )
 from nephila.storage.schema import INTEGERS
+from nephila.storage.versions import INTO, ON_CONFLICT
 
 _CHUNK_BYTES = 16 * 1024 * 1024
 """Bytes of text in one statement: they are copied a few times on their way."""
@@ -77,6 +78,7 @@ _UPSERT = (
 )
 _TOUCH = f"{_INSERT}{_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason ELSE '' END{_GUARD}"
 _KEEP = f"{_INSERT}{_FETCH}, reason = excluded.reason{_GUARD}"
+_KEEP_TEXT = f"{INTO} WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[])) {ON_CONFLICT}"
 _HISTORY = (
     f"INSERT INTO fetches ({', '.join(_HISTORY_COLUMNS)}) SELECT * FROM {_arrays(_HISTORY_COLUMNS)}"
     " ON CONFLICT (job, url_key, fetch_no) DO UPDATE SET "
@@ -117,6 +119,15 @@ class Postgres:
         self._writer = config.writer
         self._fsync = config.fsync
         self._connection: Connection | None = None
+
+    def examine(self, ended: Mapping[str, int]) -> None:
+        """See `Ledger`: a server checks its own pages, and others may have deleted rows there."""
+
+    def last_fetches(self) -> dict[str, int]:
+        """See `Ledger`."""
+        query = "SELECT job, max(fetch_no) FROM pages GROUP BY job"
+        with self._speaking() as connection:
+            return dict(connection.execute(query).fetchall())
 
     def open(self) -> None:
         """See `Ledger`; makes or completes the tables."""
@@ -175,6 +186,8 @@ class Postgres:
             if completing:
                 # Before the first row: of two flushes with a part and the item that waits for it, one sees the other's.
                 connection.execute(_LOCK_WAITS, prepare=True)
+            if batch.changed:
+                connection.execute(_KEEP_TEXT, columns(list(dict.fromkeys(batch.changed))), prepare=True)
             for statement, rows in ((_UPSERT, batch.rows), (_TOUCH, batch.touched), (_KEEP, batch.kept)):
                 for part in _parts(rows):
                     connection.execute(statement, columns(part), prepare=True)
@@ -208,6 +221,10 @@ class Postgres:
         ):
             with self._speaking() as connection:
                 connection.execute("ROLLBACK")
+
+    def restore(self) -> str:
+        """See `Ledger`: the server's own care."""
+        return ""
 
     def close(self) -> None:
         """See `Ledger`."""

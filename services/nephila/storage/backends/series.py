@@ -128,6 +128,10 @@ class SeriesBackend:
         """See `Backend`."""
         self._files.rollback()
 
+    def restore(self) -> str:
+        """See `Backend`; of the file that is written to."""
+        return self._files.file.restore()
+
     def close(self) -> None:
         """See `Backend`."""
         self._files.close()

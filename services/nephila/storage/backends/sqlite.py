@@ -7,14 +7,18 @@ to `wal_bytes`, by this connection and not by SQLite's own trigger, so that it h
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
+from pathlib import Path
 
 from nephila import __version__
 from nephila.kernel import messages as m
+from nephila.kernel.errors import UserError
+from nephila.storage.backends.files import is_at, written_back
 from nephila.storage.backends.statements import MultiInsert
 from nephila.storage.changes import BURIED, Standing, mark_of_row
 from nephila.storage.completing import complete, concerns
@@ -42,14 +46,16 @@ from nephila.storage.rows import (
     item_rows,
     unpack_links,
 )
-from nephila.storage.schema import DATABASE, prepare, version
+from nephila.storage.schema import DATABASE, examined, prepare, version
+from nephila.storage.versions import INTO, ON_CONFLICT
 
 log = logging.getLogger(__name__)
 
 PAGE_BYTES = 8192
 """Larger pages write rows cheaper, smaller ones the key index: measured in docs/adr/0006."""
 _CACHE_KIB = 32 * 1024
-_BUSY_S = 30.0
+_BUSY_S = 5.0
+"""Waited for a lock of another program in one try; the service tries again for `patience_s`."""
 
 _NAMES = ", ".join(COLUMNS)
 _ROW = "(" + ", ".join("CAST(? AS TEXT)" if name == "text" else "?" for name in COLUMNS) + ")"
@@ -61,6 +67,7 @@ _UPSERT = MultiInsert(
     + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
     + " WHERE excluded.fetch_no >= pages.fetch_no",
 )
+_KEEP_TEXT = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
 _FETCH = ", ".join(
     f"{name} = excluded.{name}"
     for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
@@ -87,6 +94,8 @@ _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
 _STANDING = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{BURIED}'"
+_LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
+"""Twice, so that a damaged number is noticed before a file is cut to it: see `examined`."""
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
 _KEYS = 512
 """Keys asked for in one query."""
@@ -100,6 +109,7 @@ class Sqlite:
         self._config = config
         self._connection: sqlite3.Connection | None = None
         self._wal = config.directory / (DATABASE + "-wal")
+        self._opened: os.stat_result | None = None
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -107,6 +117,27 @@ class Sqlite:
         if self._connection is None:
             raise RuntimeError("the database is not open")
         return self._connection
+
+    def examine(self, ended: Mapping[str, int]) -> None:
+        """See `Ledger`. By a connection that cannot write: an ordinary one would, when it is closed, throw away what a
+        damaged write-ahead log still has."""
+        rows: dict[str, int] = {}
+        if self.path.is_file():
+            try:
+                rows = examined(self.path, ended, self._config.check_bytes)
+            except sqlite3.Error as error:
+                raise sqlite_fault(error, self.path) from error
+        for job, number in ended.items():
+            if rows.get(job, 0) < number:
+                raise UserError(
+                    f"{self.path} has {rows.get(job, 0):,} rows of job {job!r}, and {number:,} of its URLs have ended: "
+                    "it was deleted or replaced, or its -wal was damaged; nothing was changed. Put it back, or remove "
+                    f"{self.path.with_name('frontier')}: --resume then begins at the seeds again and keeps all rows"
+                )
+
+    def last_fetches(self) -> dict[str, int]:
+        """See `Ledger`."""
+        return dict(self.connection.execute("SELECT job, max(fetch_no) FROM pages GROUP BY job"))
 
     def open(self) -> None:
         """Open or make the database. Raises `UserError` in one line for every reason not to."""
@@ -121,6 +152,7 @@ class Sqlite:
             connection.execute("PRAGMA wal_autocheckpoint = 0")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             prepare(connection, self.path, f"nephila {__version__}")
+            self._opened = os.stat(self.path)
         except sqlite3.Error as error:
             self._abandon()
             raise sqlite_fault(error, self.path) from error
@@ -159,6 +191,7 @@ class Sqlite:
         """Begin the transaction and write the rows into it. Raises `sqlite3.Error`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(_KEEP_TEXT, batch.changed)
         largest = max((len(row[TEXT]) for row in batch.rows), default=0)
         _UPSERT.run(connection, batch.rows, largest)
         _TOUCH.run(connection, batch.touched)
@@ -179,7 +212,7 @@ class Sqlite:
         """Commit rows and file lengths together. Raises `sqlite3.Error`."""
         connection = self.connection
         for name, length in lengths.items():
-            connection.execute("UPDATE sinks SET length = ? WHERE name = ?", (length, name))
+            connection.execute(_LENGTH, (length, length, name))
         connection.execute("COMMIT")
 
     def committed(self) -> None:
@@ -191,6 +224,23 @@ class Sqlite:
         """Undo what was staged."""
         if self._connection is not None and self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+    def restore(self) -> str:
+        """See `Backend.restore`. A write-ahead log alone that is gone is copied into the database."""
+        if self._connection is None or self._opened is None:
+            return ""
+        if is_at(self.path, self._opened):
+            if self._wal.exists():
+                return ""
+            self._checkpoint("TRUNCATE")
+            return f"{self._wal} was deleted while it was written to; what it held was copied to {self.path}"
+
+        def write(path: Path) -> None:
+            with contextlib.closing(sqlite3.connect(path)) as saved:
+                self.connection.backup(saved)
+
+        # The old connection deletes its log by name when it closes: before the new file has that name.
+        return written_back(self.path, write, self._abandon)
 
     def close(self) -> None:
         """Copy the log into the database and close it; a reader elsewhere may keep the log alive, which is no loss."""

@@ -76,5 +76,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spaces::trimmed, module)?)?;
     module.add_function(wrap_pyfunction!(spaces::quoted, module)?)?;
     module.add_function(wrap_pyfunction!(pass::page_pass, module)?)?;
+    module.add_function(wrap_pyfunction!(pass::training_table, module)?)?;
+    module.add_function(wrap_pyfunction!(pass::main_text_by, module)?)?;
     module.add_function(wrap_pyfunction!(tokens::tokens, module)?)
 }

@@ -156,15 +156,14 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     page.run();
     let base = links::base_of(&page, document);
     let mut found = links::finish(&page, &base, max_links);
-    let main_lines = if main {
+    let main = if main {
         let title = page.head.title.as_deref().unwrap_or_default();
-        maintext::main_lines(&page.text.text, &page.text.lines, &page.boxes.items, title)
+        maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title)
     } else {
-        Vec::new()
+        maintext::Main::default()
     };
-    links::mark_main(&page, &main_lines, &mut found);
+    links::mark_main(&page, &main.lines, &mut found);
     let head = std::mem::take(&mut page.head);
-    let main_text = maintext::joined(&page.text.text, &page.text.lines, &main_lines);
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
     PagePass {
@@ -178,8 +177,8 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         refresh: refresh.unwrap_or_default(),
         text: std::mem::take(&mut page.text.text),
         lines: std::mem::take(&mut page.text.lines),
-        main_lines,
-        main_text,
+        main_lines: main.lines,
+        main_text: main.text,
         links: found,
         crowded: page.tok.crowded || page.stack.refused > CROWD,
         depth: page.stack.depth(),
@@ -215,4 +214,56 @@ pub fn page_pass(
         Ok(found) => found.map_err(PyValueError::new_err),
         Err(_) => Err(PyRuntimeError::new_err("the page scanner failed")),
     }
+}
+
+/// What the main-text model is trained on: the text, its lines (`<IIIHHII`: as `text_lines`, box, innermost element),
+/// the boxes (`<IIIIIQ`: parent, tag, context, own, every, key), and the columns of the features (i16, one behind the
+/// other). ValueError as in `page_pass`. O(bytes).
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub fn training_table<'py>(
+    py: Python<'py>,
+    body: &[u8],
+    encoding: &str,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let input = encoding::to_utf8(body, encoding)
+        .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
+    let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
+    page.run();
+    let (text, boxes) = (&page.text.text, &page.boxes.items);
+    let mut lines = Vec::with_capacity(page.text.lines.len() * 24);
+    for line in &page.text.lines {
+        lines.extend_from_slice(&line.packed());
+        lines.extend_from_slice(&line.place.to_le_bytes());
+        lines.extend_from_slice(&u32::from(line.inner).to_le_bytes());
+    }
+    let mut packed = Vec::with_capacity(boxes.len() * 28);
+    for one in boxes {
+        for word in [one.parent, u32::from(one.tag), u32::from(one.context), one.own, one.every] {
+            packed.extend_from_slice(&word.to_le_bytes());
+        }
+        packed.extend_from_slice(&one.key.to_le_bytes());
+    }
+    let title = page.head.title.as_deref().unwrap_or_default();
+    let columns = maintext::table(text, &page.text.lines, boxes, title);
+    let columns: Vec<u8> = columns.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let bytes = |data: &[u8]| PyBytes::new(py, data);
+    Ok((bytes(text), bytes(&lines), bytes(&packed), bytes(&columns)))
+}
+
+/// The main text by other scores (thousandths of log-odds, one a line) than the model's: how a new model is judged.
+/// Empty where their number is not that of the lines. ValueError as in `page_pass`. O(bytes).
+#[pyfunction]
+pub fn main_text_by<'py>(
+    py: Python<'py>,
+    body: &[u8],
+    encoding: &str,
+    scores: Vec<i32>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let input = encoding::to_utf8(body, encoding)
+        .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
+    let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
+    page.run();
+    let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores);
+    Ok(PyBytes::new(py, &main.text))
 }

@@ -18,6 +18,8 @@ pub struct Line {
     pub place: u32,
     /// Innermost element where it begins.
     pub inner: u8,
+    /// Empty lines of the preformatted text before it, at most 255.
+    pub blank: u8,
 }
 
 impl Line {
@@ -49,6 +51,8 @@ pub struct TextSink {
     space: bool,
     /// Whitespace of a preformatted line not yet known to be followed by anything.
     pending: Vec<u8>,
+    /// Empty lines of preformatted text since the last line.
+    blank: u8,
     full: bool,
     /// The last run was inside a link.
     linked: bool,
@@ -72,6 +76,7 @@ impl TextSink {
             self.close();
         }
         self.space = false;
+        self.blank = 0;
         self.pending.clear();
     }
 
@@ -121,8 +126,10 @@ impl TextSink {
         while p < part.len() {
             let b = part[p];
             if b == b'\n' || b == b'\r' {
+                let blank = if self.open { 0 } else { self.blank.saturating_add(1) };
                 self.break_line();
-                p += 1;
+                self.blank = blank;
+                p += if part[p..].starts_with(b"\r\n") { 2 } else { 1 };
             } else if is_space(b) {
                 self.pending.push(b);
                 p += 1;
@@ -170,8 +177,8 @@ impl TextSink {
             }
             let start = self.text.len() as u32;
             let flags = context.flags & 0xFF;
-            let (place, inner) = (context.place, context.inner);
-            self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags, place, inner });
+            let (place, inner, blank) = (context.place, context.inner, self.blank);
+            self.lines.push(Line { start, len: 0, link: 0, tag: u16::from(context.tag), flags, place, inner, blank });
             self.open = true;
             self.linked = false;
         }

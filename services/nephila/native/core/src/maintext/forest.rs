@@ -27,10 +27,14 @@ pub fn chances(columns: &[i16], count: usize) -> Vec<u8> {
                 *score += i32::from(tree.leaves[*leaf as usize & (LEAVES - 1)]);
             }
         }
-        let middle = CHANCES.len() as i32 / 2;
-        let last = CHANCES.len() as i32 - 1;
-        found.extend(scores[..size].iter().map(|score| (score.div_euclid(STEP) + middle).clamp(0, last) as u8));
+        found.extend(scores[..size].iter().map(|score| entry(*score)));
         start += size;
     }
     found
+}
+
+/// The index into `CHANCES` of a score.
+#[inline]
+pub fn entry(score: i32) -> u8 {
+    (score.div_euclid(STEP) + CHANCES.len() as i32 / 2).clamp(0, CHANCES.len() as i32 - 1) as u8
 }

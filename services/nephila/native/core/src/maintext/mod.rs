@@ -1,11 +1,14 @@
-//! Which lines of a page are its main text: features, model, the cut that promises the best F1, and no line twice.
+//! Which lines of a page are its main text: features, model, blocks as a whole, the cut that promises the best F1, and no
+//! copy of another part.
 //!
 //! Invariant: whole numbers only. A page of no text has none; lines beyond `MAX_LINES` are what the last before
 //! them is.
 
 mod around;
+mod blocks;
 mod features;
 mod forest;
+mod joined;
 mod lines;
 mod view;
 mod whole;
@@ -27,51 +30,82 @@ const MAX_LINES: usize = 1 << 16;
 const LEAST: u16 = 205;
 /// and from even odds on everything is.
 const ENOUGH: u16 = 512;
-/// A line of so many bytes is main text but once.
+/// A copy of a line of so many bytes is told by its text.
 const ONCE: u32 = 32;
 
-/// Indices of the lines that are main text, rising. O(bytes + lines + boxes).
-pub fn main_lines(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<u32> {
-    let count = lines.len();
-    let lines = &lines[..count.min(MAX_LINES)];
-    if lines.is_empty() {
-        return Vec::new();
-    }
-    let found = chances(&features(text, lines, boxes, title), lines.len());
-    let least = cut(&found, lines);
-    let taken = |at: usize| usize::from(found[at]) >= least;
-    let rest = if taken(lines.len() - 1) { lines.len()..count } else { 0..0 };
-    let mut said = Said::default();
-    let kept = (0..lines.len()).filter(|at| taken(*at) && said.is_new(&lines[*at], text));
-    kept.chain(rest).map(|at| at as u32).collect()
+/// The lines that are main text: their numbers, rising, and their text.
+#[derive(Default)]
+pub struct Main {
+    pub lines: Vec<u32>,
+    pub text: Vec<u8>,
 }
 
-/// The main text so far: the text of each line, and the box it stands in.
-#[derive(Default)]
-struct Said<'a>(HashMap<&'a [u8], u32, foldhash::fast::RandomState>);
+/// The main text of a page by the model. O(bytes + lines + boxes).
+pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Main {
+    if lines.is_empty() {
+        return Main::default();
+    }
+    let known = &lines[..lines.len().min(MAX_LINES)];
+    choose(chances(&features(text, known, boxes, title), known.len()), text, lines, boxes)
+}
+
+/// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
+fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box]) -> Main {
+    let (known, places) = (&lines[..found.len()], blocks::places(boxes));
+    blocks::level(&mut found, known, boxes, &places);
+    let least = cut(&found, known);
+    let taken = |at: usize| usize::from(found[at]) >= least;
+    let mut said = Said { boxes, first: HashMap::default() };
+    let mut kept = Vec::with_capacity(lines.len() / 2);
+    let mut at = 0;
+    while at < known.len() {
+        let end = at + blocks::run(&known[at..], &places);
+        if taken(at) && said.is_new(&known[at..end], text) {
+            kept.extend(at as u32..end as u32);
+        }
+        at = end;
+    }
+    if taken(known.len() - 1) {
+        kept.extend(known.len() as u32..lines.len() as u32);
+    }
+    Main { text: joined::joined(text, lines, &kept, &places), lines: kept }
+}
+
+/// The features of the first `MAX_LINES` lines, as the model is trained on them.
+pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i16> {
+    features(text, &lines[..lines.len().min(MAX_LINES)], boxes, title)
+}
+
+/// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.
+pub fn by_scores(text: &[u8], lines: &[Line], boxes: &[Box], scores: &[i32]) -> Main {
+    let known = lines.len().min(MAX_LINES);
+    if known == 0 || scores.len() != known {
+        return Main::default();
+    }
+    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, boxes)
+}
+
+/// The main text so far: of each line where it was said first.
+struct Said<'a> {
+    boxes: &'a [Box],
+    first: HashMap<&'a [u8], u32, foldhash::fast::RandomState>,
+}
 
 impl<'a> Said<'a> {
-    /// Whether the line says what none before it said. Verses (lines of one box), code and cells repeat themselves
-    /// rightly.
-    fn is_new(&mut self, line: &Line, text: &'a [u8]) -> bool {
-        let words = &text[line.start as usize..(line.start + line.len) as usize];
-        line.len < ONCE
-            || matches!(line.tag as u8, PRE | TD | TH)
-            || *self.0.entry(words).or_insert(line.place) == line.place
-    }
-}
-
-/// The lines of `text` that are named, one below the other.
-pub fn joined(text: &[u8], lines: &[Line], named: &[u32]) -> Vec<u8> {
-    let named = || named.iter().map(|at| lines[*at as usize]);
-    let mut out = Vec::with_capacity(named().map(|line| line.len as usize + 1).sum());
-    for line in named() {
-        if !out.is_empty() {
-            out.push(b'\n');
+    /// Whether a line, or a block, says anything that was not said before in another part of the page: pages hold
+    /// copies of their parts for phones and for noscript. Verses, notes and rows repeat themselves rightly, in boxes of
+    /// one template; so do code and cells.
+    fn is_new(&mut self, lines: &[Line], text: &'a [u8]) -> bool {
+        let (mut long, mut copies) = (0, 0);
+        for line in lines.iter().filter(|line| line.len >= ONCE) {
+            let words = &text[line.start as usize..(line.start + line.len) as usize];
+            let first = *self.first.entry(words).or_insert(line.place);
+            let key = |place: u32| self.boxes[place as usize].key;
+            long += 1;
+            copies += u32::from(!matches!(line.tag as u8, PRE | TD | TH) && key(first) != key(line.place));
         }
-        out.extend_from_slice(&text[line.start as usize..(line.start + line.len) as usize]);
+        long == 0 || copies < long
     }
-    out
 }
 
 /// The entry of `CHANCES` from which on lines are taken: where the expected F1 of bytes is highest (see the twin).
