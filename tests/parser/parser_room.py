@@ -24,7 +24,6 @@ class FakePass:
     title: str = ""
     lang: str = ""
     base: str = "http://a.test/"
-    crowded: bool = False
     canonical: str = ""
     robots: str = ""
     description: str = ""
@@ -43,6 +42,7 @@ class FakePass:
     anchor_ends: bytes = b""
     link_flags: bytes = b""
     depth: int = 5
+    links_left_out: int = 0
 
 
 def with_links(*urls: str, flags: bytes = b"", **more: Any) -> FakePass:

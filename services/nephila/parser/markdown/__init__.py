@@ -9,6 +9,7 @@ MAX_DEPTH lists or quotes nested; what a page says cannot become markup of ours 
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
@@ -16,11 +17,13 @@ from typing import Any, Final
 from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
 from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
+from nephila.parser.document import html_tree
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.markdown.choose import choose
 from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
 from nephila.parser.passes import PagePass
+from nephila.parser.rules.bounds import tree_is_linear
 
 __all__ = [
     "MAX_CHARS",
@@ -33,8 +36,11 @@ __all__ = [
     "resolver",
 ]
 
-MAX_TREE_BYTES: Final = 2 << 20
-"""A crawl builds no tree of a longer page; its plain text is written."""
+MAX_TREE_BYTES: Final = 8 << 20
+"""No tree is built of a longer page."""
+MAX_TAGS: Final = 40_000
+"""Of a page whose Markdown is made in a crawl's loop: 0.3 s at most, a page of 80 KB takes 10 ms. Of a page that has
+more the plain text is written."""
 
 
 def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
@@ -73,15 +79,16 @@ def lines_of(found: PagePass) -> str:
     return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode("utf-8", "replace")
 
 
-def page_markdown(body: bytes, encoding: str, found: PagePass) -> bytes:
+def page_markdown(body: bytes, encoding: str, found: PagePass, most_tags: int = MAX_TAGS) -> bytes:
     """Markdown of a page of a crawl; empty where no tree is built, as of a page that would make it cost out of all
     proportion."""
-    if found.crowded or len(body) > MAX_TREE_BYTES:
+    if len(body) > MAX_TREE_BYTES or body.count(b"<") > most_tags:
         return b""
-    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
-
-    tree = LexborHTMLParser(to_utf8(body, encoding), options=int(LexborDocumentOptions.WO_EVENTS))
-    return markdown(tree, lines_of(found), resolver(found.base)).encode("utf-8", "replace")
+    if not tree_is_linear(body, found.depth):
+        return b""
+    return markdown(html_tree(to_utf8(body, encoding)), lines_of(found), resolver(found.base)).encode(
+        "utf-8", "replace"
+    )
 
 
 def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
@@ -92,4 +99,4 @@ def document_markdown(body: bytes, url: str, content_type: str, charset: str) ->
     config = ParserConfig()
     encoding = encoding_of(body, charset, sniff_encoding)
     found = page_pass(body, url, encoding, max_links=0, max_text_bytes=config.max_text_bytes)
-    return page_markdown(body, encoding, found)
+    return page_markdown(body, encoding, found, sys.maxsize)
