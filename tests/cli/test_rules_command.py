@@ -160,6 +160,7 @@ def test_hints_for_every_kind_of_selector(nephila, tmp_path, field, page, hint):
         (("test", "nowhere"), 2, "is neither a file nor a directory"),
         (("lint", "empty"), 2, "holds no rule.yaml"),
         (("apply", "--from", "empty"), 2, "holds no stored pages"),
+        (("apply", "--from", "crawled"), 2, "the crawl in crawled kept no pages; crawl with --keep-raw"),
         (("apply", "--from", "x.html", "--write"), 2, "has no nephila.db to write to"),
         (("diff", "rules", "rules", "y.html"), 1, "none of the pages is for one of these rules"),
         (("init", "rules/shop"), 1, "is there already"),
@@ -169,6 +170,9 @@ def test_what_cannot_be_done_is_one_line(nephila, shop, tmp_path, monkeypatch, w
     """With the remedy."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "crawled").mkdir()
+    for name in ("run.json", "rules.json"):
+        (tmp_path / "crawled" / name).write_text("{}")
     (tmp_path / "x.html").write_text("<h1>x")
     (tmp_path / "y.html").write_text("<!-- url: http://elsewhere/ --><h1>x")
     ran = nephila("rules", *words)

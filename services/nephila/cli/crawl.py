@@ -20,6 +20,7 @@ from nephila.cli.options import (
     AllowPrivate,
     Concurrency,
     Contact,
+    Cookies,
     Format,
     Header,
     HostMap,
@@ -132,6 +133,7 @@ def crawl(
     user_agent: UserAgent = "",
     contact: Contact = "",
     header: Header = None,
+    cookies: Cookies = "",
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)
     ] = False,
@@ -191,6 +193,7 @@ def crawl(
         "user_agent": user_agent,
         "contact": contact,
         "header": header or [],
+        "cookies": cookies,
         "ignore_robots": ignore_robots,
         "allow_private": allow_private,
         "host_map": host_map or [],

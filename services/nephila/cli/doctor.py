@@ -39,7 +39,7 @@ LIBRARIES = {
     "zstandard": "pages sent with Content-Encoding: zstd",
     "pyarrow": "Parquet files",
     "psycopg": "rows in PostgreSQL (--store)",
-    "tldextract": "--scope domain",
+    "tldextract": "--scope domain, cookies",
 }
 """Optional library → what it is for."""
 

@@ -51,7 +51,18 @@ Contact = Annotated[
 Header = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="K:V", help="Extra request header, sent to every host and kept in run.json.", rich_help_panel=MANNERS
+        metavar="K:V|@FILE",
+        help="Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
+        "all.",
+        rich_help_panel=MANNERS,
+    ),
+]
+Cookies = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
+        rich_help_panel=MANNERS,
     ),
 ]
 AllowPrivate = Annotated[

@@ -57,6 +57,7 @@ def up(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
+    from nephila.cli.headers import kept
     from nephila.cli.plan import formats_of, make_rooms, place_rows
 
     options: dict[str, Any] = {
@@ -76,6 +77,7 @@ def up(
     run = settle(directory, options)
     url = place_rows(run, store)
     rooms = make_rooms(options, out, formats_of(format, keep_raw), store=url, writer=run.writer)
+    options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
     try:
         code = serve(directory, run, rooms, quiet=quiet)

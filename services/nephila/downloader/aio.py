@@ -167,9 +167,11 @@ class AiohttpFetcher:
         target = order.target
         host = f"[{address}]" if ":" in address else address
         headers = {"Host": target.host_header, **self._headers, **dict(order_headers(order))}
-        async with self._open_session().get(
+        async with self._open_session().request(
+            "GET" if order.body is None else "POST",
             URL(f"{target.scheme}://{host}:{order.dial_port}{target.path}", encoded=True),
             headers=headers,
+            data=order.body,
             allow_redirects=False,
             server_hostname=target.dial_host.rstrip(".") if target.scheme == "https" else None,
             trace_request_ctx=fetch,

@@ -4,7 +4,8 @@
   `abort()`. It may order the next fetch.
 - Only `order.addresses` are dialled, up to three of them in order: they have passed the egress guard.
 - Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
-- Nothing is followed, nothing is cached, no cookie is kept. A URL's credentials are sent and never logged.
+- Nothing is followed, nothing is cached, no cookie is kept: middleware/ does that. A URL's credentials are sent and
+  never logged.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ class Order:
     `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
 
     `on_sent` is called when the request's head has been written: the server sees its start then, not at the dial.
+    `headers` go with this order beside those of the configuration. With a `body` it is a POST, else a GET.
     """
 
     __slots__ = (
         "addresses",
         "any_type",
+        "body",
         "dial_port",
         "etag",
+        "headers",
         "keep",
         "last_modified",
         "max_bytes",
@@ -61,6 +65,8 @@ class Order:
         self.keep = keep
         self.max_bytes = max_bytes
         self.on_sent = on_sent
+        self.headers: dict[str, str] = {}
+        self.body: bytes | None = None
 
 
 class Answer:

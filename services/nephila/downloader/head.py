@@ -58,8 +58,9 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
 
 
 def join(name: str, earlier: str, value: str) -> str:
-    """The values of a repeated header as one; X-Robots-Tag by lines, since an agent's name holds for its own line."""
-    return f"{earlier}\n{value}" if name == "x-robots-tag" else f"{earlier}, {value}"
+    """The values of a repeated header as one; by lines where a value may hold a comma of its own (an agent's name in
+    X-Robots-Tag holds for its own line, a cookie has a date)."""
+    return f"{earlier}\n{value}" if name in ("x-robots-tag", "set-cookie") else f"{earlier}, {value}"
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:

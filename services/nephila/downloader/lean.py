@@ -153,7 +153,8 @@ class LeanFetcher:
         head = self._heads.make(exchange.order)
         if self.config.raw_capture:
             answer.request_head = head
-        connection.send(exchange, head)
+        body = exchange.order.body
+        connection.send(exchange, head if body is None else head + body)
         if exchange.order.on_sent is not None:
             exchange.order.on_sent()
 
