@@ -257,6 +257,7 @@ class Connection(asyncio.BufferedProtocol):
             if length > limit and not keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
+                exchange.answer.truncated = "length"
                 self._finish(b"", False)
                 return
             if len(rest) > length:
@@ -330,6 +331,8 @@ class Connection(asyncio.BufferedProtocol):
         answer = exchange.answer
         answer.wire_bytes = body.wire_bytes
         answer.wire_body = body.wire_body()
+        if body.full:
+            answer.truncated = "length"
         self._finish(body.finish(), reuse)
 
     def _finish(self, body: bytes, reuse: bool) -> None:
@@ -337,7 +340,11 @@ class Connection(asyncio.BufferedProtocol):
         assert exchange is not None
         self._body = self._chunked = None
         self._state = IDLE if reuse else GONE
-        exchange.answer.body = body if 200 <= exchange.answer.status < 300 else b""
+        answer = exchange.answer
+        if self._is_wanted(exchange):
+            answer.body = body
+        elif self._fetcher.config.raw_capture:
+            answer.wire_body = body
         self._fetcher.done(exchange, reuse)
 
     def _fail(self, error: FetchError) -> None:
@@ -350,6 +357,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fetcher.lost(exchange, error.detail)
         elif exchange.answer.status and not self._is_wanted(exchange):
             # The status said all there is to know; its body was only read to keep the connection.
+            exchange.answer.truncated = "disconnect"
             self._finish(b"", False)
         else:
             if self._body is not None:

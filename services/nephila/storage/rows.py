@@ -100,6 +100,10 @@ class Batch:
     """(job, url_key) → the items of its newest copy, in place of those it had; where it has none now, none."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that keep them."""
+    records: dict[int, m.Record] = field(default_factory=dict)
+    """id() of a raw page → its record, where both came together."""
+    exchanges: list[m.Page] = field(default_factory=list)
+    """Answers that are no pages, for archives."""
 
     def fetches(self) -> Iterator[Row]:
         """All rows, in the order in which they are to be written."""

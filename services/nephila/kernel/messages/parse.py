@@ -62,6 +62,9 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     robots_tag: str = ""
     # Priority that the URL had in its queue, 0-255.
     priority: int = 0
+    # Why the body is not whole, as WARC-Truncated has it: length, time, disconnect, unspecified; empty: it is
+    # whole.
+    truncated: str = ""
 
 
 class Outlinks(msgspec.Struct, array_like=True, gc=False):

@@ -105,6 +105,8 @@ def _of_warc(path: Path) -> Iterator[Stored]:
     with path.open("rb") as file:
         for found in read_warc(file, MAX_BYTES):
             if isinstance(found, Archived):
+                if found.status != 200 or found.url.endswith("/robots.txt"):
+                    continue  # an archive holds every answer; these are no pages
                 pages += 1
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
