@@ -56,6 +56,12 @@ def pages(place: Path) -> Iterator[Stored]:
         yield from pages_of(path)
 
 
+def holds_bodies(place: Path) -> bool:
+    """Whether the directory of a crawl has bodies of pages."""
+    raw = any(is_raw(path) for path in place.glob(f"{PREFIX}*{SUFFIX}"))
+    return raw or any(path.name.endswith(SUFFIXES[:2]) for path in place.iterdir())
+
+
 def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts: bool) -> tuple[Comparison, list[Any]]:
     """Run rules on the pages of a crawl and hold what comes out against its table of items; `write` puts it there.
 
@@ -82,11 +88,9 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        if not any(True for _ in self._set.of_url(page.url)):
-            return None
-        document = page.document
-        found = self._set.of_page(page.url, lambda: document)
-        return (self.documents[found.name], runner.run(self.documents[found.name], page)) if found else None
+        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        rule, found = runner.run_first(candidates, page)
+        return None if rule is None else (rule, found)
 
 
 def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, list[Any]]:

@@ -69,6 +69,8 @@ class Job:
         """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
         each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
         self.ended: Counter[Outcome] = Counter()
+        self.listed: Counter[str] = Counter()
+        """Host → sitemaps that indexes have listed; not kept over a restart."""
         self.odd: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}

@@ -33,6 +33,8 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("dropped", "redirect"): "it redirects",
     ("dropped", "content_type"): "its content type is not wanted",
     ("dropped", "excluded"): "the scope did not admit it any more when it came up",
+    ("dropped", "sitemap_chain"): "it ends a row of more than ten sitemap indexes and redirects",
+    ("dropped", "sitemap_limit"): "sitemap indexes list more than 50,000 sitemaps of its host",
     ("dropped", "trap"): "it was taken for part of a trap when it came up",
 }
 """(outcome, reason) → what happened, as the end of "Not crawled: …"."""

@@ -110,15 +110,8 @@ def _of_warc(path: Path) -> Iterator[Stored]:
                 pages += 1
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
-                if found.status == 200:
-                    yield Stored(
-                        found.url,
-                        found.content_type,
-                        found.charset,
-                        found.body,
-                        f"{path}: {found.url}",
-                        found.fetched_at,
-                    )
+                place = f"{path}: {found.url}"
+                yield Stored(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
             else:
                 bad = bad or found
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
