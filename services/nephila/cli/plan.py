@@ -209,6 +209,8 @@ def make_rooms(
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
+    if "markdown" in formats:
+        parser["markdown"] = True
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,
