@@ -109,6 +109,39 @@ def test_base(core: ModuleType) -> None:
         assert (page.base, urls_of(page)) == (URL, ["http://a.test/dir/x"])
 
 
+@pytest.mark.parametrize(
+    ("page", "href", "resolved"),
+    [
+        ("http://a.test/x", "http://u1@a.test/y", "http://a.test/y"),
+        ("http://a.test/x", "http://u:p@b.test:8080/y?q@r", "http://b.test:8080/y?q@r"),
+        ("http://a.test/x", "//:p@a.test/@y", "http://a.test/@y"),
+        ("http://a.test/x", "http://:@a.test/", "http://a.test/"),
+        ("http://u:p@a.test/x", "y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "", "http://u:p@a.test/x"),
+        ("http://u:p@a.test/x", "http://a.test/y?z", "http://u:p@a.test/y?z"),
+        ("http://u:p@a.test/x", "http://A.test:80/y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "http://other@a.test/y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "https://a.test/y", "https://a.test/y"),
+        ("http://u:p@a.test/x", "http://a.test:81/y", "http://a.test:81/y"),
+        ("http://u:p@a.test/x", "http://b.test/y", "http://b.test/y"),
+        ("http://u:p@a.test/x", "//b.test/y", "http://b.test/y"),
+    ],
+)
+def test_userinfo_is_the_users(core: ModuleType, page: str, href: str, resolved: str) -> None:
+    """A page does not choose credentials: its links have those of its own URL, and to other origins none."""
+    assert urls_of(core.page_pass(f'<a href="{href}">x</a>'.encode(), page, "utf-8")) == [resolved]
+    parts = core.parse_url(href, page)
+    assert (parts.href, parts.host_key) == (resolved, core.parse_url(resolved).host_key)
+    assert parts.fingerprint == core.parse_url(resolved).fingerprint
+
+
+def test_userinfo_of_a_base_element(core: ModuleType) -> None:
+    """A base element gives none either, and takes none away."""
+    html = b"<base href='http://evil:x@a.test/b/'><a href=x>"
+    assert urls_of(core.page_pass(html, URL, "utf-8")) == ["http://a.test/b/x"]
+    assert urls_of(core.page_pass(html, "http://u:p@a.test/", "utf-8")) == ["http://u:p@a.test/b/x"]
+
+
 def test_duplicates_fold(core: ModuleType) -> None:
     """Duplicates fold into the first; nofollow stays only if all say so; the first text is the anchor."""
     html = (
