@@ -56,6 +56,12 @@ def pages(place: Path) -> Iterator[Stored]:
         yield from pages_of(path)
 
 
+def holds_bodies(place: Path) -> bool:
+    """Whether the directory of a crawl has bodies of pages."""
+    raw = any(is_raw(path) for path in place.glob(f"{PREFIX}*{SUFFIX}"))
+    return raw or any(path.name.endswith(SUFFIXES[:2]) for path in place.iterdir())
+
+
 def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts: bool) -> tuple[Comparison, list[Any]]:
     """Run rules on the pages of a crawl and hold what comes out against its table of items; `write` puts it there.
 

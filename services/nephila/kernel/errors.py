@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_WITH_RESUME = re.compile(r"(run again|go on|continue it|resume) with --resume")
+
 
 class TemporaryError(Exception):
     """The same message may succeed later: the bus delivers it again after `delay_s` seconds."""
@@ -25,3 +29,8 @@ class Unready(UserError):
 
 class UsageError(UserError):
     """A wrong argument or a command in the wrong place (exit code 2)."""
+
+
+def without_resume(text: str) -> str:
+    """A line for a program that goes on by itself when it is started again: --resume is an option of a crawl alone."""
+    return _WITH_RESUME.sub("start it again", text).replace("--resume", "a new start")
