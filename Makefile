@@ -116,6 +116,9 @@ bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of mai
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
 
+bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_callbacks $(ARGS)
+
 bench-tls-memory: $(DEV)  ## memory over 35,000 HTTPS pages from servers that close each connection (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls_memory $(ARGS)
 

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from nephila.assembly import Rooms
 from nephila.cli.headers import headers_of, kept
+from nephila.cli.sharedsettings import check_names
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
@@ -204,9 +205,12 @@ def make_rooms(
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer}
     storage = load(StorageConfig, rows, HERE, "storage")
+    check_names(product_token(downloader.agent()), {}, HERE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
+    if "markdown" in formats:
+        parser["markdown"] = True
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,

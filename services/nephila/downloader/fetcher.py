@@ -17,6 +17,10 @@ from nephila.downloader.target import Target
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
+MAX_INTERIM = 16
+"""Heads with a status of 1xx before the answer's own; servers send one or two."""
+SLICE_S = 0.01
+"""Taking codings off goes on in a later turn of the loop after this long: a step takes some milliseconds at most."""
 # A body nobody reads (of a 404, of a redirect) is drained up to here to keep its connection, beyond it is cut off.
 DRAIN_BYTES = 64 << 10
 

@@ -87,6 +87,10 @@ class Maker:
                 agent=config.robots_agent,
             )
             links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
+            if config.markdown:
+                from nephila.parser.markdown import page_markdown
+
+                record.markdown = page_markdown(body, encoding, found)
             parse = job.parse
             if parse is None or not wants_more(job, seen):
                 return links, record, seen, None
