@@ -23,7 +23,7 @@ from nephila.downloader.orphans import Orphans
 from nephila.kernel.bus.base import Batch, Bus
 from nephila.kernel.bus.handover import Orphaned
 from nephila.kernel.clock import Clock, SystemClock
-from nephila.kernel.errors import Unready, UserError
+from nephila.kernel.errors import Unready, UserError, without_resume
 from nephila.kernel.lifecycle import Service
 from nephila.kernel.metrics import Figure, Figures
 from nephila.kernel.status import StatusServer
@@ -188,7 +188,7 @@ class Program:
     async def _settle(self) -> None:
         """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
         while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
-            self._state = waits
+            self._state = "; ".join([waits, *self.bus.troubles])
             await self._pause(LOOK_S)
 
     async def _work(self) -> None:
@@ -224,5 +224,5 @@ class Program:
 
     def _fatal(self, error: BaseException) -> None:
         self.error = self.error or error
-        log.error("the service cannot go on: %s", error)
+        log.critical("the service cannot go on: %s", without_resume(str(error)))
         self._over.set()

@@ -51,3 +51,11 @@ def test_a_long_line_costs_only_itself(tmp_path):
     found = list(read_seeds(str(tmp_path / "seeds"), lambda place, reason: skipped.append(place)))
     assert found == ["http://a.test/", "http://b.test/"]
     assert len(skipped) == 1
+
+
+def test_one_program_has_one_name_too(nephila, tmp_path, monkeypatch):
+    """A crawl's parts are told by the environment as well."""
+    monkeypatch.setenv("NEPHILA_SCHEDULER__AGENT", "otherbot")
+    ran = nephila("crawl", "http://a.test/", "--out", str(tmp_path / "out"), "--user-agent", "examplebot/1")
+    assert ran.code == 2
+    assert "NEPHILA_SCHEDULER__AGENT is 'otherbot', but robots.txt is asked for the name in the User-Agent" in ran.err

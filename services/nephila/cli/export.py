@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nephila.cli.markdown_texts import MarkdownTexts
 from nephila.cli.output import note
 from nephila.cli.safe import visible
 from nephila.directory import Directory
@@ -24,7 +25,7 @@ def export(
             "--output",
             metavar="FILE",
             help="Where to; default is standard output, for Parquet DIR/export.parquet. Markdown to a path makes a "
-            "directory with a file per page.",
+            "directory with a file per page, to one that ends in .jsonl one file of JSON lines.",
         ),
     ] = "-",
     all_outcomes: Annotated[
@@ -66,6 +67,7 @@ def export(
     if items:
         _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
+    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format == "markdown" else None
     rows = write(
         source,
         format,
@@ -75,9 +77,12 @@ def export(
         raw_csv=raw_csv,
         changes=changes,
         since=since,
+        **({"text": texts} if texts is not None else {}),
         columns=chosen,
         shown=visible,
     )
+    if texts is not None:
+        texts.close()
     if format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":

@@ -65,6 +65,7 @@ Cookies = Annotated[
         rich_help_panel=MANNERS,
     ),
 ]
+IgnoreRobots = Annotated[bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
 ]
@@ -76,7 +77,7 @@ Format = Annotated[
     str,
     typer.Option(
         metavar="LIST",
-        help="Of sqlite, postgres, jsonl, warc, raw, parquet; one of the first two is on.",
+        help="Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is on.",
         rich_help_panel=RESULT,
     ),
 ]

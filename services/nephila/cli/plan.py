@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from nephila.assembly import Rooms
 from nephila.cli.headers import headers_of, kept
+from nephila.cli.sharedsettings import check_names
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
@@ -30,6 +31,7 @@ from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
@@ -54,6 +56,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
+    Policy(job.recrawl)  # times that make no sense are told now
     ignored = _once(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
@@ -204,9 +207,12 @@ def make_rooms(
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer}
     storage = load(StorageConfig, rows, HERE, "storage")
+    check_names(product_token(downloader.agent()), {}, HERE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
+    if "markdown" in formats:
+        parser["markdown"] = True
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,

@@ -40,7 +40,7 @@ def pages(place: Path) -> Iterator[Stored]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [place]
     if place.is_dir():
-        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES))
+        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file())
         warcs = [path for path in found if path.name.endswith(SUFFIXES[:2])]
         bodies = sorted(path for path in place.rglob(f"{PREFIX}*{SUFFIX}") if is_raw(path))
         of_a_crawl = (place / "run.json").is_file()  # its JSON files are no pages
@@ -54,6 +54,12 @@ def pages(place: Path) -> Iterator[Stored]:
             )
     for path in files:
         yield from pages_of(path)
+
+
+def holds_bodies(place: Path) -> bool:
+    """Whether the directory of a crawl has bodies of pages."""
+    raw = any(is_raw(path) for path in place.glob(f"{PREFIX}*{SUFFIX}"))
+    return raw or any(path.name.endswith(SUFFIXES[:2]) for path in place.iterdir())
 
 
 def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts: bool) -> tuple[Comparison, list[Any]]:

@@ -55,6 +55,6 @@ def _escaped(character: str) -> str:
 
 
 def plain_lines(text: str) -> Iterator[str]:
-    """A longer text line by line, each line harmless and whole."""
+    """A longer text line by line, each line harmless and whole, its spaces and tabs kept: they are part of code."""
     for line in text.splitlines():
-        yield plain(line, max(len(line), 1))
+        yield "\t".join(_HIDDEN.sub("", part) for part in _SEQUENCES.sub("", line).split("\t"))

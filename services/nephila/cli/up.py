@@ -30,7 +30,7 @@ from nephila.cli.options import (
     Workers,
 )
 from nephila.directory import Directory, JobRun, Run
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UserError, without_resume
 
 LOG_S = 60.0
 """Seconds between two lines about the jobs."""
@@ -83,7 +83,7 @@ def up(
         code = serve(directory, run, rooms, quiet=quiet)
     except UserError as error:
         # What goes on with a crawl is an option; this goes on by itself.
-        raise type(error)(str(error).replace(" with --resume", "")) from None
+        raise type(error)(without_resume(str(error))) from None
     raise typer.Exit(code)
 
 

@@ -16,16 +16,14 @@ from typing import Protocol
 from nephila.kernel.bus.base import Batch, Receipt
 from nephila.kernel.clock import Clock
 from nephila.kernel.errors import TemporaryError, UserError
-from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.outcomes import given_back
+from nephila.kernel.messages import FetchOutcome, FetchRequest
+from nephila.kernel.outcomes import gone
 from nephila.kernel.topics import OUTCOMES, REQUESTS, Topic
 
 log = logging.getLogger(__name__)
 
 CHUNK = 256
 """Records read at once, from the newest back to the first request whose lease has ended."""
-REASON = "lease_expired"
-"""The scheduler counts the try and retries as for a lease that ran out."""
 
 Key = tuple[str, bytes]
 
@@ -62,10 +60,7 @@ class Orphans:
             return
         count = 0
         for partition, request in found:
-            outcome = given_back(request)
-            outcome.result, outcome.reason = FetchResult.FAILED, REASON
-            outcome.started_at = outcome.ended_at = gone_at
-            self._bus.publish(OUTCOMES, partition, outcome)
+            self._bus.publish(OUTCOMES, partition, gone(request, gone_at))
             count += 1
         self.reported += count
         if count:

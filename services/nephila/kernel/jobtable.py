@@ -40,7 +40,7 @@ MAIN_TEXTS = {
     "all": MainText.ALL,
     "none": MainText.NONE,
 }
-SINKS = ("sqlite", "postgres", "jsonl", "warc", "raw", "parquet")
+SINKS = ("sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet")
 SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 NAME = Text(

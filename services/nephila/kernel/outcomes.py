@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 
+GONE = "the downloader that had it is gone"
+"""Detail of an outcome that a downloader reports for one that ended: the URL may be the cause, and mostly is not."""
+
 
 def given_back(request: FetchRequest) -> FetchOutcome:
     """The request goes back untouched: no attempt is counted."""
@@ -23,3 +26,11 @@ def is_error(outcome: FetchOutcome) -> bool:
     if outcome.result is not FetchResult.FAILED:
         return False
     return outcome.kind is not FetchKind.ROBOTS or not 400 <= outcome.status < 500
+
+
+def gone(request: FetchRequest, at: float) -> FetchOutcome:
+    """Who had the request has ended, before an instant in seconds since 1970 UTC: as if its lease had run out then."""
+    outcome = given_back(request)
+    outcome.result, outcome.reason, outcome.detail = FetchResult.FAILED, "lease_expired", GONE
+    outcome.started_at = outcome.ended_at = at
+    return outcome

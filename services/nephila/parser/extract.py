@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import mimetypes
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from nephila.kernel import mime
 from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
 from nephila.parser.byline import byline
 from nephila.parser.charset import encoding_of
@@ -26,6 +26,7 @@ from nephila.parser.documents.single import fill_document, fill_list
 from nephila.parser.headline import from_title, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
+from nephila.parser.markdown import lines_of, resolver
 from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
@@ -163,16 +164,8 @@ def fill_html(
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
     if markdown:
-        result["markdown"] = result["text"] if tree is None else as_markdown(tree, _lines(found), resolve)
-
-
-def _lines(found: PagePass) -> str:
-    """The lines of the main text, cells of tables one by one."""
-    if not found.main_lines:
-        return found.text.decode()
-    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
-    named = (rows[at] for (at,) in struct.iter_unpack("<I", found.main_lines))
-    return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode()
+        to = resolver(base, _NOWHERE)
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, lines_of(found), to)
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:
@@ -193,28 +186,32 @@ def _tree(body: bytes, encoding: str) -> Any:
     return html_tree(to_utf8(body, encoding))
 
 
-def extract_batch(lines: Iterable[str]) -> Iterator[str]:
+def extract_batch(lines: Iterable[str], defaults: Mapping[str, Any] | None = None) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
     "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
-    that, too.
+    that, too. `defaults` hold for lines that do not say it.
     """
     with BlockingSandbox() as sandbox:
         for line in lines:
-            yield _encode(_one(line, sandbox)).decode()
+            yield _encode(_one(line, sandbox, defaults or {})).decode()
 
 
-def _one(line: str, sandbox: BlockingSandbox) -> dict[str, Any]:
+def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    request: Any = None
     try:
         request = msgspec.json.decode(line)
         if not isinstance(request, dict) or not isinstance(request.get("file"), str):
             return {"error": 'expected an object with "file": path'}
+        request = {**defaults, **request}
         marked = request.get("markdown") is True
         fields = [request.get(name) or "" for name in ("url", "content_type", "charset")]
         if not all(isinstance(field, str) for field in fields):
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
+        content_type, said = mime.media_type(content_type)
+        charset = charset or said
         return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked)
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}

@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -48,6 +49,7 @@ def export(
     raw_csv: bool = False,
     changes: bool = False,
     since: str = "",
+    text: markdown.Written = lambda row: "",
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
@@ -56,7 +58,8 @@ def export(
     `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
     ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
     `out` None or "-" is standard output, for Parquet DIR/export.parquet (./export.parquet when the rows are on a
-    server). A Markdown export to a path is a directory with a file per page. CSV cells that a spreadsheet would take
+    server). A Markdown export is one stream, to a path that ends in .jsonl JSON lines, to any other a directory with a
+    file per page; `text` gives the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would take
     for a formula get a leading apostrophe, because their text was written by strangers; `raw_csv` leaves them alone.
     `columns`: only these, of CSV and JSON lines; meta.NAME is a value of `meta`. `shown` makes text harmless that goes
     to a standard output which is a terminal.
@@ -75,7 +78,7 @@ def export(
     try:
         with reading(source) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
-            return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown)
+            return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
     except OSError as error:
         raise _plain(error, target) from error
 
@@ -118,19 +121,22 @@ def _write(
     *,
     raw_csv: bool,
     shown: Shown | None,
+    text: markdown.Written,
 ) -> int:
     if format == "parquet":
         assert target is not None
         return _whole(target, lambda part: _parquet(part, rows))
     if format == "markdown" and target is not None:
-        return markdown.write_directory(target, rows)
-    write = _writers(columns, raw_csv=raw_csv)[format]
+        if target.suffix != ".jsonl":
+            return markdown.write_directory(target, rows, text)
+        return _whole(target, lambda part: _to_file(part, partial(markdown.write_lines, text=text), rows))
+    write = partial(markdown.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
     if target is None:
         return _to_stdout(write, rows, shown)
     return _whole(target, lambda part: _to_file(part, write, rows))
 
 
-def _writers(columns: Sequence[str], *, raw_csv: bool) -> dict[str, Callable[[IO[bytes], Iterator[Row]], int]]:
+def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[bytes], Iterator[Row]], int]]:
     names = columns or COLUMNS
 
     def csv(stream: IO[bytes], rows: Iterator[Row]) -> int:
@@ -140,7 +146,7 @@ def _writers(columns: Sequence[str], *, raw_csv: bool) -> dict[str, Callable[[IO
     def jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
         return write_jsonl(stream, names, _chosen(rows, columns)) if columns else _jsonl(stream, rows)
 
-    return {"jsonl": jsonl, "csv": csv, "markdown": markdown.write_stream}
+    return {"jsonl": jsonl, "csv": csv}
 
 
 def _rows(connection: Reading, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
