@@ -238,8 +238,8 @@ async def test_who_cannot_work_gives_its_partitions_up_and_gets_its_share_again(
 
 
 async def test_what_leaves_before_it_is_open_is_not_taken_over(group, monkeypatch):
-    """The service was told that it leaves when it had nothing of it: told afterwards that it is here, it would claim what
-    is another's."""
+    """The service was told that it leaves when it had nothing of it: told afterwards that it is here, it would claim
+    what is another's."""
     slow = asyncio.Event()
 
     async def openings(consumer, *arguments):
