@@ -328,7 +328,7 @@ class Downloader:
             outcome = outcome_of(request, target, answer, flight.started, self._clock.now())
             outcome.address = flight.home or outcome.address
             if not is_robots and outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
-                page = page_of(request, answer, flight.started)
+                page = page_of(request, answer, flight.started, self._clock.now())
         except Exception as error:  # a fault of ours must not hold the host for ever
             log.exception("an answer could not be read")
             outcome = unfetched(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
