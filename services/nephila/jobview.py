@@ -190,6 +190,19 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
     return choose(known, name)
 
 
+def left_out(source: Source, told: Explanation) -> Explanation:
+    """The same; of a URL that nothing links to as far as is known it is said when pages have more links than are taken
+    of one. Reads the disk, O(rows)."""
+    if told.kind == "unknown":
+        pages, links = reader.links_left_out(source, told.job)
+        if pages:
+            told.sentence += (
+                f" But {pages:,} pages have more links than are taken of one page, {links:,} in all, and it may be one"
+                " of these (meta.links_left_out in their rows)."
+            )
+    return told
+
+
 def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
     """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
     if not _is_there(source):

@@ -203,3 +203,17 @@ def test_the_longest_href(core: ModuleType, length: int, count: int) -> None:
     page = core.page_pass(f"<a href={href}><a href=/y>".encode(), URL, "utf-8")
     check_page(page)
     assert (page.link_count, page.bad_links) == (count + 1, 1 - count)
+
+
+def test_links_beyond_the_limits_are_counted(core: ModuleType) -> None:
+    """Different ones beyond their number; beyond that of hrefs, and of their bytes, what stands there."""
+    html = "".join(f"<a href=/{n % 30}>x</a>" for n in range(90)).encode()
+    for most, left in ((40, 0), (30, 0), (29, 1), (10, 20)):
+        found = core.page_pass(html, "http://a.test/", "utf-8", max_links=most)
+        assert (found.link_count, found.links_left_out) == (min(most, 30), left)
+    found = core.page_pass(html, "http://a.test/", "utf-8", max_links=5)
+    assert (found.link_count, found.links_left_out) == (5, 15 + 3 * 10)
+    base = b"<base href=http://a.test/" + b"x" * 8_000 + b"/>"
+    found = core.page_pass(base + b"".join(b"<a href=%d>" % n for n in range(3_000)), "http://a.test/", "utf-8")
+    assert found.link_count + found.links_left_out == 3_000
+    assert found.links_left_out > 0

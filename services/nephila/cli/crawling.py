@@ -335,6 +335,12 @@ def run_in(
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=again)
     plan.seeds = seeds if again else _begun(seeds, plan, run)
+
+    def queued_again() -> None:
+        run.again = []
+        directory.write(run)
+
+    plan.on_again = queued_again
     with directory.locked():
         room()
         run.runs += 1
@@ -387,7 +393,6 @@ def _close_books(directory: Directory, run: Run, result: Result, counts: Summary
         }
         run.rows = sum(counts.outcomes.values())
     run.left = result.left
-    run.again = [] if result.again_done else run.again
     run.degraded_rules = result.degraded
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"

@@ -87,7 +87,7 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
         )
 
     best = jobview.best([told(uid, row=jobview.row(rows, uid, href)) for uid in jobview.candidates(jobs, uids, href)])
-    return told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href))
+    return jobview.left_out(rows, told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href)))
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:

@@ -31,6 +31,7 @@ from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
@@ -55,6 +56,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
+    Policy(job.recrawl)  # times that make no sense are told now
     ignored = _once(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))

@@ -40,7 +40,7 @@ def pages(place: Path) -> Iterator[Stored]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [place]
     if place.is_dir():
-        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES))
+        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file())
         warcs = [path for path in found if path.name.endswith(SUFFIXES[:2])]
         bodies = sorted(path for path in place.rglob(f"{PREFIX}*{SUFFIX}") if is_raw(path))
         of_a_crawl = (place / "run.json").is_file()  # its JSON files are no pages

@@ -63,6 +63,12 @@ def show(
     _items(console, counts, result)
     for line in remarks(run, result):
         console.print(line)
+    pages, links = counts.links_left_out
+    if pages:
+        console.print(
+            f"{pages:,} pages have more links than are taken of one, {links:,} in all were left out;"
+            " their rows say meta.links_left_out"
+        )
     where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"
     console.print(f"\nResult: {where} ({table}), counts in {directory.run_file}")
@@ -94,6 +100,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "again": result.again,
         "out_of_scope": result.out_of_scope,
         "items": {**dict.fromkeys(result.rules, 0), **counts.items},
+        "links_left_out": counts.links_left_out[1],
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,
         "window": run.window,

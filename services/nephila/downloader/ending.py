@@ -99,8 +99,8 @@ def retry_after_s(value: str, now: float) -> float:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 
-def page_of(request: m.FetchRequest, answer: Answer, started: float) -> m.Page:
-    """The page of a 2xx or 304."""
+def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: float) -> m.Page:
+    """The page of a 2xx or 304; instants are seconds since 1970 UTC."""
     headers = answer.headers
     get = headers.get
     return m.Page(
@@ -126,7 +126,11 @@ def page_of(request: m.FetchRequest, answer: Answer, started: float) -> m.Page:
         not_modified=answer.status == 304,
         robots_tag=get("x-robots-tag", "").lower(),
         priority=int(request.priority),
+<<<<<<< HEAD
         truncated=answer.truncated,
+=======
+        took_s=max(ended - started, 0.0),
+>>>>>>> main
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import re2
 
+from nephila.kernel.errors import Mistakes
 from nephila.kernel.routes import parse_routed
 from nephila.kernel.strictyaml import Node
 from nephila.native import UrlError
@@ -269,7 +270,12 @@ class ListOf:
             raise node.error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
         if not self.least <= len(node.value) <= self.most:
             raise node.error(f"{path} has {len(node.value):,} values; it may have {self.least} to {self.most:,}")
-        return [self.kind.read(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+        mistakes, found = Mistakes(), []
+        for i, item in enumerate(node.value):
+            with mistakes:
+                found.append(self.kind.read(item, f"{path}[{i}]"))
+        mistakes.tell()
+        return found
 
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""
@@ -303,15 +309,19 @@ class Map:
             return {next(iter(self.keys)): self.short.read(node, path)}
         if not isinstance(node.value, dict):
             raise node.error(f"{where} has to be a map with the keys {', '.join(self.keys)}")
-        found = {}
+        found: dict[str, Any] = {}
+        mistakes = Mistakes()
         for name, entry in node.value.items():
             key = self.keys.get(name)
-            if key is None:
-                raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, self.keys)}")
-            found[name] = key.kind.read(entry.value, f"{path}.{name}" if path else name)
+            with mistakes:
+                if key is None:
+                    raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, self.keys)}")
+                found[name] = key.kind.read(entry.value, f"{path}.{name}" if path else name)
         for name, key in self.keys.items():
-            if key.needed and name not in found:
-                raise node.error(f"{where} lacks the key {name!r}: {key.about}")
+            with mistakes:
+                if key.needed and name not in node.value:
+                    raise node.error(f"{where} lacks the key {name!r}: {key.about}")
+        mistakes.tell()
         if self.only_one and len(found) != 1:
             raise node.error(f"{where} has to have exactly one of the keys {', '.join(self.keys)}")
         return found
