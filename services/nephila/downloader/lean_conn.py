@@ -408,22 +408,17 @@ class Connection(asyncio.BufferedProtocol):
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         self._body = self._chunked = self._work = None
-<<<<<<< HEAD
-        self._state = IDLE if reuse else GONE
         answer = exchange.answer
         if self._is_wanted(exchange):
             answer.body = body
         elif self._fetcher.config.raw_capture:
             answer.wire_body = body
-=======
-        exchange.answer.body = body if 200 <= exchange.answer.status < 300 else b""
         if len(body) >= LARGE_BYTES:
             # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
             self._state = GONE
             asyncio.get_running_loop().call_soon(self._fetcher.done, exchange, False)
             return
         self._state = IDLE if reuse else GONE
->>>>>>> main
         self._fetcher.done(exchange, reuse)
 
     def _fail(self, error: FetchError) -> None:

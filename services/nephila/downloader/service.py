@@ -344,7 +344,7 @@ class Downloader:
         if not self._config.raw_capture or not answer.status:
             return
         try:
-            made = exchange_of(flight.request, target, answer, started)
+            made = exchange_of(flight.request, target, answer, started, self._clock.now())
             flight.archived.append(self._bus.publish(EXCHANGES, flight.delivery.partition, made))
         except Exception:  # an archive that lacks one answer is no reason to lose the URL
             log.exception("an answer was not archived")
