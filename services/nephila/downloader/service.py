@@ -47,6 +47,8 @@ Contact = Callable[[m.FetchRequest, str, Callable[[bool], None]], None]
 """Request, address, and what is called with the answer: whether it may begin there now."""
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
+# A dial that is later than this waits as long once more, so many times at most.
+_LATE_S, _LATE_TIMES = 0.05, 4
 # How soon one who may not dial asks again.
 _ASK_AGAIN_S = 0.1
 
@@ -244,16 +246,20 @@ class Downloader:
         if at is not None:
             self._dial_at(flight, at)
 
-    def _dial_at(self, flight: Flight, at: float) -> None:
-        """The slot is held. Whether the gap is over is asked when it should be: the loop may have stood still."""
+    def _dial_at(self, flight: Flight, at: float, late: int = 0) -> None:
+        """The slot is held. Whether the gap is over is asked when it should be: the loop may have stood still. Then
+        what was dialled before may be sent only in the next turns, and the gap counts from there: a call that is
+        late waits for those turns first, `_LATE_TIMES` times at most."""
         assert self._addresses is not None
         now = self._clock.monotonic()
-        if at <= now:
-            at = self._addresses.confirm(flight.address, now)
+        if flight.timer is not None and now - at > _LATE_S and late < _LATE_TIMES:
+            at, late = now + _LATE_S, late + 1
+        elif at <= now:
+            at, late = self._addresses.confirm(flight.address, now), 0
         if not at:
             self._dial(flight)
         else:
-            flight.timer = self._clock.call_at(at, lambda: self._dial_at(flight, at))
+            flight.timer = self._clock.call_at(at, lambda: self._dial_at(flight, at, late))
 
     def _dial(self, flight: Flight) -> None:
         flight.timer = None
