@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -20,12 +20,13 @@ help:            ## this list
 $(STAMP): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing nephila into $(VENV) (the native core is built where Rust is present)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[all]'
+	@echo "installing nephila into $(VENV): some 40 libraries, then the native core where Rust is present (1-2 minutes)"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[all]'
 	@touch $@
 
 $(DEV): $(STAMP)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@echo "installing what checks and tests need"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python tools/kafka_broker.py install --optional
 	@touch $@
 
@@ -61,6 +62,9 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 
 chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
+
+flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
 bench-endings: $(DEV)  ## crawls over the services that end by themselves with the right count, a scheduler killed before (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)

@@ -23,13 +23,13 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from nephila.kernel.bus.assignor import assignor_for
 from nephila.kernel.bus.consumers import STOP_S, begun, ended, gather, made, missing, namesake, pause, unread
 from nephila.kernel.bus.court import Court
-from nephila.kernel.bus.handover import Handover, Orphaned, part
+from nephila.kernel.bus.handover import Handover, Orphaned, part, tell_orphans
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, mark, openings, passed
+from nephila.kernel.bus.opening import Opening, crashed, mark, openings, passed
 from nephila.kernel.bus.pulse import Pulse
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
@@ -41,8 +41,6 @@ POLL_MS, POLL_RECORDS = 200, 200
 SLICE_S = 0.1
 """What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
 BACKOFF_S, MARK_S = 0.5, 0.1
-SILENT_SHARE = 0.5
-"""Part of a session after an opening at which requests of this member are told from those of the one before."""
 
 
 class Group(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -307,6 +305,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             except (KafkaError, IllegalStateError) as error:
                 self._bad(error)
             await asyncio.sleep(BACKOFF_S)
+        # What left meanwhile is another's, and the service knows it.
+        mine = {tp: place for tp, place in mine.items() if not (place.gone or place.leaving)}
+        if not mine:
+            return
         for tp, place in mine.items():
             place.position, place.note = Position(found[tp].start), found[tp].note
             if (refused := found[tp].refused) is not None:
@@ -314,7 +316,8 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if self.handover is not None:
             await self.handover.gained(frozenset(tp.partition for tp in mine))
         await self._mark(mine, found)
-        self._find_orphans(mine, found)
+        if self.orphaned is not None and (starts := crashed(self.intake, mine, found)):
+            self._spawn(tell_orphans(self.orphaned, starts, self.config.session_s))
         for tp, place in mine.items():
             start, end, note, *_ = found[tp]
             place.ready = True
@@ -331,18 +334,6 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._sitting = self._spawn(self._court.sit())
         if self._consumer is not None:
             pause(self._consumer, self.intake.open)
-
-    def _find_orphans(self, mine: Collection[TopicPartition], found: Mapping[TopicPartition, Opening]) -> None:
-        topics = self.intake.topics
-        starts = {tp.partition: found[tp].start for tp in mine if found[tp].crashed and topics[tp.topic].topic.leased}
-        if starts and self.orphaned is not None:
-            self._spawn(self._tell_orphans(self.orphaned, starts))
-
-    async def _tell_orphans(self, orphaned: Orphaned, starts: dict[int, int]) -> None:
-        """After a session: an earlier process of our own name need not have been thrown out yet."""
-        gone_at = time.time() + self.config.session_s * SILENT_SHARE
-        await asyncio.sleep(self.config.session_s)
-        await orphaned(starts, gone_at)
 
     async def _mark(self, mine: dict[TopicPartition, Place], found: dict[TopicPartition, Opening]) -> None:
         """Say that these are held; as long as it takes, for a crash before it would go uncounted."""

@@ -47,6 +47,12 @@ async def openings(
     return found
 
 
+def crashed(intake: Intake, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, Opening]) -> dict[int, int]:
+    """Partitions of leased topics that their last members did not let go of, with the offsets where reading begins."""
+    leased = [tp for tp in tps if intake.topics[tp.topic].topic.leased]
+    return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
+
+
 async def mark(
     consumer: AIOKafkaConsumer, intake: Intake, tps: Iterable[TopicPartition], found: dict[TopicPartition, Opening]
 ) -> None:
