@@ -102,8 +102,8 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
         if "datePublished" in node or "headline" in node:
             authors.append(_person(node.get("author")))
         dates.append(_text(node.get("datePublished")))
-    names = map(name_of, (author for author in authors if not _is_url(author)))
-    return Byline(_unescaped(_some(said), title), _some(names), first_date(dates))
+    author = _some(name_of(author) for author in authors if not _is_url(author))
+    return Byline(_unescaped(_some(said), title), author, first_date(dates))
 
 
 _BY: Final = re.compile(
