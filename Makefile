@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -61,6 +61,9 @@ judge: $(DEV)  ## the hostile web in its full size, crawled and judged from the 
 
 chaos: $(DEV)    ## a crawl over Kafka to which everything happens, judged from the server's log (up to 30 minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m tests.chaos.chaos $(ARGS)
+
+flips: $(DEV)    ## a killed crawl with one bit of a file flipped, resumed: 200 places of every file (about 15 minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m tests.e2e.flips $(ARGS)
 
 bench-endings: $(DEV)  ## crawls over the services that end by themselves with the right count, a scheduler killed before (WEB=DIR)
 	@test -d $(WEB) || PYTHONPATH=services:. $(BIN)/python -m benchmarks.web.plain $(WEB)
@@ -112,6 +115,9 @@ bench-parser: $(DEV)  ## a page without and with a tree beside rivals, F1 of mai
 
 bench-documents: $(DEV)  ## child processes and their calls, PDFs, feeds beside feedparser, the dearest of hostile pages
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_documents
+
+bench-callbacks: $(DEV)  ## the longest callback while a crawl meets hostile servers and pages (about two minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_callbacks $(ARGS)
 
 bench-tls-memory: $(DEV)  ## memory over 35,000 HTTPS pages from servers that close each connection (about two minutes)
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_tls_memory $(ARGS)

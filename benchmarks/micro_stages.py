@@ -280,13 +280,13 @@ def sqlite_batch(stack: ExitStack) -> Work:
 
 def gunzip(stack: ExitStack) -> Work:
     """A page of 80 KB decoded from gzip; per page."""
-    from nephila.downloader.decode import codings_of, finish_all, pump_all
+    from nephila.downloader.decode import codings_of, pump_all
 
     wire = gzip.compress(document(), 6, mtime=0)
 
     def call() -> bytes:
         codings = codings_of("gzip")
-        return b"".join([*pump_all(codings, wire), *finish_all(codings)])
+        return b"".join(pump_all(codings, wire))
 
     return Work(call, 1)
 

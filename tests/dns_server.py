@@ -12,8 +12,8 @@ SERVFAIL, NXDOMAIN, REFUSED = 2, 3, 5
 
 
 class DnsServer(asyncio.DatagramProtocol):
-    """Names: a tuple of addresses (answer), a number (that error code), None (silence), a list (one of these after the
-    other for each question of a type, the last again and again). Names that are missing do not exist."""
+    """Names: a tuple of addresses (answer), a number (that error code), None (silence); one that is missing does not
+    exist."""
 
     def __init__(self, names: dict[str, object] | None = None) -> None:
         self.names = names or {}
@@ -45,8 +45,6 @@ class DnsServer(asyncio.DatagramProtocol):
         (kind,) = struct.unpack_from("!H", data, at + 1)
         question = data[12 : at + 5]
         found = self.names.get(name, NXDOMAIN)
-        if isinstance(found, list):
-            found = found[min(self.asked[name if kind == A else name + " AAAA"], len(found) - 1)]
         self.asked[name if kind == A else name + " AAAA"] += 1
         if found is None:
             return

@@ -336,7 +336,8 @@ class Control:
             # It may have ended, and got its row, between the look into the database and that into the frontier.
             told = await self._best([told.job], href)
         fetches = await disk(None, jobview.fetches, rows, told.job, href)
-        return {"explanation": self._told(told.job, href, told.row, fetches)}
+        told = self._told(told.job, href, told.row, fetches)
+        return {"explanation": await disk(None, jobview.left_out, rows, told)}
 
     async def _best(self, uids: list[str], href: str) -> Explanation:
         uids = jobview.candidates(self._scheduler.frontier.jobs, uids, href)

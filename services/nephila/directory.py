@@ -11,8 +11,10 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,8 @@ _CHOICES = (
     "continue it with --resume, fetch it again with --refresh, begin anew with --fresh (the old result is moved aside),"
     " or choose another --out"
 )
+_NO_CHECK = "crc32:00000000"
+_CHECK = re.compile(rb'(?<="check": ")[^"]*')
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -95,6 +99,8 @@ class Run(msgspec.Struct, kw_only=True):
     window: int = 0
     """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
     error: str = ""
+    check: str = ""
+    """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
     again: list[str] = []
     """What ended URLs a run was asked to fetch once more and has not queued yet."""
 
@@ -137,12 +143,20 @@ class Directory:
                 f"{self.path} was written in directory format {run.format}, this program reads {FORMAT}; "
                 "use the program version that wrote it or choose another --out"
             )
+        if run.check and run.check != checksum(data):
+            raise UserError(
+                f"{self.run_file} is damaged, or was edited: its checksum is wrong; put it back, or remove its line "
+                '"check" if it is as it should be'
+            )
         return run
 
     def write(self, run: Run) -> None:
         """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
         temporary = self.run_file.with_suffix(".tmp")
+        run.check = _NO_CHECK
         data = msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
+        run.check = checksum(data)
+        data = _CHECK.sub(run.check.encode(), data)
         try:
             with temporary.open("wb") as file:
                 file.write(data)
@@ -277,6 +291,11 @@ class Directory:
         if error.errno in FULL:
             return UserError(f"disk full in {self.path}; free space and run again with --resume")
         return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")
+
+
+def checksum(data: bytes) -> str:
+    """CRC-32 of a `run.json`, whatever its field `check` says."""
+    return f"crc32:{zlib.crc32(_CHECK.sub(_NO_CHECK.encode(), data.rstrip())):08x}"
 
 
 def _lock_directory(fd: int) -> None:

@@ -97,6 +97,10 @@ class Result:
     """Rule → what is wrong, of rules whose site has changed under them."""
     seeded: bool = False
     """All seeds of this run were read."""
+    rules: list[str] = field(default_factory=list)
+    """Rules of the job."""
+    out_of_scope: int = 0
+    """Links of this run that the scope refused."""
     refused_seeds: list[tuple[str, str]] = field(default_factory=list)
     waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
     """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
@@ -126,6 +130,11 @@ class Crawl:
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
 
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the crawl was built."""
+        return self.clock.monotonic() - self._started
+
     async def run(self) -> Result:
         """Crawl until everything is done, a limit is reached, or `stop` is called."""
         async with self._services():
@@ -146,9 +155,11 @@ class Crawl:
                 self.rules.close()
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
-        result.elapsed_s = self.clock.monotonic() - self._started
+        result.elapsed_s = self.elapsed_s
+        result.out_of_scope = jobview.out_of_scope(self.scheduler, self.plan.job.uid)
         result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
+        result.rules = list(self.plan.job.rules)
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds
         result.degraded = rulehealth.degraded(self.assembly.judge.verdicts())

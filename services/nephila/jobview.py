@@ -97,6 +97,18 @@ def budget_spent(scheduler: Scheduler, uid: str) -> bool:
     return job is not None and job.budget_spent
 
 
+def page_limit(scheduler: Scheduler, uid: str) -> int:
+    """Pages that a job may store; 0 means no limit."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.max_pages if job is not None else 0
+
+
+def out_of_scope(scheduler: Scheduler, uid: str) -> int:
+    """Links of this run that the job's scope refused, each URL once as long as it is remembered."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.out_of_scope if job is not None else 0
+
+
 def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:
     """Places a job's scope is anchored at, and those of them that seeds of this run contributed themselves."""
     job = scheduler.frontier.jobs.get(uid)
@@ -176,6 +188,19 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
         says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
         raise UserError(f"job {name!r} was deleted, and all it knew but its rows; {says}")
     return choose(known, name)
+
+
+def left_out(source: Source, told: Explanation) -> Explanation:
+    """The same; of a URL that nothing links to as far as is known it is said when pages have more links than are taken
+    of one. Reads the disk, O(rows)."""
+    if told.kind == "unknown":
+        pages, links = reader.links_left_out(source, told.job)
+        if pages:
+            told.sentence += (
+                f" But {pages:,} pages have more links than are taken of one page, {links:,} in all, and it may be one"
+                " of these (meta.links_left_out in their rows)."
+            )
+    return told
 
 
 def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:

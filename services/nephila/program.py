@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -19,12 +19,15 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from nephila.downloader.contacts import FirstContacts
-from nephila.kernel.bus.base import Bus
+from nephila.downloader.orphans import Orphans
+from nephila.kernel.bus.base import Batch, Bus
+from nephila.kernel.bus.handover import Orphaned
 from nephila.kernel.clock import Clock, SystemClock
-from nephila.kernel.errors import Unready, UserError
+from nephila.kernel.errors import Unready, UserError, without_resume
 from nephila.kernel.lifecycle import Service
 from nephila.kernel.metrics import Figure, Figures
 from nephila.kernel.status import StatusServer
+from nephila.kernel.topics import Topic
 
 log = logging.getLogger("nephila.program")
 
@@ -51,6 +54,15 @@ class Transport(Bus, Protocol):
 
     def watch(self, group: str, handover: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
+
+    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """See `History.read`."""
 
     def has_all(self, group: str) -> bool:
         """Whether this member has all partitions of a group."""
@@ -99,6 +111,7 @@ class Program:
             bus.watch(kind.name, self.service)
         if kind.name == "downloader":
             bus.watch("downloader", self.service.shards)
+            bus.watch_orphans("downloader", Orphans(bus, self.clock).report)
             self.service.may_dial = partial(bus.may_emit, "downloader")
             self.service.contact = FirstContacts(partial(bus.has_all, "downloader")).ask
         if hasattr(self.service, "on_fatal"):
@@ -175,7 +188,7 @@ class Program:
     async def _settle(self) -> None:
         """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
         while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
-            self._state = waits
+            self._state = "; ".join([waits, *self.bus.troubles])
             await self._pause(LOOK_S)
 
     async def _work(self) -> None:
@@ -211,5 +224,5 @@ class Program:
 
     def _fatal(self, error: BaseException) -> None:
         self.error = self.error or error
-        log.error("the service cannot go on: %s", error)
+        log.critical("the service cannot go on: %s", without_resume(str(error)))
         self._over.set()

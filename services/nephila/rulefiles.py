@@ -6,6 +6,7 @@ Invariant: every file is read whole or refused in one line with its place; hidde
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def find(places: Iterable[Path]) -> list[Path]:
     """The rule files of some places, in order. Raises `UsageError` when a place has none."""
     found: dict[Path, None] = {}
     for place in places:
-        files = [place] if place.is_file() else sorted(_below(place)) if place.is_dir() else []
+        files = sorted(_below(place)) if place.is_dir() else [place] if place.exists() else []
         if not files:
             what = f"holds no {FILE}, itself or below" if place.is_dir() else "is neither a file nor a directory"
             raise UsageError(f"{place} {what}; nephila rules init DIR begins a rule")
@@ -44,7 +45,10 @@ def _below(place: Path) -> Iterator[Path]:
 def read(path: Path) -> list[RuleDocument]:
     """The rules of a file. Raises `UsageError` in one line with the place."""
     try:
-        with path.open("rb") as file:
+        # Whoever opens a FIFO waits for a writer, which may never come.
+        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UserError(f"cannot read {path}: it is no regular file; write the rule to one")
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
@@ -51,7 +52,7 @@ def _taken(config, count: int) -> list[Page]:
     got: list[Page] = []
 
     async def read() -> None:
-        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(config.blobs)))
+        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(Path(config.blobs))))
         bus.subscribe(PAGES, "parser", lambda d: (got.append(d.message), d.ack()), credits=9)
         await bus.start()
         await until(lambda: len(got) == count)

@@ -149,3 +149,15 @@ def test_mistakes_are_explained(nephila, out, tmp_path):
     segment.write_bytes(b"something else")
     ran = nephila("explain", "http://a.test/", "--out", str(out))
     assert (ran.code, ran.err.count("\n")) == (1, 1)
+
+
+def test_links_that_were_left_out_are_told(nephila, out):
+    """A URL may stand beyond the last link that is taken of a page: nobody says then that no page links to it."""
+    url = "http://a.test/"
+    record = Record(JOB, parse_url(url).fingerprint, url, 2, 1, Outcome.STORED, status=200, fetched_at=1.8e9)
+    record.meta = '{"links_left_out": "1234"}'
+    store(out, [record])
+    sentence = nephila("explain", "http://a.test/9", "--out", str(out)).out.splitlines()[0]
+    assert sentence.startswith("Never found: ")
+    assert "1 pages have more links than are taken of one page, 1,234 in all" in sentence
+    assert "1,234" not in nephila("explain", url, "--out", str(out)).out.splitlines()[0]

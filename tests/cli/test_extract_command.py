@@ -68,3 +68,17 @@ def test_mistakes_are_explained(nephila, page, tmp_path):
     assert nephila("extract", page, "--url", "nonsense").code == 2
     ran = nephila("extract", str(tmp_path / "none"))
     assert (ran.code, ran.err) == (1, f"nephila: cannot read {tmp_path / 'none'}: No such file or directory\n")
+
+
+def test_a_batch_honours_the_options(nephila, tmp_path):
+    """--markdown, --url and --content-type hold for every line that does not say otherwise."""
+    path = tmp_path / "page"
+    path.write_bytes("<h1>H</h1><p>caf\xe9 <a href=x>y</a>".encode("latin-1"))
+    rows = [{"file": str(path)}, {"file": str(path), "url": "http://b.test/", "markdown": False}]
+    stdin = b"\n".join(json.dumps(row).encode() for row in rows)
+    options = ("--markdown", "--url", "http://a.test/", "--content-type", "text/html; charset=latin1")
+    ran = nephila("extract", "--batch", *options, stdin=stdin)
+    first, second = (json.loads(line) for line in ran.out.splitlines())
+    assert "café [y](http://a.test/x)" in first["markdown"]
+    assert second["links"][0]["url"] == "http://b.test/x"
+    assert "markdown" not in second

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,7 @@ def test_hints_for_every_kind_of_selector(nephila, tmp_path, field, page, hint):
         (("test", "nowhere"), 2, "is neither a file nor a directory"),
         (("lint", "empty"), 2, "holds no rule.yaml"),
         (("apply", "--from", "empty"), 2, "holds no stored pages"),
+        (("apply", "--from", "crawled"), 2, "the crawl in crawled kept no pages; crawl with --keep-raw"),
         (("apply", "--from", "x.html", "--write"), 2, "has no nephila.db to write to"),
         (("diff", "rules", "rules", "y.html"), 1, "none of the pages is for one of these rules"),
         (("init", "rules/shop"), 1, "is there already"),
@@ -169,6 +171,9 @@ def test_what_cannot_be_done_is_one_line(nephila, shop, tmp_path, monkeypatch, w
     """With the remedy."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "crawled").mkdir()
+    for name in ("run.json", "rules.json"):
+        (tmp_path / "crawled" / name).write_text("{}")
     (tmp_path / "x.html").write_text("<h1>x")
     (tmp_path / "y.html").write_text("<!-- url: http://elsewhere/ --><h1>x")
     ran = nephila("rules", *words)
@@ -286,3 +291,47 @@ def test_a_rule_that_had_to_be_given_up_has_failed_its_test(nephila, shop, monke
     (shop / "items.json").write_text("[]")
     ran = nephila("rules", "test", str(shop))
     assert (ran.code, "the rule was given up on it: rules: timeout" in ran.out) == (1, True)
+
+
+def test_lint_tells_all_mistakes_of_a_file(nephila, shop):
+    """Each on a line of its own with its place, those of several documents too."""
+    (shop / "rule.yaml").write_text(
+        "apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {name: a}\nspec:\n  match: {url: '('}\n  colour: red\n"
+        "  fields:\n    x: {css: 'p[', type: numbr}\n    2x: {css: p}\n---\n"
+        "apiVersion: nephila.dev/v1\nkind: ParseRule\nmetadata: {}\nspec: {fields: {y: {css: p}}}\n"
+    )
+    ran = nephila("rules", "lint", str(shop))
+    assert ran.code == 1
+    told = [line for line in (ran.out + ran.err).splitlines() if "rule.yaml:" in line]
+    assert [int(line.partition("rule.yaml:")[2].partition(":")[0]) for line in told][:5] == [5, 6, 9, 8, 8]
+    assert any("lacks the key 'name'" in line for line in told)
+    assert any("lacks the key 'match'" in line for line in told)
+    assert len(told) == len(set(told)) == 7
+
+
+def test_a_fifo_is_no_rule(nephila, shop):
+    """Opening one waits for a writer; it is refused in one line, and one beside a rule is no page."""
+    os.mkfifo(shop / "page-2.html")
+    (shop / "rule.yaml").unlink()
+    os.mkfifo(shop / "rule.yaml")
+    for words in (["lint"], ["test"]):
+        ran = nephila("rules", *words, str(shop))
+        assert ran.code
+        assert "no regular file" in ran.out + ran.err
+    assert "no regular file" in nephila("rules", "lint", str(shop / "rule.yaml")).out
+
+
+def test_what_json_has_no_word_for(nephila, shop):
+    """Half an emoji and Infinity in a page's data neither stop a command nor reach an item."""
+    rule = RULE.partition("spec:")[0] + "spec:\n  match: {url: '^https://a'}\n  fields:\n    d: {jsonld: Product}\n"
+    (shop / "rule.yaml").write_text(rule)
+    data = '{"@type": "Product", "a": "x\\ud83d", "b": Infinity, "c": [NaN, -1e999, 1.5], "\\udc00": 1}'
+    (shop / "page.html").write_text(
+        f'<!-- url: https://a.test/p/1 --><script type="application/ld+json">{data}</script>', "utf-8"
+    )
+    ran = nephila("rules", "apply", "--from", str(shop), "--rules", str(shop), "--items")
+    assert ran.code == 0, ran.err
+    found = ran.out
+    assert "\ufffd" in found or "\\ufffd" in found
+    assert "Infinity" not in found
+    assert "NaN" not in found

@@ -72,3 +72,4 @@ def test_long_text_is_cut_with_an_ellipsis():
 def test_lines_of_a_longer_text_are_kept_apart():
     """The main text of a document keeps its lines, however long, and loses its sequences."""
     assert list(plain_lines("a\x1b[2J\n" + "b" * 1000)) == ["a", "b" * 1000]
+    assert list(plain_lines("  if a:\x07\n\treturn  1")) == ["  if a:", "\treturn  1"]

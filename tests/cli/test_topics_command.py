@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus import kafka_grow, kafka_topics
+from nephila.kernel.bus import kafka_grow, kafka_topics, topic_settings
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError
@@ -42,6 +42,65 @@ def test_another_number_of_partitions_is_refused(nephila, broker):
     assert ran.code == 2
     assert f"topic {config.prefix}seeds has 4 partitions, not 8" in ran.err
     assert "--partitions 4" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_settings_of_others_stay_and_own_ones_are_set_again(nephila, broker):
+    """An operator's min.insync.replicas outlives every apply; what was changed of the route's own is said."""
+    config = config_for(broker)
+    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
+    nephila("topics", "apply", *where, "--partitions", "4")
+    pages = f"{config.prefix}pages"
+
+    async def operator() -> None:
+        async with kafka_topics.admin(config) as client:
+            await topic_settings.alter(client, {pages: {"min.insync.replicas": "1", "retention.ms": "60000"}})
+
+    asyncio.run(operator())
+    listed = nephila("topics", "list", *where).out
+    drift = "retention.ms is 60000, the route's is 604800000; also set: min.insync.replicas=1"
+    assert f"{pages}: 4 partitions; {drift}" in listed
+    again = nephila("topics", "apply", *where, "--partitions", "4")
+    assert (
+        f"{pages}: changed, 4 partitions; retention.ms 60000 -> 604800000; also set: min.insync.replicas=1" in again.out
+    )
+    assert again.out.count("unchanged") == len(TOPICS) - 1
+    third = nephila("topics", "apply", *where, "--partitions", "4", "--json")
+    rows = {row["topic"]: row for row in map(json.loads, third.out.splitlines())}
+    assert rows[pages]["others"] == {"min.insync.replicas": "1"}
+    assert not any(row["changes"] or row["created"] for row in rows.values())
+
+
+def test_settings_may_be_chosen(nephila, broker):
+    """Retention, compression or any other, of one topic or of all, when it is made or later."""
+    config = config_for(broker)
+    where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
+    choices = ("--config", "*:compression.type=zstd", "--config", "pages:retention.ms=86400000")
+    nephila("topics", "apply", *where, "--partitions", "4", *choices)
+    again = nephila("topics", "apply", *where, "--partitions", "4", *choices)
+    assert again.out.count("unchanged") == len(TOPICS), again.out
+    third = nephila("topics", "apply", *where, "--partitions", "4", *choices, "--config", "pages:compression.type=lz4")
+    assert f"{config.prefix}pages: changed, 4 partitions; compression.type zstd -> lz4" in third.out
+    wrong = nephila("topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=long")
+    assert wrong.code == 1
+    assert f"topic {config.prefix}pages: InvalidConfigurationError: Invalid value long" in wrong.err
+    assert wrong.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ("pages", "is not of the form TOPIC:KEY=VALUE"),
+        ("pages:retention.ms=", "is not of the form TOPIC:KEY=VALUE"),
+        ("page:retention.ms=1", "there is no topic 'page'; did you mean 'pages'"),
+        ("*:cleanup.policy=delete", "cleanup.policy cannot be chosen: tables are compacted and logs are not"),
+    ],
+)
+def test_a_choice_without_sense_is_one_line(nephila, choice, says):
+    """Before anybody is asked."""
+    ran = nephila("topics", "apply", "--bootstrap", "a:1", "--config", choice)
+    assert ran.code == 2
+    assert says in ran.err
     assert ran.err.count("\n") == 1
 
 
@@ -104,10 +163,11 @@ def test_an_idle_system_grows(nephila, broker):
     """Twice the partitions, all of which are read afterwards; what is a table stays one partition."""
     config = config_for(broker)
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
-    nephila("topics", "apply", *where, "--partitions", "4")
+    nephila("topics", "apply", *where, "--partitions", "4", "--config", "pages:retention.ms=60000")
     asyncio.run(used(config))
     ran = nephila("topics", "grow", *where)
     assert ran.code == 0, ran.err
+    assert "pages: 8 partitions; retention.ms is 60000" in nephila("topics", "list", *where).out
     assert f"{config.prefix}seeds: grown, 8 partitions" in ran.out
     assert f"{config.prefix}jobs: unchanged, 1 partitions" in ran.out
     assert "set partitions: 8" in ran.err

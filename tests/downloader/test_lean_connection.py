@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import random
 from typing import Any
 
+import pytest
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.fetcher import Answer, Order
 from nephila.downloader.lean import LeanFetcher
@@ -142,3 +144,97 @@ def test_a_long_head_in_small_pieces() -> None:
     data = b"HTTP/1.1 200 OK\r\n" + b"X: yyyyyyyy\r\n" * 6_000 + b"\r\n"
     assert result(data)[1] == "protocol"
     assert result(data, *range(1_000, len(data), 1_000))[1] == "protocol"
+
+
+def test_interim_heads_without_end() -> None:
+    """A server may say 100 Continue sixteen times."""
+    once = b"HTTP/1.1 100 Continue\r\n\r\n"
+    answer = HEAD + b"Content-Length: 2\r\n\r\nok"
+    assert result(once * 16 + answer) == (200, "", b"ok")
+    assert result(once * 17 + answer)[1] == "protocol"
+    assert result(once * 17 + answer, *range(0, 17 * len(once), len(once)))[1] == "protocol"
+
+
+class Hurried(ManualClock):
+    """A clock that moves with each look at it: every step of work has used up its turn."""
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        self.advance(1.0)
+        return super().monotonic()
+
+
+class PausedWire(Wire):
+    """A transport that says whether it is read from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+
+    def pause_reading(self) -> None:
+        """See asyncio."""
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        """See asyncio."""
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        """See asyncio."""
+        return self.aborted
+
+
+CHUNKS = b"".join(b"2\r\n%b\r\n" % BODY[at : at + 2] for at in range(0, len(BODY) - 1, 2)) * 9
+SLOW = [
+    (HEAD + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(PACKED) + PACKED, BODY),
+    (HEAD + b"Content-Encoding: gzip\r\n\r\n" + PACKED, BODY),
+    (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS + b"0\r\n\r\n", BODY[: len(BODY) // 2 * 2] * 9),
+]
+
+
+class SlowLine(Line):
+    """A line whose fetcher takes codings off one step a turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fetcher.clock = Hurried()
+        self.wire = PausedWire()
+        self.connection.connection_made(self.wire)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("message", "body"), SLOW, ids=["length", "close", "chunked"])
+@pytest.mark.parametrize("closes", ["at once", "later"])
+async def test_work_goes_on_in_later_turns(message: bytes, body: bytes, closes: str) -> None:
+    """Nothing is read while codings are taken off, and a close that is noticed meanwhile counts afterwards."""
+    line = SlowLine()
+    line.ask()
+    line.say(message)
+    assert not line.answers
+    assert not line.wire.reading  # type: ignore[attr-defined]
+    if closes == "at once":
+        line.hang_up()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    if not line.answers:
+        line.hang_up()
+    (answer,) = line.answers
+    assert (answer.reason, answer.body) == ("", body)
+
+
+@pytest.mark.parametrize("ending", ["abort", "time out", "torn"])
+async def test_work_that_is_given_up(ending: str) -> None:
+    """A fetch that ends while codings are taken off ends once, and its work is dropped."""
+    line = SlowLine()
+    handle = line.fetcher.fetch(ORDER, line.answers.append)
+    line.say(SLOW[0][0][:-9] if ending == "torn" else SLOW[0][0])
+    if ending == "abort":
+        handle.abort()
+    elif ending == "time out":
+        line.fetcher.time_out(handle, "body: too long")
+    else:
+        line.hang_up()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    reasons = {"abort": [], "time out": ["timeout"], "torn": ["disconnected"]}
+    assert [answer.reason for answer in line.answers] == reasons[ending]
+    assert line.connection._work is None

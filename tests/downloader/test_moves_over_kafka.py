@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import msgspec
 import pytest
 from downloader_room import FakeFetcher, Names, answer
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.orphans import Orphans
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka import KafkaBus
@@ -18,6 +20,7 @@ from nephila.kernel.resolver import Egress
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 from tests.contracts.buses import config_for, until
+from tests.kernel.bus.test_kafka_rebalance import vanish
 
 PARTITIONS = 8
 
@@ -34,6 +37,7 @@ class Member:
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
         self.service = Downloader(settings, self.bus, clock, Egress(EgressGuard(False), names, clock), self.fetcher)
         self.bus.watch("downloader", self.service.shards)
+        self.bus.watch_orphans("downloader", Orphans(self.bus, clock).report)
         self.service.may_dial = lambda: self.bus.may_emit("downloader")
 
     async def start(self) -> None:
@@ -69,6 +73,7 @@ async def rig(broker):
             """One page of the partition's host."""
             host = f"h{partition}.test"
             made = FetchRequest("j", b"%16d" % partition, f"http://{host}/", host, fetch_no=fetch_no, attempt=1)
+            made.lease_until = time.time() + 180
             self.scheduler.publish(REQUESTS, partition, made)
 
     made = Rig()
@@ -131,3 +136,30 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     assert a.fetcher.fetches == []
     a.service.shards.lost(frozenset(range(PARTITIONS)))
     assert (a.service.in_flight, rig.said) == (0, [])
+
+
+async def test_what_a_killed_member_had_in_hand_is_reported_after_its_session(rig):
+    """Once each, not what came after it, and not before it could dial no more; the lease need not end."""
+    a = await rig.member("a")
+    await until(lambda: len(a.held) == PARTITIONS)
+    for p in range(3):
+        rig.request(p, 1)
+    await until(lambda: len(a.fetcher.fetches) == 3)
+    a.fetcher.fetches[0].on_done(answer(200))
+    await until(lambda: len(rig.said) == 1)
+    rig.said.clear()
+    killed_at = time.time()
+    vanish(a.bus)
+    b = await rig.member("b")
+    rig.request(1, 2)
+    await until(lambda: len(b.held) == PARTITIONS)
+    await until(lambda: len(b.fetcher.fetches) == 1)
+    await until(lambda: len(rig.said) == 2)
+    session_s = rig.config.session_s
+    reported = dict(rig.said)
+    assert sorted(reported) == [0, 2], "partition 1 has a newer request of that URL"
+    for outcome in reported.values():
+        assert (outcome.result, outcome.reason) == (FetchResult.FAILED, "lease_expired")
+        assert (outcome.fetch_no, outcome.attempt) == (1, 1)
+        assert killed_at + 1.25 * session_s < outcome.ended_at < time.time()
+    assert len(b.fetcher.fetches) == 1

@@ -160,7 +160,6 @@ async def test_dead_names_beside_good_ones() -> None:
     async with DnsServer(names) as dns, Server(response(b"x", HTML)) as server:
         found = await outcomes([*dead, *good], server.port, dns.address, first=40, dns_timeout_s=60.0)
         assert {(one.host, one.result) for one in found} == {(host, FetchResult.FETCHED) for host in good}
-        assert set(dns.asked.values()) == {1}
 
 
 async def test_a_dead_name_ends() -> None:
@@ -249,11 +248,12 @@ async def test_every_answer_is_checked() -> None:
 async def test_a_failure_that_may_pass_is_asked_again_by_the_service() -> None:
     """Each request of a host asks again after SERVFAIL: the scheduler's tries are worth something."""
     async with (
-        DnsServer({"a.test": [SERVFAIL, SERVFAIL, SERVFAIL, ("127.0.0.1",)]}) as dns,
+        DnsServer({"a.test": SERVFAIL}) as dns,
         Server(response(b"x", HTML)) as server,
     ):
         (first,) = await outcomes(["a.test"], server.port, dns.address)
         assert (first.result, first.reason) == (FetchResult.FAILED, "dns")
+        dns.names["a.test"] = ("127.0.0.1",)
         (second,) = await outcomes(["a.test"], server.port, dns.address)
         assert second.result == FetchResult.FETCHED
 

@@ -46,6 +46,23 @@ def test_credentials(userinfo: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("location", "authorization"),
+    [
+        ("/y", "Basic dTpw"),
+        ("http://a.test/y", "Basic dTpw"),
+        ("http://v:w@a.test/y", "Basic dTpw"),
+        ("https://a.test/y", ""),
+        ("http://b.test/y", ""),
+        ("http://v:w@b.test/y", ""),
+    ],
+)
+def test_credentials_and_redirects(location: str, authorization: str) -> None:
+    """A redirect keeps the credentials of a URL within its origin, and brings none of its own."""
+    assert Target(location, "http://u:p@a.test/x").authorization == authorization
+    assert Target(location, "http://a.test/x").authorization == ""
+
+
+@pytest.mark.parametrize(
     "url", ["", "a.test", "/x", "ftp://a/", "http://", "javascript:x", "http://a b/", "http://a:99999/"]
 )
 def test_no_target(url: str) -> None:

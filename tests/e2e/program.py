@@ -43,6 +43,8 @@ class Program:
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=30)
+        # A program that runs for more than a minute has printed how its jobs stand.
+        err = "".join(line for line in err.splitlines(keepends=True) if " other ends · " not in line)
         return self.process.returncode, out, err
 
     def jobs(self, *words, code=0):

@@ -21,6 +21,7 @@ from tests.e2e.web import NEPHILA, crawl, page, rows, run, run_json, serve
         (["crawl", "http://a.test/", "--include", "("], "include '(' is not a valid RE2 expression"),
         (["crawl", "http://a.test/", "--format", "xml"], "--format 'xml' is none of sqlite"),
         (["crawl", "http://a.test/", "--header", "nonsense"], "--header 'nonsense'"),
+        (["crawl", "http://a.test/", "--cookies", "nowhere.txt"], "nowhere.txt: No such file"),
         (["crawl", "http://a.test/", "--host-map", "nonsense"], "nonsense"),
         (["crawl", "http://a.test/", "--max-pages", "many"], "--max-pages"),
         (["crawl", "http://a.test/", "--max-pages", "9" * 30], "--max-pages"),

@@ -24,6 +24,7 @@ from tools.kafka_broker import Broker
 
 SERVICES = ("storage", "parser", "downloader", "scheduler")
 PAGES = 60
+AGENT = "examplebot/1.0 (+https://example.org/bot)"
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +46,8 @@ class System:
 bootstrap: {broker.address}
 partitions: 16
 grace_s: 5
-user_agent: "examplebot/1.0 (+https://example.org/bot)"
 scheduler: {{directory: frontier, per_address: 0, address_gap_s: 0, lease_s: 5, start_by_s: 5}}
-downloader: {{allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
+downloader: {{user_agent: {AGENT}, allow_private: true, per_address: 0, address_gap_s: 0, host_map: {maps}}}
 storage: {{directory: rows, formats: [{formats}]}}
 kafka: {{session_s: 6}}
 """

@@ -63,6 +63,17 @@ def test_two_jobs_to_their_end(tmp_path, up):
     assert not (tmp_path / "o" / "control.sock").exists()
 
 
+def test_jobs_are_applied_to_a_program_that_is_starting(tmp_path, up):
+    """`nephila up &` and the next line of a script: the command waits for the program."""
+    (tmp_path / "jobs.yaml").write_text(job("a"))
+    words = [*NEPHILA, "jobs", "apply", "-f", "jobs.yaml", "--out", "o"]
+    with serve(answer) as web:
+        client = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        program = up(web)
+        assert client.communicate(timeout=60)[0] == "a: created (generation 1)\n"
+        assert program.end() == (0, "", "")
+
+
 @pytest.mark.smoke
 def test_changes_while_it_runs(tmp_path, up):
     """Pause, resume, an exclusion for what is queued, deletion: each takes effect on the job that it names."""

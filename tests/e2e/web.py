@@ -38,6 +38,8 @@ class Request:
     host: str
     path: str
     headers: dict[str, str]
+    body: bytes = b""
+    """Of a POST."""
 
 
 @dataclass
@@ -67,7 +69,8 @@ def serve(answer: Answer) -> Iterator[Web]:
         disable_nagle_algorithm = True  # head and body are two writes: 40 ms per answer otherwise
 
         def do_GET(self) -> None:
-            request = Request(self.headers.get("Host", ""), self.path, dict(self.headers.items()))
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            request = Request(self.headers.get("Host", ""), self.path, dict(self.headers.items()), body)
             requests.append(request)
             reply = answer(request) or Reply("not here", 404)
             body = reply.body.encode() if isinstance(reply.body, str) else reply.body
@@ -78,6 +81,8 @@ def serve(answer: Answer) -> Iterator[Web]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+
+        do_POST = do_GET
 
         def log_message(self, *args: Any) -> None:
             """Silent."""

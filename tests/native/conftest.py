@@ -87,7 +87,7 @@ FIELDS = (
     "main_lines", "main_text",
     "link_count", "link_urls", "link_ends", "fingerprints", "host_spans", "anchors", "anchor_ends",
     "link_flags",
-    "bad_links", "crowded",
+    "bad_links", "depth", "links_left_out",
 )  # fmt: skip
 
 

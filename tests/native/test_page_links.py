@@ -109,6 +109,39 @@ def test_base(core: ModuleType) -> None:
         assert (page.base, urls_of(page)) == (URL, ["http://a.test/dir/x"])
 
 
+@pytest.mark.parametrize(
+    ("page", "href", "resolved"),
+    [
+        ("http://a.test/x", "http://u1@a.test/y", "http://a.test/y"),
+        ("http://a.test/x", "http://u:p@b.test:8080/y?q@r", "http://b.test:8080/y?q@r"),
+        ("http://a.test/x", "//:p@a.test/@y", "http://a.test/@y"),
+        ("http://a.test/x", "http://:@a.test/", "http://a.test/"),
+        ("http://u:p@a.test/x", "y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "", "http://u:p@a.test/x"),
+        ("http://u:p@a.test/x", "http://a.test/y?z", "http://u:p@a.test/y?z"),
+        ("http://u:p@a.test/x", "http://A.test:80/y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "http://other@a.test/y", "http://u:p@a.test/y"),
+        ("http://u:p@a.test/x", "https://a.test/y", "https://a.test/y"),
+        ("http://u:p@a.test/x", "http://a.test:81/y", "http://a.test:81/y"),
+        ("http://u:p@a.test/x", "http://b.test/y", "http://b.test/y"),
+        ("http://u:p@a.test/x", "//b.test/y", "http://b.test/y"),
+    ],
+)
+def test_userinfo_is_the_users(core: ModuleType, page: str, href: str, resolved: str) -> None:
+    """A page does not choose credentials: its links have those of its own URL, and to other origins none."""
+    assert urls_of(core.page_pass(f'<a href="{href}">x</a>'.encode(), page, "utf-8")) == [resolved]
+    parts = core.parse_url(href, page)
+    assert (parts.href, parts.host_key) == (resolved, core.parse_url(resolved).host_key)
+    assert parts.fingerprint == core.parse_url(resolved).fingerprint
+
+
+def test_userinfo_of_a_base_element(core: ModuleType) -> None:
+    """A base element gives none either, and takes none away."""
+    html = b"<base href='http://evil:x@a.test/b/'><a href=x>"
+    assert urls_of(core.page_pass(html, URL, "utf-8")) == ["http://a.test/b/x"]
+    assert urls_of(core.page_pass(html, "http://u:p@a.test/", "utf-8")) == ["http://u:p@a.test/b/x"]
+
+
 def test_duplicates_fold(core: ModuleType) -> None:
     """Duplicates fold into the first; nofollow stays only if all say so; the first text is the anchor."""
     html = (
@@ -170,3 +203,17 @@ def test_the_longest_href(core: ModuleType, length: int, count: int) -> None:
     page = core.page_pass(f"<a href={href}><a href=/y>".encode(), URL, "utf-8")
     check_page(page)
     assert (page.link_count, page.bad_links) == (count + 1, 1 - count)
+
+
+def test_links_beyond_the_limits_are_counted(core: ModuleType) -> None:
+    """Different ones beyond their number; beyond that of hrefs, and of their bytes, what stands there."""
+    html = "".join(f"<a href=/{n % 30}>x</a>" for n in range(90)).encode()
+    for most, left in ((40, 0), (30, 0), (29, 1), (10, 20)):
+        found = core.page_pass(html, "http://a.test/", "utf-8", max_links=most)
+        assert (found.link_count, found.links_left_out) == (min(most, 30), left)
+    found = core.page_pass(html, "http://a.test/", "utf-8", max_links=5)
+    assert (found.link_count, found.links_left_out) == (5, 15 + 3 * 10)
+    base = b"<base href=http://a.test/" + b"x" * 8_000 + b"/>"
+    found = core.page_pass(base + b"".join(b"<a href=%d>" % n for n in range(3_000)), "http://a.test/", "utf-8")
+    assert found.link_count + found.links_left_out == 3_000
+    assert found.links_left_out > 0

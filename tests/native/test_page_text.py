@@ -146,20 +146,59 @@ def test_tag_ids_agree(core: ModuleType) -> None:
     assert core.TAGS == _twin.TAGS
 
 
+NO_BOUND = 2**32 - 1
+
+
+def unbounded(core: ModuleType, html: str) -> bool:
+    """Whether a tree of a page may take a time that grows with its square."""
+    return bool(core.page_pass(html.encode(), "http://a.test/", "utf-8", main_text=False).depth == NO_BOUND)
+
+
 @pytest.mark.parametrize("tag", ["<div{}>", "</p{}>", "<a{}>", "<div{}", "<div{}='x", "<x{}/>", "<div a='>'{}>"])
-def test_crowded_tags(core: ModuleType, tag: str) -> None:
-    """More than a thousand attributes in one tag are told, closed or not; the same in many tags are nothing."""
+def test_more_than_a_thousand_attributes(core: ModuleType, tag: str) -> None:
+    """They are told of one tag, closed or not; the same in many tags are nothing."""
     count = 999 if "a=" in tag else 1000
     for more in (0, 1):
         html = tag.format("".join(f" a{number}" for number in range(count + more)))
-        assert core.page_pass(html.encode(), "http://a.test/", "utf-8").crowded == bool(more)
-    assert not core.page_pass(b"<p a b c>" * 1000, "http://a.test/", "utf-8").crowded
-    assert not core.page_pass(b"<!-- <p" + b" a" * 2000 + b"> -->", "http://a.test/", "utf-8").crowded
+        assert unbounded(core, html) == bool(more)
+    assert not unbounded(core, "<p a b c></p>" * 1000)
+    assert not unbounded(core, "<!-- <p" + " a" * 2000 + "> -->")
+
+
+@pytest.mark.parametrize("tag", ["html", "body", "HTML"])
+def test_attributes_of_the_root_are_gathered(core: ModuleType, tag: str) -> None:
+    """A tree puts the attributes of all <html> and <body> tags into one element of each name."""
+    assert unbounded(core, "".join(f"<{tag} a{number}>" for number in range(1001)))
+    assert not unbounded(core, "".join(f"<{tag} a{number}>" for number in range(900)) + f"<{tag}>" * 5000)
 
 
 @pytest.mark.parametrize("tag", ["<div></x>", "<b><svg></y>", "<x>"])
-def test_crowds_in_depth(core: ModuleType, tag: str) -> None:
-    """More than ten thousand elements beyond the stack's depth are told, whatever end tags stand between them."""
-    assert core.page_pass(tag.encode() * 12_000, "http://a.test/", "utf-8").crowded
-    assert not core.page_pass(tag.encode() * 5_000, "http://a.test/", "utf-8").crowded
-    assert not core.page_pass(b"<div><i>x</i></div>" * 12_000, "http://a.test/", "utf-8").crowded
+def test_no_bound_beyond_the_stack(core: ModuleType, tag: str) -> None:
+    """Elements beyond the stack's depth are told, whatever end tags stand between them."""
+    assert unbounded(core, tag * 600)
+    assert not unbounded(core, "<div><i>x</i></div>" * 5_000)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<p><b id={}></p>",
+        "<p><b id={}></p><object></b></object>",
+        "<p><b id={}><table></b></table></p>",
+        "<b id={}>" + "<div>" * 9 + "</b>" + "</div>" * 9,
+        "<p><b id={}></p><table><td></b></table>",
+    ],
+)
+def test_formatting_elements_that_stay_open(core: ModuleType, unit: str) -> None:
+    """A tree opens them anew in every block: end tags that do not reach them do not count."""
+    assert unbounded(core, "".join(unit.format(number) for number in range(40)))
+    assert not unbounded(core, "<p><b><i>x</i></b></p><table><td><b>x</b></td></table>" * 500)
+    assert not unbounded(core, "<p><font><b>x</p><td>" * 3)
+
+
+@pytest.mark.parametrize(("start", "unit"), [("", "x <td id=1>"), ("<table>", "x<tr>"), ("<p>", "x</body>")])
+def test_text_that_is_appended_over_and_over(core: ModuleType, start: str, unit: str) -> None:
+    """Each piece may be appended to all text before it, which is copied."""
+    assert unbounded(core, start + unit * 15_000)
+    assert not unbounded(core, "<p>x <b>y</b> z<br>" * 20_000)
+    assert not unbounded(core, "<table>" + "<tr><td>some words</td> <td>x</td></tr>\n" * 5_000)

@@ -127,7 +127,7 @@ URLS = st.one_of(
     st.tuples(
         st.sampled_from(["http://", "https://", "//", "http:", "HTTP:\\\\", "ftp://", "x:"]),
         st.sampled_from(["a.test", "A.test:80", "u:p@b.test:8080", "xn--a.test", "1.2", "[::1]", "b.0x7", "é.test",
-                         "a..b", "u@xn--", ""]),
+                         "a..b", "u@xn--", "", "v:w@b.test:8443", "b.test:8443"]),
         st.text(alphabet="ab/.?#&=%2eE^|{}`'\\ \tutm_é", max_size=16),
     ).map("".join),
 )  # fmt: skip

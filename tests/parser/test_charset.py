@@ -11,7 +11,7 @@ from nephila.parser.charset import detect, encoding_of, encoding_of_text
 PROSE = {
     "shift_jis": "東京都は新しい道路の建設を決定したと発表した。これはテストです。",
     "euc-jp": "文字コードの自動判定を試験するために書かれています。",
-    "gbk": "新闻报道说政府决定建设新的道路，我们去公园散步吧。",
+    "gb18030": "新闻报道说政府决定建设新的道路，我们去公园散步吧。",
     "big5": "新聞報導說政府決定建設新的道路，我們去公園散步吧。",
     "euc-kr": "정부는 새로운 도로를 건설하기로 결정했다고 밝혔다.",
     "windows-1251": "Правительство приняло решение о строительстве новой дороги, сообщает агентство.",
@@ -46,6 +46,38 @@ def test_undeclared_text_is_detected(encoding: str, times: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("iso-8859-2", "Zażółć gęślą jaźń, rząd podjął decyzję o budowie dróg między miastami"),
+        ("iso-8859-5", "Правительство приняло решение о строительстве новой дороги, сообщает агентство."),
+        ("iso-8859-6", "قررت الحكومة بناء طريق جديد يربط بين المدن الكبرى في البلاد"),
+        ("iso-8859-7", "Η κυβέρνηση αποφάσισε να κατασκευάσει νέο δρόμο. Άλλα έργα θα γίνουν στην Άρτα"),
+        ("ibm866", "Правительство приняло решение о строительстве новой дороги, сообщает агентство."),
+        ("koi8-u", "Уряд ухвалив рішення про будівництво нової дороги, її відкриють цієї осені"),
+        ("iso-2022-jp", "東京都は新しい道路の建設を決定したと発表した。"),
+    ],
+)
+def test_encodings_that_few_pages_have(encoding: str, text: str) -> None:
+    """They read as they were written, by the sniff of the native core as well."""
+    body = page(text, {"ibm866": "cp866", "iso-2022-jp": "iso2022_jp"}.get(encoding, encoding))
+    assert encoding_of(body, "", sniff_encoding) == encoding
+
+
+def test_vietnamese_tones_stand_behind_their_letters() -> None:
+    """In windows-1258 they are characters of their own."""
+    text = "Chính phu\u0309 \u0111a\u0303 quyê\u0301t \u0111i\u0323nh xây dư\u0323ng con \u0111ươ\u0300ng mơ\u0301i"
+    assert encoding_of(page(text, "cp1258"), "", sniff_encoding) == "windows-1258"
+
+
+def test_escapes_where_another_encoding_is_declared() -> None:
+    """What says that it is UTF-8 is UTF-8, and so is ASCII with an escape that begins no Japanese."""
+    japanese = page("東京都は新しい道路の建設を決定した", "iso2022_jp")
+    assert encoding_of(japanese, "utf-8", sniff_encoding) == "utf-8"
+    assert encoding_of(b"<meta charset=utf-8>" + japanese, "", sniff_encoding) == "utf-8"
+    assert encoding_of(b"<p>\x1b[1mred\x1b[0m</p>", "", sniff_encoding) == "utf-8"
+
+
+@pytest.mark.parametrize(
     ("lang", "encoding", "text"),
     [
         ("cs", "windows-1250", "Vláda rozhodla o výstavbě nové dálnice, která spojí města"),
@@ -55,8 +87,9 @@ def test_undeclared_text_is_detected(encoding: str, times: int) -> None:
         ("de", "windows-1252", "Müller fährt über die Straße nach Österreich, schöne Grüße"),
     ],
 )
-def test_declared_language_decides_between_latin_encodings(lang: str, encoding: str, text: str) -> None:
-    """They differ in a handful of letters; the lang attribute knows which are meant."""
+def test_latin_encodings_are_told_apart(lang: str, encoding: str, text: str) -> None:
+    """They differ in a handful of letters, with a lang attribute and without."""
+    assert detect(page(text, encoding)) == encoding
     assert detect(page(text, encoding, lang)) == encoding
 
 

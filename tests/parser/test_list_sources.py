@@ -182,7 +182,7 @@ def test_relative_and_foreign_links() -> None:
     ]
     rows = whole(resolved(page.url, entries))
     (links,) = outlinks(page, Listing("rss", entries=entries), rows)
-    expected = ["http://a.test/x/y", "http://b.test/%C3%A9?utm_source=x", "http://u:p@c.test:81/d/z"]
+    expected = ["http://a.test/x/y", "http://b.test/%C3%A9?utm_source=x", "http://c.test:81/d/z"]
     assert unpacked(links) == expected
     assert links.fingerprints == b"".join(parse_url(url).fingerprint for url in expected)
     spans = struct.unpack("<6I", links.host_spans)
@@ -193,6 +193,21 @@ def test_relative_and_foreign_links() -> None:
     assert ends == (200, 200, 200)
     assert (links.job, links.parent_key, links.parent_url, links.depth) == ("j", b"k" * 16, page.url, 2)
     assert (links.flags, links.source) == (bytes(3), m.LinkSource.FEED)
+
+
+@pytest.mark.parametrize(
+    ("own", "url", "found"),
+    [
+        ("http://a.test/s.xml", "http://u:p@a.test/x", "http://a.test/x"),
+        ("http://u:p@a.test/s.xml", "http://a.test/x", "http://u:p@a.test/x"),
+        ("http://u:p@a.test/s.xml", "http://b.test/x", "http://b.test/x"),
+        ("http://a.test/s.xml", "http://a.test/@x", "http://a.test/@x"),
+    ],
+)
+def test_userinfo_in_lists(own: str, url: str, found: str) -> None:
+    """What a list names has the userinfo of the list itself, within its origin, and no other."""
+    (row,) = whole(resolved(own, [Entry(url)]))
+    assert row.href.decode() == found
 
 
 def unpacked(links: m.Outlinks) -> list[str]:

@@ -33,8 +33,8 @@ def test_structure_is_kept() -> None:
     """Headings, emphasis, links, lists, code, tables and quotes; text that looks like markup is escaped."""
     tree = LexborHTMLParser(PAGE)
     assert markdown(tree, TEXT, lambda url: f"http://a.test{url}") == (
-        "## Title \\*x\\*\n\nSome **bold**, [a link](http://a.test/x%20y) and `a_b`.\n\nsecond line\n\n"
-        "- one\n- two\n  - deep\n1. first\n\n```\ndef f():\n    return 1\n```\n\n"
+        "## Title \\*x\\*\n\nSome **bold**, [a link](http://a.test/x%20y) and `a_b`.  \nsecond line\n\n"
+        "- one\n- two\n  - deep\n\n1. first\n\n```\ndef f():\n    return 1\n```\n\n"
         "| A | B |\n| --- | --- |\n| 1 | 2\\|3 |\n\n> quoted\n\n\\# no heading\n\n2\\. no item"
     )
 
@@ -54,7 +54,7 @@ def test_links_that_lead_nowhere_are_text() -> None:
 
 def test_hostile_trees_end() -> None:
     """Depth costs no recursion."""
-    deep = "<div><b>" * 20_000 + "x"
+    deep = "<div><b>" * 5_000 + "x"
     assert markdown(LexborHTMLParser(deep), "x", lambda url: url).strip("*") in ("x", "")
 
 
@@ -63,6 +63,122 @@ def test_extract_gives_it_on_demand() -> None:
     body = b"<h1>Head</h1><p>A sentence that is long enough to be a sentence.</p>"
     assert "markdown" not in extract(body, "http://a.test/")
     assert "A sentence that" in extract(body, "http://a.test/", markdown=True)["markdown"]
+
+
+def written(html: str, text: str) -> str:
+    """Markdown of the lines named."""
+    return markdown(LexborHTMLParser(html), text, lambda url: f"http://a.test{url}" if url else "")
+
+
+def test_code_has_its_language_and_white_space() -> None:
+    """Of whatever highlighter; line numbers are none of it, and fences are longer than those within."""
+    sphinx = '<div class="highlight-python3 notranslate"><div><pre><span></span><span>if</span> x:\n\n    y\n'
+    assert written(sphinx, "if x:") == "```python3\nif x:\n\n    y\n```"
+    prism = '<pre class="line-numbers"><code class="language-c++">int x;</code></pre>'
+    assert written(prism, "int x;") == "```c++\nint x;\n```"
+    rustdoc = '<pre class="rust rust-example"><code>fn f() {}<br>fn g() {}</code></pre>'
+    assert written(rustdoc, "fn f() {}") == "```rust\nfn f() {}\nfn g() {}\n```"
+    numbers = '<table class="highlighttable"><tr><td class="linenos"><pre>1\n2</pre><td><pre>a\nb</pre></table>'
+    assert written(numbers, "a\nb") == "```\na\nb\n```"
+    assert written("<pre>a\n````\nb", "a") == "`````\na\n````\nb\n`````"
+
+
+def test_code_and_tables_between_main_text_are_main_text() -> None:
+    """The main text may lack them."""
+    html = "<p>before<pre>a = 1</pre><table><tr><th>k<th>v<tr><td>1<td>2</table><p>behind<footer><pre>no</pre></footer>"
+    assert written(html, "before\nbehind") == (
+        "before\n\n```\na = 1\n```\n\n| k | v |\n| --- | --- |\n| 1 | 2 |\n\nbehind"
+    )
+
+
+def test_lists_keep_their_nesting() -> None:
+    """Numbers, paragraphs, code and quotes within items; descriptions are lists of their terms."""
+    html = (
+        "<ol start=9><li>nine<li><p>ten<p>more<pre>code</pre><ul><li>a<ul><li>b</ul></ul></ol>"
+        "<dl><dt>term<dd>what it is<dd>or is not</dl><blockquote><p>q<ul><li>r</ul></blockquote>"
+    )
+    text = "nine\nten\nmore\ncode\na\nb\nterm\nwhat it is\nor is not\nq\nr"
+    assert written(html, text) == (
+        "9. nine\n10. ten\n\n    more\n\n    ```\n    code\n    ```\n\n    - a\n      - b\n\n"
+        "- term\n\n  what it is\n\n  or is not\n\n> q\n>\n> - r"
+    )
+
+
+def test_rows_of_the_main_text_are_tables() -> None:
+    """Whether it has them cell by cell or in one line; cells keep their markup, and as many columns as they span."""
+    html = "<table><caption>c<tr><td>a<td><b>b</b> | <code>x</code><tr><td colspan=2>d<br>e</table>"
+    table = "|  |  |\n| --- | --- |\n| a | **b** \\| `x` |\n| d<br>e |  |"
+    assert written(html, "a\nb | x\nd\ne") == table
+    assert written(html, "a | b | x\nd e") == table
+
+
+def test_tables_that_only_lay_a_page_out_are_none() -> None:
+    """With other tables, headings or code in them, or a single cell."""
+    assert written("<table><tr><td>n<td><h2>h</h2><p>p</table>", "n\nh\np") == "n\n\n## h\n\np"
+    assert written("<table><tr><td><table><tr><td>x</table></table>", "x") == "x"
+
+
+def test_permalinks_are_left_out() -> None:
+    """The sign is in the main text as well."""
+    html = '<h2>Title<a class=headerlink href="#t" title=x>¶</a></h2><p>p <a href="#n">1</a>'
+    assert written(html, "Title¶\np 1") == "## Title\n\np [1](http://a.test#n)"
+
+
+def test_headings_of_what_is_kept() -> None:
+    """Also those that the main text lacks, but none above what is left out."""
+    assert written("<h1>a</h1><h2>b</h2><p>x<h2>c</h2><p>y", "x") == "# a\n\n## b\n\nx"
+
+
+def test_pictures() -> None:
+    """In text and between it; lazy ones; no pixels that count readers."""
+    html = (
+        "<p>x <img src=/i.png alt='a]b'><p><img data-src=/j.png src=data:,><p>y<p><img src=/k.png>"
+        "<p>z<img width=1 height=1 src=/t.gif>"
+    )
+    assert written(html, "x\ny\nz") == (
+        "x ![a\\]b](http://a.test/i.png)\n\n![](http://a.test/j.png)\n\ny\n\n![](http://a.test/k.png)\n\nz"
+    )
+
+
+def test_emphasis_touches_its_words() -> None:
+    """White space goes outside, empty markup goes, nested markup of one kind is one, lines close it."""
+    assert written("<p>a<b> b </b>c<i></i><b><strong>d</strong></b><b>e<br>f</b>", "a b cde\nf") == (
+        "a **b** c**d****e**  \n**f**"
+    )
+    assert written("<p><a href=/x> <b>l</b> </a>m", "l m") == "[**l**](http://a.test/x) m"
+    assert written("<p><code>a`b</code>", "a`b") == "``a`b``"
+
+
+def test_text_that_looks_like_markup_is_text() -> None:
+    """Nothing that a page says becomes a link, a heading, a table or HTML."""
+    said = [
+        "[a](javascript:x)",
+        "<script>",
+        "&lt;b>",
+        "| a | b |",
+        "--- | ---",
+        "====",
+        "+ x",
+        "1) y",
+        "~~no~~",
+        "snake_case _em_",
+    ]
+    html = "".join(f"<p>{line.replace('&', '&amp;').replace('<', '&lt;')}</p>" for line in said)
+    assert written(html, "\n".join(said)).split("\n\n") == [
+        "\\[a](javascript:x)", "\\<script>", "\\&lt;b>", "| a | b |", "\\--- | ---", "\\====", "\\+ x", "1\\) y",
+        "\\~~no\\~~", "snake_case \\_em\\_",
+    ]  # fmt: skip
+
+
+def test_giant_pages_are_bounded() -> None:
+    """Rows, columns, lists without end, markup that is never closed."""
+    rows = "<table>" + "<tr><td colspan=1000>x<td>y" * 3_000
+    found = written(rows, "x\ny\n" * 3_000)
+    assert len(found) < 3_000 * 220
+    deep = "<ul><li>" * 3_000 + "x"
+    assert len(written(deep, "x")) < 100
+    assert len(written("<ol><li>a<blockquote>" * 1_000 + "<pre>" + "y\n" * 5_000, "a\ny")) < 5_000 * 80
+    assert written("<p>" + "<b><i><a href=/x><code>" * 1_000 + "z", "z")
 
 
 def test_tables_of_the_main_text_are_tables() -> None:

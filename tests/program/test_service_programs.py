@@ -7,7 +7,9 @@ import json
 import logging
 
 import pytest
+import typer
 from nephila import program as module
+from nephila.cli import service
 from nephila.cli.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
@@ -55,6 +57,10 @@ class Bus(LocalBus):
     def watch(self, group: str, handover: object) -> None:
         """See `Transport`."""
         self.watched = (group, handover)
+
+    def watch_orphans(self, group: str, orphaned: object) -> None:
+        """See `Transport`."""
+        self.orphaned = (group, orphaned)
 
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
@@ -123,6 +129,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     bus = Bus()
     program, task = await started(bus, Kind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.shards)
+    assert bus.orphaned[0] == "downloader"
     assert program.service.may_dial()
     bus.heard = False
     assert not program.service.may_dial()
@@ -360,3 +367,51 @@ def test_log_lines_are_json_with_what_they_are_about(capsys):
     assert (found["service"], found["member"], found["level"]) == ("parser", "p-0", "warning")
     assert (found["url"], found["host"], found["partition"]) == (request.url, "a", 5)
     assert found["fetch_id"] == b"k".hex() * 16 + "-2-1"
+
+
+@pytest.fixture
+def json_log(capsys):
+    """The lines that a service has written, and the loggers as they were."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    root.handlers[:], root.level = before
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (
+            UserError("disk full writing a.db; free space and run again with --resume"),
+            1,
+            "free space and start it again",
+        ),
+        (UsageError("store is postgresql://a here and postgresql://b in the storage s-1"), 2, "in the storage s-1"),
+        (UserError("remove the frontier: --resume then crawls again"), 1, "a new start then crawls again"),
+        (KeyError("x"), 1, "KeyError: 'x'"),
+    ],
+)
+def test_the_last_line_of_a_service_is_json_too(monkeypatch, tmp_path, json_log, error, code, says):
+    """With a level that is looked for, and without an option that a service does not have."""
+
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setenv("NEPHILA_BOOTSTRAP", "a:1")
+    monkeypatch.setattr(service, "_run", fail)
+    with pytest.raises(typer.Exit) as ended:
+        service.run("parser", "")
+    assert ended.value.exit_code == code
+    (line,) = json_log()
+    assert (line["level"], line["service"]) == ("critical", "parser")
+    assert says in line["message"]
+    assert "--resume" not in line["message"]
+
+
+def test_wrong_settings_are_told_as_json(tmp_path, json_log):
+    """As everything that a service says."""
+    with pytest.raises(typer.Exit) as ended:
+        service.run("parser", str(tmp_path / "nowhere.yaml"))
+    assert ended.value.exit_code == 2
+    (line,) = json_log()
+    assert "nowhere.yaml: No such file" in line["message"]

@@ -219,6 +219,12 @@ async def content_type(tmp_path: Path) -> Case:
     return ended(world, "http://a.test/")
 
 
+@case("sitemaps", "Not crawled: it ends a row of more than ten sitemap indexes and redirects.")
+async def sitemap_chain(tmp_path: Path) -> Case:
+    world = await begun(tmp_path, site({"/": []}), seconds=5)
+    return Case(world, "http://a.test/s11.xml", {"outcome": "dropped", "reason": "sitemap_chain"})
+
+
 @case("excluded", "Not crawled: the scope no longer admits it (excluded by '/2').")
 async def excluded(tmp_path: Path) -> Case:
     world = await begun(tmp_path, site({"/": ["/1", "/2"]}), seconds=0.5)

@@ -6,6 +6,7 @@ import itertools
 import random
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Scope, ScopeMode
+from nephila.kernel.outcomes import gone
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url
 from nephila.scheduler.audit import check
@@ -103,6 +104,41 @@ async def test_a_lost_request_is_made_again_after_the_hosts_delay(tmp_path):
     assert [fetched.attempt for fetched in world.fetched] == [1] * 5
     assert all(after - before >= 1.0 for before, after in itertools.pairwise(starts))
     assert world.outcomes() == {"http://a.test/0": "stored"}
+
+
+async def test_a_lease_that_was_given_after_a_report_goes_on(tmp_path):
+    """A report of requests whose downloader is gone names an attempt; one that was given back has the same number."""
+    world = await World(tmp_path, lambda request: Answer(silent=True)).start()
+    world.crawl("http://a.test/0")
+    given_at = world.clock.now()
+    report = FetchOutcome("crawl", key_of("http://a.test/0"), "a.test", fetch_no=1, attempt=1)
+    report.job, report.result, report.reason = JOB, FetchResult.FAILED, "lease_expired"
+    report.started_at = report.ended_at = given_at - 0.5
+    world.clock.advance(6)
+    world.bus.publish(OUTCOMES, 0, report)
+    world.clock.advance(30)
+    assert len(world.fetched) == 1
+    report.started_at = report.ended_at = given_at + 0.5
+    world.bus.publish(OUTCOMES, 0, report)
+    check(world.scheduler.dispatcher)
+    reported_at = world.clock.monotonic()
+    world.clock.advance(30)
+    assert [fetched.attempt for fetched in world.fetched] == [1, 2]
+    assert world.fetched[1].start >= reported_at + 1.0, "the host rests as after any fetch"
+
+
+async def test_downloaders_that_end_cost_a_url_more_tries_than_its_own_failures(tmp_path):
+    """It is in hand by chance, mostly; one that ends them all ends after nine, and its host is not given up."""
+    world = await World(tmp_path, lambda request: Answer(silent=True)).start()
+    world.crawl("http://a.test/0")
+    for attempt in range(1, 10):
+        assert world.fetched[-1].attempt == attempt
+        request = FetchRequest(JOB, key_of("http://a.test/0"), host="a.test", fetch_no=1, attempt=attempt)
+        world.bus.publish(OUTCOMES, 0, gone(request, world.clock.now()))
+        world.clock.advance(30)
+        check(world.scheduler.dispatcher)
+    assert len(world.fetched) == 9
+    assert world.outcomes() == {"http://a.test/0": "failed(lease_expired)"}
 
 
 async def test_a_page_that_was_lost_on_its_way_to_a_record_is_fetched_again(tmp_path):

@@ -69,6 +69,32 @@ def test_the_estimate_finds_the_rate_of_irregular_checks(mean_s):
     assert math.sqrt(sum(error**2 for error in errors) / 300) < 0.35
 
 
+def bisected(quiet_s, changed_s, changes, prior_rate):
+    """The same root, found without any slope."""
+    low, high = math.log(prior_rate) - 60, math.log(prior_rate) + 60
+    for _ in range(100):
+        middle = (low + high) / 2
+        rate = math.exp(middle)
+        x = min(rate * changed_s / changes, 300) if changes else 0
+        value = (changes * x / math.expm1(x) if x else 0) - rate * quiet_s - (middle - math.log(prior_rate)) / 3
+        low, high = (middle, high) if value > 0 else (low, middle)
+    return math.exp(low)
+
+
+def test_no_history_makes_the_estimate_oscillate():
+    """Where Newton's steps went to and fro until the last, the answer was up to eight times too small."""
+    known = estimate(0.0, 29424585.408531945, 9, 1.3769560450553908e-07)
+    assert known == pytest.approx(1.1955058828994664e-06, rel=1e-6)
+    rng = random.Random(1)
+    for _ in range(2_000):
+        changes = rng.randrange(40)
+        quiet = rng.choice([0, 1]) * 10 ** rng.uniform(1.8, 8.4)
+        changed = changes * 10 ** rng.uniform(1.8, 6.9)
+        prior = 10 ** rng.uniform(-6.9, -1.8)
+        found = estimate(quiet, changed, changes, prior)
+        assert found == pytest.approx(bisected(quiet, changed, changes, prior), rel=1e-3)
+
+
 def test_regular_checks_give_the_known_estimate():
     """Without a prior to speak of: -ln(1 - X/n) per interval (Cho and Garcia-Molina 2003, 4.1)."""
     found = estimate(70 * HOUR, 30 * HOUR, 30, 1 / HOUR)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchRequest, Scope, ScopeMode
+from nephila.kernel.publicsuffix import registrable_domain
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
 from nephila.scheduler import admission
-from nephila.scheduler.scope import CompiledScope, registrable_domain
+from nephila.scheduler.scope import CompiledScope
 
 from tests.scheduler.world import Answer, World, outlinks
 

@@ -133,6 +133,71 @@ async def test_sitemaps_of_seed_hosts_are_found_and_read(tmp_path: Path) -> None
     await world.scheduler.close()
 
 
+class Indexes(Listing):
+    """A world whose documents in .xml are sitemap indexes."""
+
+    def _parse(self, request: FetchRequest, answer: Answer) -> list[Ack]:
+        if not request.url.endswith(".xml"):
+            return super()._parse(request, answer)
+        links = outlinks(request, answer.links)
+        links.depth, links.source = request.depth, LinkSource.SITEMAP
+        links.flags = bytes([6 << 1 if link.endswith(".xml") else 0 for link in answer.links])
+        answer.links = []
+        return [self.bus.publish(OUTLINKS, 0, links), *super(Listing, self)._parse(request, answer)]
+
+
+@pytest.mark.parametrize("kind", ["index", "urlset", "restarted"])
+async def test_an_endless_chain_of_sitemaps_ends(tmp_path: Path, kind: str) -> None:
+    """Each lists the next and a page, as a sitemap or as a page that turns out to be one, over restarts too: ten are
+    followed, the next is told."""
+    suffix = ".xml"
+
+    def web(request: FetchRequest) -> Answer:
+        found = re.search(r"/s(\d+)\.xml$", request.url)
+        if not found:
+            return Answer()
+        number = int(found[1])
+        return Answer(links=[f"http://a.test/s{number + 1}{suffix}", f"http://a.test/page{number}"])
+
+    world: World = await Indexes(tmp_path, web).start()
+    if kind == "urlset":
+        world.__class__ = Listing
+    world.crawl("http://a.test/s0.xml", delay_s=0.1)
+    if kind == "restarted":
+        for _ in range(8):
+            world.clock.advance(0.35)
+            world = await restarted(world)
+    world.run()
+    check(world.scheduler.dispatcher)
+    ends = world.outcomes()
+    assert world.done
+    assert sum(f.url.endswith(".xml") for f in world.fetched) <= 11
+    assert sum(end == "stored" for url, end in ends.items() if url.endswith(".xml")) == 11
+    assert {f"http://a.test/page{n}" for n in range(10)} <= ends.keys()
+    if kind != "urlset":
+        assert ends["http://a.test/s11.xml"] == "dropped(sitemap_chain)"
+    await world.scheduler.close()
+
+
+async def test_sitemaps_of_a_host_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that indexes list are followed, some more are told, the rest is nothing."""
+    monkeypatch.setattr("nephila.scheduler.admission.MAX_SITEMAPS", 20)
+    monkeypatch.setattr("nephila.scheduler.admission.SITEMAPS_TOLD", 5)
+
+    def web(request: FetchRequest) -> Answer:
+        parent = request.url.removesuffix(".xml")
+        return Answer(links=[f"{parent}-{n}.xml" for n in range(7)] if parent.count("-") < 3 else [])
+
+    world = await Indexes(tmp_path, web).start()
+    world.crawl("http://a.test/s.xml", delay_s=0.1)
+    world.run()
+    check(world.scheduler.dispatcher)
+    ends = list(world.outcomes().values())
+    assert (ends.count("stored"), ends.count("dropped(sitemap_limit)")) == (21, 5)
+    assert len(ends) == 26
+    await world.scheduler.close()
+
+
 class OneServer(World):
     """All hosts on one address."""
 

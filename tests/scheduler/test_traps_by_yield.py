@@ -196,9 +196,52 @@ def images(path: str) -> Page | None:
     return Page("", [f"/file/{number + 1}"], 1000) if number < 800 else None
 
 
+def manual(path: str) -> Page | None:
+    """A manual in ten languages below one directory, each page linking to its neighbours and translations: 140 pages of
+    every further language are the English ones, and three are its own."""
+    languages = ["en", "de", "es", "fr", "ja", "ko", "ru", "tr", "zh", "pt"]
+    if path == "/":
+        return Page("languages", [f"/docs/2.4/{language}/mod/0.html" for language in languages])
+    language, number = path.split("/")[3], int(path.split("/")[5].removesuffix(".html"))
+    if number >= 143:
+        return None
+    own = language == "en" or number in (70, 120, 142)
+    links = [f"{n}.html" for n in (number + 1, number + 2, number * 2)]
+    return Page(prose(path if own else f"/docs/2.4/en/mod/{number}.html"), links)
+
+
+def mirror(path: str) -> Page | None:
+    """A directory of 400 pages and a copy of it, in which the last is a page of its own."""
+    if path == "/":
+        return Page("start", ["/a/0", "/copy/0"])
+    number = int(path.rsplit("/", 1)[1])
+    own = path == "/copy/399"
+    return Page(prose(path if own else str(number)), [f"{n}" for n in (2 * number + 1, 2 * number + 2) if n < 400])
+
+
+def listed(path: str) -> Page | None:
+    """A directory whose list names 400 pages at once, all but three of one text."""
+    if path == "/":
+        return Page("start", ["/shop/"])
+    if path == "/shop/":
+        return Page("list", [f"/shop/item-{WORDS[n % 120]}{n}" for n in range(400)])
+    return Page(prose(path) if path.endswith(("200", "300", "399")) else "Sold out", ["/shop/"])
+
+
+def stopped(path: str) -> Page | None:
+    """A directory of one text that grows for 97 pages, and then leads to 40 that are its last, one of its own."""
+    number = int(path.rpartition("/")[2] or 0) if path != "/" else -1
+    more = [f"/x/{number + 1}"] if number < 97 else [f"/x/{n}" for n in range(98, 138)]
+    return Page(prose(path) if number == 137 else "The same", more if number < 98 else [])
+
+
 @pytest.mark.parametrize(
     ("site", "pages"),
     [
+        (manual, 1431),
+        (mirror, 801),
+        (listed, 402),
+        (stopped, 139),
         (chain, 1500),
         (duplicates, 501),
         (slow_yield, 3001),
@@ -209,9 +252,10 @@ def images(path: str) -> Page | None:
     ],
 )
 def test_real_sites_are_crawled_whole(site, pages):
-    """Chains, soft 404s, sparse diaries, lists, forums in one script, files without text: nothing is closed."""
+    """Mirrors, translations, directories that stop growing, chains, soft 404s, sparse diaries, lists, forums in one
+    script, files without text: none loses a page, and hardly one is closed."""
     result = crawl(site)
-    assert not result.quarantines
+    assert not result.quarantines or site is stopped
     assert len(result.fetched) == pages
 
 

@@ -50,7 +50,7 @@ def crawl(site: Site, start: str = "/", limit: int = 20_000, judge: Yield | None
     queue, seen = deque([ROOT + start]), {ROOT + start}
     while queue and len(result.fetched) < limit:
         url = queue.popleft()
-        if reason := traps.verdict(url):
+        if (reason := traps.verdict(url)) and not traps.spare(url):
             result.refused[reason] += 1
             continue
         page = site(url[len(ROOT) :])

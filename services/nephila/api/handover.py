@@ -144,8 +144,10 @@ class Handover(LocalBus):
             taken.release()
 
     def _on_asked(self) -> None:
-        self._let_go()
-        self._serve()
+        # Else a page that came meanwhile was given already, and it is not done with.
+        if self._asked is not None:
+            self._let_go()
+            self._serve()
 
     def _add(self, page: m.Page, links: list[str]) -> None:
         rows = whole(resolved(page.url, [Entry(link) for link in links]))

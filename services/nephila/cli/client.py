@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,9 @@ from nephila.kernel.errors import UsageError, UserError
 
 TIMEOUT_S = 60.0
 """Longest wait for one answer; a program that writes to a slow disk is not dead."""
+STARTING_S = 15.0
+"""A program that holds the directory's lock answers after this at the latest, or it is ending."""
+POLL_S = 0.05
 MAX_ANSWER = 64 << 20
 _CHUNK = 1 << 16
 
@@ -73,9 +77,15 @@ def running(directory: Path) -> Client | None:
     return Client(directory, connection) if connection is not None else None
 
 
-def needed(directory: Path) -> Client:
-    """The same. Raises `UserError` when none runs."""
-    client = running(directory)
+def needed(directory: Path, wait_s: float = 0.0) -> Client:
+    """The same. A program that starts is waited for: `STARTING_S` once it holds the directory's lock, `wait_s` before.
+    Raises `UserError` when none runs."""
+    begun = time.monotonic()
+    while (client := running(directory)) is None:
+        limit_s = STARTING_S if Directory(directory).holder() else wait_s
+        if time.monotonic() - begun >= limit_s:
+            break
+        time.sleep(POLL_S)
     if client is None:
         holder = Directory(directory).holder()
         if holder:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from nephila.cli.options import (
+    DURATION,
     LIMITS,
     MANNERS,
     RESULT,
@@ -18,10 +20,12 @@ from nephila.cli.options import (
     AllowPrivate,
     Concurrency,
     Contact,
+    Cookies,
     Format,
     Header,
     HostMap,
     KeepRaw,
+    Out,
     Rules,
     RuleScripts,
     Store,
@@ -34,6 +38,8 @@ DEFAULT_OUT = Path("crawl-out")
 STDIN = "-"
 MAX_URL = 8192
 """Characters of a seed, as of a page's link."""
+MAX_LINE = 1 << 20
+"""Bytes of a line of a seed file: what has no line ends is no list."""
 MAX_NUMBER = 10**12
 """More pages than there are; a number with a digit too many is a slip."""
 
@@ -44,7 +50,7 @@ def crawl(
         list[str] | None, typer.Argument(metavar="[URL... | job.yaml]", help="Where to start, or a job as a file.")
     ] = None,
     seeds: Annotated[str, typer.Option(metavar="FILE", help="More URLs, one a line; - is standard input.")] = "",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the crawl in DIR; other options override.")
     ] = False,
@@ -95,11 +101,11 @@ def crawl(
         ),
     ] = -1,
     max_time: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Seconds this run may take; 0 = no limit.", rich_help_panel=LIMITS)
+        float, typer.Option(**DURATION, help="Time this run may take; 0 = no limit.", rich_help_panel=LIMITS)
     ] = 0.0,
     max_wait: Annotated[
         float,
-        typer.Option(min=0, metavar="S", help="End when all that is left waits longer.", rich_help_panel=LIMITS),
+        typer.Option(**DURATION, help="End when all that is left waits longer.", rich_help_panel=LIMITS),
     ] = 600.0,
     host_pages: Annotated[
         int,
@@ -115,10 +121,10 @@ def crawl(
     ] = 0,
     host_time: Annotated[
         float,
-        typer.Option(min=0, metavar="S", help="Seconds of fetching a host; 0 = no limit.", rich_help_panel=LIMITS),
+        typer.Option(**DURATION, help="Time of fetching a host; 0 = no limit.", rich_help_panel=LIMITS),
     ] = 0.0,
     delay: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Seconds between fetches of a host.", rich_help_panel=MANNERS)
+        float, typer.Option(**DURATION, help="Time between fetches of a host.", rich_help_panel=MANNERS)
     ] = 1.0,
     concurrency: Concurrency = 100,
     workers: Workers = None,
@@ -127,6 +133,7 @@ def crawl(
     user_agent: UserAgent = "",
     contact: Contact = "",
     header: Header = None,
+    cookies: Cookies = "",
     ignore_robots: Annotated[
         bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)
     ] = False,
@@ -154,6 +161,9 @@ def crawl(
     keep_raw: KeepRaw = False,
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.", rich_help_panel=RESULT)] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Print each URL as it ends.", rich_help_panel=RESULT)
+    ] = False,
 ) -> None:
     """Crawl from URLs into DIR/nephila.db, politely; Ctrl-C stops it, --resume goes on."""
     from nephila.cli import crawling
@@ -183,6 +193,7 @@ def crawl(
         "user_agent": user_agent,
         "contact": contact,
         "header": header or [],
+        "cookies": cookies,
         "ignore_robots": ignore_robots,
         "allow_private": allow_private,
         "host_map": host_map or [],
@@ -211,11 +222,13 @@ def crawl(
         given=given,
         store=store,
     )
+    if quiet and verbose:
+        raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
     if bootstrap:
         from nephila.cli import remote
 
         raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
-    raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet))
+    raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet, verbose=verbose))
 
 
 def is_job_file(text: str) -> bool:
@@ -260,7 +273,9 @@ def read_seeds(name: str, skipped: Callable[[str, str], None], option: str = "--
     try:
         # Not sys.stdin: a thread that still waits for a line must not hold what the interpreter closes at its end.
         with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as lines:
-            for number, raw in enumerate(lines, 1):
+            for number, raw in enumerate(iter(partial(lines.readline, MAX_LINE), b""), 1):
+                if len(raw) == MAX_LINE:
+                    raise UsageError(f"{option}{name}: line {number} is longer than 1 MB; give one URL a line")
                 line = raw.strip().removeprefix(b"\xef\xbb\xbf")
                 if not line or line.startswith(b"#"):
                     continue

@@ -63,7 +63,7 @@ class Request:
     """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 
 
-def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
+def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
     run = settle(request, directory)
@@ -71,7 +71,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool) -> int:
     plan = make_plan(run, request.out, url)
     changes = refresh.Changes(plan) if request.refresh and run.runs else None
     fetch_again(request, run, plan, quiet=quiet or as_json)
-    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json)
+    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json, verbose=verbose)
     from nephila.cli import summary
 
     if isinstance(result.error, UsageError):
@@ -265,17 +265,24 @@ def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     return itertools.chain([next(seeds)], seeds)
 
 
-def _run(request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool) -> tuple[Result, Summary]:
+def _run(
+    request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
+) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
     from nephila.embedded import Crawl
 
-    progress = Progress(None if quiet else _standard_error())
+    progress = Progress(None if quiet else _standard_error(), verbose=verbose)
 
     async def main() -> Result:
         crawl = Crawl(plan)
         loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            progress.ending(plan.grace_s)
+            crawl.stop("interrupted")
+
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, lambda: crawl.stop("interrupted"))
+            loop.add_signal_handler(number, end)
         progress.watch(crawl)
         try:
             return await crawl.run()

@@ -36,10 +36,10 @@ LIBRARIES = {
     "uvloop": "a faster event loop",
     "isal": "faster gzip",
     "brotli": "pages sent with Content-Encoding: br",
-    "zstandard": "pages sent with Content-Encoding: zstd",
+    **({} if sys.version_info >= (3, 14) else {"backports.zstd": "pages sent with Content-Encoding: zstd"}),
     "pyarrow": "Parquet files",
     "psycopg": "rows in PostgreSQL (--store)",
-    "tldextract": "--scope domain",
+    "tldextract": "--scope domain, cookies",
 }
 """Optional library → what it is for."""
 

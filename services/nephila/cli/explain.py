@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from nephila.cli.options import Out
 from nephila.cli.output import print_json
 from nephila.directory import Directory, Run
 from nephila.kernel.errors import UserError
@@ -26,7 +27,7 @@ RECOVERIES = 5
 
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the crawl.")] = Path("crawl-out"),
+    out: Out = Path("crawl-out"),
     job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
     bootstrap: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Ask the services at this Kafka broker, not DIR.")
@@ -86,7 +87,7 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
         )
 
     best = jobview.best([told(uid, row=jobview.row(rows, uid, href)) for uid in jobview.candidates(jobs, uids, href)])
-    return told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href))
+    return jobview.left_out(rows, told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href)))
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:

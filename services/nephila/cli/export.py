@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from nephila.cli.markdown_texts import MarkdownTexts
 from nephila.cli.output import note
+from nephila.cli.safe import visible
 from nephila.directory import Directory
 from nephila.kernel.errors import UsageError, UserError
 from nephila.storage.source import Source, is_url, place_of, reachable
@@ -23,7 +25,7 @@ def export(
             "--output",
             metavar="FILE",
             help="Where to; default is standard output, for Parquet DIR/export.parquet. Markdown to a path makes a "
-            "directory with a file per page.",
+            "directory with a file per page, to one that ends in .jsonl one file of JSON lines.",
         ),
     ] = "-",
     all_outcomes: Annotated[
@@ -40,6 +42,10 @@ def export(
     items: Annotated[
         bool, typer.Option("--items", help="What rules made of the pages, a row per item: jsonl or csv.")
     ] = False,
+    columns: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
+    ] = "",
     since: Annotated[
         str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
     ] = "",
@@ -57,9 +63,11 @@ def export(
     if items and (changes or all_outcomes):
         raise UsageError("--items are those of stored pages: leave --changes and --all out")
     source, only = find(place)
+    chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
     if items:
-        _items(source, format, out, job or only, raw_csv=raw_csv)
+        _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
         return
+    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format == "markdown" else None
     rows = write(
         source,
         format,
@@ -69,7 +77,12 @@ def export(
         raw_csv=raw_csv,
         changes=changes,
         since=since,
+        **({"text": texts} if texts is not None else {}),
+        columns=chosen,
+        shown=visible,
     )
+    if texts is not None:
+        texts.close()
     if format == "parquet" and out == "-":
         out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
     if out != "-":
@@ -79,10 +92,11 @@ def export(
         note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
 
 
-def _items(source: Source, format: str, out: str, job: str | None, *, raw_csv: bool) -> None:
+def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
     from nephila.storage.export import export_items
 
-    rows = export_items(source, format, None if out == "-" else Path(out), job=job, raw_csv=raw_csv)
+    target = None if out == "-" else Path(out)
+    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=visible)
     if out != "-":
         note(f"{rows:,} items written to {out}")
     elif not rows:

@@ -1,4 +1,5 @@
-"""`nephila extract`: title, main text, metadata, links and media of one document, without a crawl or a request."""
+"""`nephila extract`: title, main text, metadata, links and media of one document: of a file, or of a page that is
+fetched as a crawl of one page would, robots.txt and the egress guard included."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from nephila.cli.batch import lines, scalar_text
+from nephila.cli.options import AllowPrivate, Contact, HostMap, IgnoreRobots, UserAgent
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.safe import plain_lines
 from nephila.kernel import mime
@@ -17,7 +19,9 @@ from nephila.kernel.errors import UsageError, UserError
 
 
 def extract(
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="A document; - is standard input.")] = "",
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|URL]", help="A document; - is standard input; a URL is fetched.")
+    ] = "",
     url: Annotated[str, typer.Option(help="Where it came from: relative links are resolved against it.")] = "",
     content_type: Annotated[str, typer.Option(help="Content-Type as the server sent it.")] = "",
     batch: Annotated[
@@ -25,6 +29,11 @@ def extract(
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Main text as Markdown.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    ignore_robots: IgnoreRobots = False,
+    user_agent: UserAgent = "",
+    contact: Contact = "",
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
 ) -> None:
     """Print what a reader would want of a document: title, author, date, language and main text.
 
@@ -32,17 +41,38 @@ def extract(
     themselves.
     """
     if batch:
-        if file or url:
-            raise UsageError("give a FILE or --batch, not both; a batch names the URL of each file in its line")
-        _batch()
+        if file:
+            raise UsageError("give a FILE or --batch, not both; each line of a batch names its file")
+        _batch(scalar_text(url), content_type, markdown)
         return
     if not file:
-        raise UsageError("which document? give a FILE, - for standard input, or --batch to read JSON lines")
-    found = _extract(file, scalar_text(url), content_type, markdown)
+        raise UsageError("which document? give a FILE or a URL, - for standard input, or --batch to read JSON lines")
+    if "://" in file:
+        if url or content_type:
+            raise UsageError("--url and --content-type are for files; a page that is fetched has its own")
+        found = _fetched(
+            file,
+            markdown,
+            ignore_robots=ignore_robots,
+            user_agent=user_agent,
+            contact=contact,
+            allow_private=allow_private,
+            host_map=host_map or [],
+        )
+    else:
+        found = _extract(file, scalar_text(url), content_type, markdown)
     if json:
         print_json(found)
     else:
         _show(found, file)
+
+
+def _fetched(url: str, markdown: bool, **options: Any) -> dict[str, Any]:
+    from nephila.api import fetch
+    from nephila.parser.extract import extract as extract_document
+
+    page = fetch(url, **options)
+    return extract_document(page.body, page.url, page.content_type, page.charset, markdown=markdown)
 
 
 def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
@@ -88,7 +118,7 @@ def _show(found: dict[str, Any], file: str) -> None:
         note(f"{file} has no text that can be read")
 
 
-def _batch() -> None:
+def _batch(url: str, content_type: str, markdown: bool) -> None:
     from nephila.parser.extract import extract_batch
 
     out = sys.stdout.buffer
@@ -97,6 +127,6 @@ def _batch() -> None:
         for line in lines(sys.stdin.buffer, out.flush):
             yield line.decode("utf-8", "replace")
 
-    for answer in extract_batch(questions()):
+    for answer in extract_batch(questions(), {"url": url, "content_type": content_type, "markdown": markdown}):
         out.write(answer.encode() + b"\n")
     out.flush()

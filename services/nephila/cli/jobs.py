@@ -27,6 +27,8 @@ Bootstrap = Annotated[
     str, typer.Option(metavar="HOST:PORT", help="The jobs of the services at this Kafka broker, not of a program.")
 ]
 HERE = Path("crawl-out")
+START_S = 5.0
+"""`nephila up &` on the line before: it may not have made its directory yet."""
 
 
 @app.command()
@@ -40,7 +42,7 @@ def apply(
 
     documents = read_jobs(files)
     _check_sources(documents)
-    with needed(out) as client:
+    with needed(out, START_S) as client:
         for document in documents:
             refused: list[tuple[str, str]] = []
             answer = _apply(client, document, refused)

@@ -38,6 +38,7 @@ COMMANDS = {
     "storage": ("nephila.cli.service:storage", "Run storage over Kafka."),
     "rules": ("nephila.cli.rules:app", "Begin, check, test and try rules: what is taken from the pages of a site."),
     "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
+    "report": ("nephila.cli.report.command:report", "Write one HTML file about a crawl, to read and to pass on."),
     "diff": ("nephila.cli.diff:diff", "Show what has changed in a page between its last two versions."),
     "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
     "url": ("nephila.cli.url:app", "How a URL is written, keyed and placed."),

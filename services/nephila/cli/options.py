@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from nephila.cli.safe import plain
 
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
 MANNERS = "Manners"
 RESULT = "Result"
 
+
+def _duration(text: str | float) -> float:
+    """Seconds; a default is a number already."""
+    from nephila.kernel.kinds import parse_seconds
+
+    try:
+        return parse_seconds(text) if isinstance(text, str) else text
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _directory(text: str | Path) -> Path:
+    """A directory that can be made and named in a message."""
+    name = os.fspath(text)
+    if not name.strip():
+        raise typer.BadParameter("the name of the directory is empty; . is the current one")
+    if "\0" in name or not name.isprintable():
+        # Surrogates stand for bytes that are no UTF-8: run.json and messages could not say the name.
+        raise typer.BadParameter(f"{plain(name)!r} is no name that can be written as text (UTF-8 without controls)")
+    return Path(name)
+
+
+DURATION: Any = {"parser": _duration, "metavar": "TIME"}
+"""Of an option that is a span of time: 500ms, 1s, 1h30m; a bare number is seconds."""
+Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
 Concurrency = Annotated[
     int,
     typer.Option(min=1, max=10_000, metavar="N", help="Fetches at once, over all hosts.", rich_help_panel=MANNERS),
@@ -23,9 +51,21 @@ Contact = Annotated[
 Header = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="K:V", help="Extra request header, sent to every host and kept in run.json.", rich_help_panel=MANNERS
+        metavar="K:V|@FILE",
+        help="Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
+        "all.",
+        rich_help_panel=MANNERS,
     ),
 ]
+Cookies = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
+        rich_help_panel=MANNERS,
+    ),
+]
+IgnoreRobots = Annotated[bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)]
 AllowPrivate = Annotated[
     bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
 ]
@@ -37,7 +77,7 @@ Format = Annotated[
     str,
     typer.Option(
         metavar="LIST",
-        help="Of sqlite, postgres, jsonl, warc, raw, parquet; one of the first two is on.",
+        help="Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is on.",
         rich_help_panel=RESULT,
     ),
 ]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
 from nephila.assembly import Rooms
+from nephila.cli.headers import headers_of, kept
+from nephila.cli.sharedsettings import check_names
 from nephila.directory import Run
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.request import request_headers
@@ -17,7 +21,7 @@ from nephila.embedded import LINKS, Plan
 from nephila.kernel.config import load
 from nephila.kernel.egress import HostMap
 from nephila.kernel.errors import UsageError
-from nephila.kernel.jobspec import JobDocument, from_json, keywords
+from nephila.kernel.jobspec import JobDocument, from_json, keywords, protect_session
 from nephila.kernel.jobtable import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.kinds import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
@@ -55,7 +59,17 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
-    rooms = make_rooms(options, directory, formats, paced=paced, store=store, writer=run.writer, recrawls=False)
+    rooms = make_rooms(
+        options,
+        directory,
+        formats,
+        paced=paced,
+        store=store,
+        writer=run.writer,
+        recrawls=False,
+        seeds=job.seeds,
+    )
+    options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
@@ -160,16 +174,17 @@ def make_rooms(
     store: str = "",
     writer: str = "",
     recrawls: bool = True,
+    seeds: Sequence[str] = (),
 ) -> Rooms:
     """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
-    are fetched again by themselves when they are due."""
+    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in BACKENDS))
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced), HERE, "downloader")
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), HERE, "downloader")
     scheduler = load(
         SchedulerConfig,
         {
@@ -190,9 +205,12 @@ def make_rooms(
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer}
     storage = load(StorageConfig, rows, HERE, "storage")
+    check_names(product_token(downloader.agent()), {}, HERE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
+    if "markdown" in formats:
+        parser["markdown"] = True
     return Rooms(
         scheduler=scheduler,
         downloader=downloader,
@@ -237,8 +255,11 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")
+    if options.get("cookies"):
+        job.cookies = True
     _set_parse(job, options)
     job.scope, job.politeness = scope, politeness
+    protect_session(job)
     job.host_budget = budget if budget != HostBudget() else None
 
 
@@ -276,10 +297,16 @@ def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
     return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
 
 
-def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) -> dict[str, Any]:
-    for line in options["header"]:
-        if ":" not in line or "\n" in line or "\r" in line:
-            raise UsageError(f"--header {line!r} is not of the form 'Name: value'")
+def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, seeds: Sequence[str]) -> dict[str, Any]:
+    try:
+        headers = headers_of(options["header"], seeds)
+    except UsageError as error:
+        raise UsageError(f"--{str(error).removeprefix('--')}") from None
+    cookies: str = options.get("cookies", "")
+    if cookies:
+        from nephila.downloader.middleware.cookies import load_jar
+
+        load_jar(cookies, time.time())
     HostMap(options["host_map"])
     return {
         "concurrency": options["concurrency"],
@@ -287,7 +314,10 @@ def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool) 
         **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
         "user_agent": options["user_agent"],
         "contact": options["contact"],
-        "headers": tuple(options["header"]),
+        "headers": headers,
+        **({"cookies": os.path.abspath(cookies)} if cookies else {}),
+        # What a job of this machine's user may name: spec.login.fields.file.
+        "secrets": os.getcwd(),
         "allow_private": options["allow_private"],
         "host_map": tuple(options["host_map"]),
         "raw_capture": "warc" in formats,

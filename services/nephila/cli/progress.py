@@ -1,4 +1,7 @@
-"""The live line of a crawl: on a terminal one line that is rewritten, elsewhere nothing."""
+"""What a crawl prints on standard error while it runs: a live line on a terminal, else one line every 10 s.
+
+With `verbose` each URL that ends is one line as well. `--quiet` and `--json` print none of it.
+"""
 
 from __future__ import annotations
 
@@ -9,55 +12,82 @@ from typing import TYPE_CHECKING
 
 from nephila import jobview
 from nephila.cli.safe import plain
+from nephila.kernel.bus.base import Delivery
+from nephila.kernel.messages import Outcome, Record
+from nephila.kernel.topics import RECORDS
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
+    from rich.live import Live
 
     from nephila.embedded import Crawl
 
 WINDOW_S = 5.0
-"""Seconds over which pages per second are averaged."""
+"""Seconds over which pages per second are averaged on a terminal."""
+REFRESH_S = 0.5
+LOG_S = 10.0
+"""Seconds between two lines where standard error is a file or a pipe."""
+ENDING = "ending: fetches in flight get up to {grace_s:.0f} s; Ctrl-C again to stop at once"
 
 
 class Progress:
-    """Shows pages/s, queued, in flight, hosts waiting and errors by class twice a second."""
+    """Prints to one console, from `watch` to `stop`."""
 
-    def __init__(self, console: Console | None) -> None:
-        """Without a console nothing is shown, and nothing loaded that could."""
+    def __init__(self, console: Console | None, *, verbose: bool = False) -> None:
+        """Without a console nothing is printed, and nothing loaded that could."""
         self._console = console
+        self._verbose = verbose
         self._marks: deque[tuple[float, int]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._live: Live | None = None
+        self._ending = ""
 
     def watch(self, crawl: Crawl) -> None:
-        """Start showing a crawl; harmless when the output is not a terminal."""
-        if self._console is not None and self._console.is_terminal:
-            self._task = asyncio.ensure_future(self._run(crawl))
+        """Start; called on the loop of the crawl, before it runs."""
+        if self._console is None:
+            return
+        if self._verbose:
+            crawl.bus.subscribe(RECORDS, "progress", self._print_record, credits=1000)
+        run = self._rewrite if self._console.is_terminal else self._log
+        self._task = asyncio.ensure_future(run(crawl))
+
+    def ending(self, grace_s: float) -> None:
+        """The crawl drains from now on."""
+        self._ending = ENDING.format(grace_s=grace_s)
+        if self._console is not None and not self._console.is_terminal:
+            self._print(self._ending)
 
     async def stop(self) -> None:
-        """Take the line away."""
+        """Take the live line away."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _run(self, crawl: Crawl) -> None:
+    async def _rewrite(self, crawl: Crawl) -> None:
         from rich.live import Live
-
-        with Live(console=self._console, auto_refresh=False, transient=True) as live:
-            while True:
-                live.update(self.line(crawl), refresh=True)
-                await asyncio.sleep(0.5)
-
-    def line(self, crawl: Crawl) -> Text:
-        """The line as it is now."""
         from rich.text import Text
 
+        with Live(console=self._console, auto_refresh=False, transient=True) as self._live:
+            while True:
+                self._live.update(Text(self.line(crawl), overflow="ellipsis", no_wrap=True), refresh=True)
+                await asyncio.sleep(REFRESH_S)
+
+    async def _log(self, crawl: Crawl) -> None:
+        self.line(crawl)  # where the rate of the first line is counted from
+        while True:
+            await asyncio.sleep(LOG_S)
+            self._print(self.line(crawl))
+
+    def line(self, crawl: Crawl) -> str:
+        """The state of the crawl in one line."""
         scheduler = crawl.scheduler
         ended = scheduler.ended(crawl.plan.job.uid)
         total = sum(ended.values())
+        limit = jobview.page_limit(scheduler, crawl.plan.job.uid)
         rate = self._rate(total)
         parts = [
-            f"{total:,} pages",
+            duration(crawl.elapsed_s),
+            f"{ended[Outcome.STORED]:,}/{limit:,} pages" if limit else f"{total:,} pages",
             f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s",
             f"{scheduler.queued:,} queued",
             f"{jobview.in_flight(scheduler)} in flight",
@@ -66,12 +96,38 @@ class Progress:
         errors = scheduler.errors.most_common(3)
         if errors:
             parts.append("errors: " + ", ".join(f"{plain(name, 30)} {count:,}" for name, count in errors))
-        return Text(" · ".join(parts), overflow="ellipsis", no_wrap=True)
+        if self._ending:
+            parts.insert(0, self._ending)
+        return " · ".join(parts)
+
+    def _print_record(self, delivery: Delivery) -> None:
+        record: Record = delivery.message
+        outcome = record.outcome.name.lower() + (f"({record.reason})" if record.reason else "")
+        size = f" {record.size_bytes:,} B" if record.size_bytes else ""
+        self._print(f"{outcome} {record.status or '-'}{size} {plain(record.url, 2000)}")
+        delivery.ack()
+
+    def _print(self, line: str) -> None:
+        assert self._console is not None
+        # Above the live line, which the console then draws again.
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _rate(self, total: int) -> float:
+        assert self._console is not None
+        window_s = WINDOW_S if self._console.is_terminal else LOG_S
         now = time.monotonic()
         self._marks.append((now, total))
-        while len(self._marks) > 2 and now - self._marks[0][0] > WINDOW_S:
+        while len(self._marks) > 2 and now - self._marks[0][0] > window_s:
             self._marks.popleft()
         (start, before) = self._marks[0]
         return (total - before) / (now - start) if now > start else 0.0
+
+
+def duration(seconds: float) -> str:
+    """12 s, 3 m 05 s, 2 h 07 m."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} m"

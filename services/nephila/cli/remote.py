@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 THEIRS = (
     *("out", "resume", "refresh", "retry_failed", "fresh"),
-    *("workers", "concurrency", "user_agent", "contact", "header", "allow_private", "host_map"),
+    *("workers", "concurrency", "user_agent", "contact", "header", "cookies", "allow_private", "host_map"),
     *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""

@@ -1,4 +1,5 @@
-"""`nephila robots check`: what a robots.txt says of URLs, by the same reader the crawler uses; no request.
+"""`nephila robots check`: what a robots.txt says of URLs, by the same reader the crawler uses. A URL alone is judged by
+the robots.txt of its host, which is fetched.
 
 A path is judged as it is written. A full URL is judged as it is written and as it would be fetched (dots resolved,
 backslashes turned): it is allowed only where both are.
@@ -16,6 +17,7 @@ import msgspec
 import typer
 
 from nephila.cli.batch import answer_batch, asker, scalar_text
+from nephila.cli.options import AllowPrivate, HostMap
 from nephila.cli.output import print_json, print_pairs
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.robots import Robots, Verdict
@@ -46,6 +48,9 @@ def robots() -> None:
 
 @app.command()
 def check(
+    target: Annotated[
+        str, typer.Argument(metavar="[URL]", help="URL to judge by the robots.txt of its host, which is fetched.")
+    ] = "",
     file: Annotated[str, typer.Option(metavar="FILE", help="A robots.txt; - is standard input.")] = "",
     agent: Annotated[str, typer.Option(help="Product token or full User-Agent.")] = DEFAULT_AGENT,
     url: Annotated[str, typer.Option(help="URL or path to judge.")] = "",
@@ -54,35 +59,64 @@ def check(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; exit 0 allowed, 1 denied.")] = False,
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
 ) -> None:
     """Say whether a URL may be fetched and which line decides.
 
     The exit code is 0 for either verdict, as both are answers; with --quiet it is the verdict: 0 allowed, 1 denied.
     """
     if batch:
-        if file or url:
-            raise UsageError("give --file and --url, or --batch, not both")
+        if file or url or target:
+            raise UsageError("give a URL, or --file and --url, or --batch, not both")
         ask = asker(Question)
         answer_batch(lambda line: answer(ask(line)))
         return
-    if not file or not url:
-        raise UsageError("give --file FILE and --url URL, or --batch to read JSON lines")
-    rules = parse_robots(_read(file))
     token = product_token(scalar_text(agent))
-    verdict = decide(rules, token, scalar_text(url))
+    found = ""
+    if target and not file and not url:
+        url = target
+        rules, verdict, found = _of_host(target, token, allow_private, host_map or [])
+    elif file and url and not target:
+        rules = parse_robots(_read(file))
+        verdict = decide(rules, token, scalar_text(url))
+    else:
+        raise UsageError("give a URL, or --file FILE and --url URL, or --batch to read JSON lines")
     if quiet:
         raise typer.Exit(0 if verdict.allowed else 1)
     delay = rules.crawl_delay_s(token)
     if json:
-        print_json({"url": scalar_text(url), **verdict._asdict(), "crawl_delay_s": delay})
+        more = {"robots": found} if found else {}
+        print_json({"url": scalar_text(url), **verdict._asdict(), "crawl_delay_s": delay, **more})
         return
     print_pairs(
         [
             ("verdict", "allowed" if verdict.allowed else "denied"),
-            ("because", f"line {verdict.line}: {verdict.rule}" if verdict.line else f"no rule for {token} matches"),
+            ("because", _because(verdict, token, found)),
             ("crawl delay", None if delay is None else f"{delay:g} s"),
+            ("robots.txt", found or None),
         ]
     )
+
+
+def _because(verdict: Verdict, token: str, found: str) -> str:
+    if verdict.line:
+        return f"line {verdict.line}: {verdict.rule}"
+    return f"no rule for {token} matches" if not found or "(rules" in found else "there is no robots.txt to go by"
+
+
+def _of_host(url: str, token: str, allow_private: bool, host_map: list[str]) -> tuple[Robots, Verdict, str]:
+    """The robots.txt of a URL's host, its verdict, and what was found there. Raises `UserError`."""
+    from nephila.cli.crawl import seed_url
+    from nephila.cli.fetchone import fetch_robots
+
+    url = seed_url(url)
+    address, body, means = fetch_robots(url, allow_private=allow_private, host_map=host_map)
+    rules = parse_robots(body)
+    verdict = decide(rules, token, url)
+    if not means.startswith("rules"):
+        verdict = verdict._replace(allowed=means.startswith("allow"))
+    return rules, verdict, f"{address} ({means})"
 
 
 def answer(question: Question) -> dict[str, Any]:

@@ -40,17 +40,26 @@ def pages(place: Path) -> Iterator[Stored]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [place]
     if place.is_dir():
-        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES))
+        found = sorted(path for path in place.rglob("*") if path.name.endswith(SUFFIXES) and path.is_file())
         warcs = [path for path in found if path.name.endswith(SUFFIXES[:2])]
         bodies = sorted(path for path in place.rglob(f"{PREFIX}*{SUFFIX}") if is_raw(path))
-        beside = ("run.json", "items")
-        files = warcs or bodies or [path for path in found if not path.name.startswith(beside)]
+        of_a_crawl = (place / "run.json").is_file()  # its JSON files are no pages
+        files = warcs or bodies
+        if not files and of_a_crawl:
+            raise UsageError(f"the crawl in {place} kept no pages; crawl with --keep-raw or --format sqlite,warc")
+        files = files or [path for path in found if not path.name.startswith("items")]
         if not files:
             raise UsageError(
                 f"{place} holds no stored pages: bodies (crawl --keep-raw), WARC files (--format warc), HTML or JSON"
             )
     for path in files:
         yield from pages_of(path)
+
+
+def holds_bodies(place: Path) -> bool:
+    """Whether the directory of a crawl has bodies of pages."""
+    raw = any(is_raw(path) for path in place.glob(f"{PREFIX}*{SUFFIX}"))
+    return raw or any(path.name.endswith(SUFFIXES[:2]) for path in place.iterdir())
 
 
 def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts: bool) -> tuple[Comparison, list[Any]]:
@@ -79,11 +88,9 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        if not any(True for _ in self._set.of_url(page.url)):
-            return None
-        document = page.document
-        found = self._set.of_page(page.url, lambda: document)
-        return (self.documents[found.name], runner.run(self.documents[found.name], page)) if found else None
+        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        rule, found = runner.run_first(candidates, page)
+        return None if rule is None else (rule, found)
 
 
 def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, list[Any]]:

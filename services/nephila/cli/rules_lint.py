@@ -55,8 +55,9 @@ def check(places: Iterable[Path]) -> Findings:
         try:
             documents = read(path)
         except UserError as error:
-            place, _, text = str(error).partition(": ")
-            findings.all.append(Finding(place, "error", text or str(error)))
+            for one in (error, *getattr(error, "others", ())):
+                place, _, text = str(one).partition(": ")
+                findings.all.append(Finding(place, "error", text or str(one)))
             continue
         for document in documents:
             findings.rules += 1

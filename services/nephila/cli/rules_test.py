@@ -75,7 +75,7 @@ def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[Verdict]:
 
 def _pages_beside(path: Path) -> Iterator[Path]:
     for found in sorted(path.parent.iterdir()):
-        if found.name.startswith("page") and found.name.endswith(SUFFIXES):
+        if found.name.startswith("page") and found.name.endswith(SUFFIXES) and found.is_file():
             yield found
 
 

@@ -19,7 +19,6 @@ from nephila.kernel.kinds import suggest
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
-from nephila.parser.rules.near import near
 from nephila.parser.rules.pages import Stored, pages_of
 from nephila.parser.rules.running import Runner
 from nephila.rulefiles import read_all
@@ -68,27 +67,31 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
 
 def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -> Tried:
     """The rule for a page, or the one that is named, on it. Raises `UsageError`."""
-    rule = _choose(page, read_all(places), name)
+    rules = read_all(places)
+    candidates = _candidates(page, rules, name)
     with Runner(scripts=scripts) as runner:
-        found = runner.run(rule, page)
-    return Tried(rule, page, found, near(rule.rule, page.document, found.missing))
+        if name or not page.url:
+            rule, found = candidates[0], runner.run(candidates[0], page)
+        else:
+            chosen, found = runner.run_first(candidates, page)
+            if chosen is None:
+                raise UsageError(f"none of {len(rules)} rules is for {page.url}; --rule NAME tries one all the same")
+            rule = chosen
+        return Tried(rule, page, found, runner.hints(rule, page, found.missing))
 
 
-def _choose(page: Stored, rules: list[RuleDocument], name: str) -> RuleDocument:
+def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[RuleDocument]:
+    """The rule that is named, or those for the URL of the page in the order in which they count."""
     documents = {reader.name: reader for document in rules for reader in document.readers}
     if name:
         if name not in documents:
             raise UsageError(f"there is no rule {name!r}; {suggest(name, documents)}")
-        return documents[name]
+        return [documents[name]]
     if len(rules) == 1 and not page.url:
-        return rules[0]
+        return rules[:1]
     if not page.url:
         raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
-    document = page.document
-    found = RuleSet(one.rule for one in rules).of_page(page.url, lambda: document)
-    if found is None:
-        raise UsageError(f"none of {len(rules)} rules is for {page.url}; --rule NAME tries one all the same")
-    return documents[found.name]
+    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).of_url(page.url)]
 
 
 def show(tried: Tried) -> None:

@@ -20,6 +20,7 @@ _HIDDEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+_UNSEEN = re.compile(r"(?![\n\t]|\r\n)" + _HIDDEN.pattern)
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^[]*?])", re.IGNORECASE)
 _SLACK = 16
 """Escape sequences may make a text this many times longer than what is left of it; beyond that it is cut unread."""
@@ -42,7 +43,18 @@ def safe(text: str, limit: int = 200) -> str:
     return escaped + "\\" if escaped.endswith("\\") and not escaped.endswith("\\\\") else escaped
 
 
+def visible(text: str) -> str:
+    r"""Text of many lines as a terminal may get it: what is no letter becomes its escape, \u202e, as JSON writes it, so
+    that a line of JSON keeps its meaning. Line ends and tabs stay. O(n)."""
+    return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
+
+
+def _escaped(character: str) -> str:
+    data = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{data[at]:02x}{data[at + 1]:02x}" for at in range(0, len(data), 2))
+
+
 def plain_lines(text: str) -> Iterator[str]:
-    """A longer text line by line, each line harmless and whole."""
+    """A longer text line by line, each line harmless and whole, its spaces and tabs kept: they are part of code."""
     for line in text.splitlines():
-        yield plain(line, max(len(line), 1))
+        yield "\t".join(_HIDDEN.sub("", part) for part in _SEQUENCES.sub("", line).split("\t"))

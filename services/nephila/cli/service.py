@@ -12,6 +12,7 @@ What all services have to agree on stands at the top (sharedsettings.py), and me
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import socket
 from dataclasses import dataclass
@@ -24,9 +25,11 @@ import typer
 from nephila.cli.sharedsettings import CONFIGS, agreed, own_settings, shared, wants_sqlite
 from nephila.kernel.bus.kafka_config import KafkaConfig, checked
 from nephila.kernel.config import check_environment, load
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.errors import UsageError, UserError, without_resume
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 from nephila.storage.config import StorageConfig
+
+log = logging.getLogger(__name__)
 
 Config = Annotated[
     str,
@@ -171,8 +174,26 @@ def _file(path: str) -> dict[str, Any]:
 
 
 def run(name: str, path: str) -> None:
-    """Run one service until a signal; exit code 1 after a fault."""
-    settings = read(name, path)
+    """Run one service until a signal; exit code 1 after a fault, 2 for wrong settings. All it says is JSON lines."""
+    from nephila.kernel import logs
+
+    logs.configure(name, socket.gethostname())
+    try:
+        error = _run(name, read(name, path), path or "environment")
+    except UserError as wrong:
+        log.critical("%s", without_resume(str(wrong)))
+        raise typer.Exit(2 if isinstance(wrong, UsageError) else 1) from None
+    except ModuleNotFoundError:
+        raise  # which extra has it is said by main
+    except Exception as wrong:
+        log.critical("%s: %s", type(wrong).__name__, wrong, exc_info=True)
+        raise typer.Exit(1) from None
+    if error is not None:
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1)
+
+
+def _run(name: str, settings: Settings, path: str) -> BaseException | None:
+    """What ended it, which it has said; None after a signal."""
     program = settings.program
     member = program.member or socket.gethostname()
     from nephila.exchange import exchanging
@@ -186,7 +207,7 @@ def run(name: str, path: str) -> None:
 
     logs.configure(name, member, program.log_level)
     hush()
-    where = f"{path or 'environment'}: kafka"
+    where = f"{path}: kafka"
     told = {**settings.kafka, "bootstrap": program.bootstrap, "name": member}
     transport = checked(load(KafkaConfig, told, where, "kafka"), where)
     service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
@@ -200,8 +221,4 @@ def run(name: str, path: str) -> None:
         await one.run()
         return one
 
-    ended = run_loop(main())
-    if isinstance(ended.error, UserError):
-        raise ended.error
-    if ended.error is not None:
-        raise typer.Exit(1)
+    return run_loop(main()).error

@@ -63,17 +63,18 @@ def shared(top: Mapping[str, Any], sections: Sections, where: str) -> dict[str, 
                     f"{name} once, at the top of the file or as NEPHILA_PROGRAM__{name.upper()}"
                 )
         found[name] = value
-    _check_names(robots_name(found), sections, where)
+    check_names(robots_name(found), sections, where)
     return found
 
 
-def _check_names(token: str, sections: Sections, where: str) -> None:
+def check_names(token: str, sections: Sections, where: str) -> None:
+    """Raise `UsageError` where a service is told another name for robots.txt than the one in the User-Agent."""
     for service, field in TOKENS.items():
         for _, place, said in _given_in(service, field, str, sections.get(service, {}), where):
             if product_token(said) != token:
                 raise UsageError(
                     f"{place} is {said!r}, but robots.txt is asked for the name in the User-Agent, {token!r}: leave "
-                    "it out and set user_agent at the top of the file or as NEPHILA_PROGRAM__USER_AGENT"
+                    "it out and set user_agent"
                 )
 
 

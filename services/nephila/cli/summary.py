@@ -46,7 +46,7 @@ def show(
 ) -> None:
     """Print the summary: for people on a terminal or a log, or one JSON object with --json. `changed`: of a refresh."""
     if as_json:
-        found = facts(directory, run, result)
+        found = facts(directory, run, result, counts)
         if changed is not None:
             found |= {name: [url for url, _ in getattr(changed, name)] for name in MARKS}
         sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
@@ -60,8 +60,15 @@ def show(
     console = Console(highlight=False, markup=False, soft_wrap=True)
     _outcomes(console, run, result)
     _hosts(console, counts)
+    _items(console, counts, result)
     for line in remarks(run, result):
         console.print(line)
+    pages, links = counts.links_left_out
+    if pages:
+        console.print(
+            f"{pages:,} pages have more links than are taken of one, {links:,} in all were left out;"
+            " their rows say meta.links_left_out"
+        )
     where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"
     console.print(f"\nResult: {where} ({table}), counts in {directory.run_file}")
@@ -78,7 +85,7 @@ def show_changes(changed: Changed, *, quiet: bool) -> None:
         print(", ".join(f"{len(getattr(changed, name)):,} {name}" for name in MARKS))
 
 
-def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
+def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> dict[str, Any]:
     """The summary as one JSON object."""
     return {
         "directory": str(directory.path),
@@ -91,6 +98,9 @@ def facts(directory: Directory, run: Run, result: Result) -> dict[str, Any]:
         "left": run.left,
         "requests": result.requests,
         "again": result.again,
+        "out_of_scope": result.out_of_scope,
+        "items": {**dict.fromkeys(result.rules, 0), **counts.items},
+        "links_left_out": counts.links_left_out[1],
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,
         "window": run.window,
@@ -137,6 +147,27 @@ def _hosts(console: Console, counts: Summary) -> None:
         console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")
 
 
+def _items(console: Console, counts: Summary, result: Result) -> None:
+    """Items by rule. A rule of the job without items is listed with 0: its URL pattern or its selectors are wrong."""
+    from rich.table import Table
+
+    rules = {**dict.fromkeys(result.rules, 0), **counts.items}
+    if not rules:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rule")
+    table.add_column("items", justify="right")
+    for name, items in sorted(rules.items(), key=lambda one: (-one[1], one[0])):
+        table.add_row(plain(name, 60), f"{items:,}")
+    console.print(table)
+    unused = [plain(name, 60) for name, items in rules.items() if not items]
+    if unused:
+        console.print(
+            f"No items by {', '.join(unused[:5])}: no page matched, or its fields stayed empty;"
+            f" see nephila rules try URL --rule {unused[0]}"
+        )
+
+
 def remarks(run: Run, result: Result) -> list[str]:
     """What a user has to know to understand the numbers."""
     lines = []
@@ -151,6 +182,8 @@ def remarks(run: Run, result: Result) -> list[str]:
     moved = [place for place in result.anchors if place not in result.seed_anchors]
     if moved and run.runs == 1:  # a resume need not read the seeds again, so it cannot tell theirs from the others
         lines.append(f"Seeds redirected, so these count as seed hosts too: {plain(', '.join(moved[:5]), 200)}")
+    if result.out_of_scope:
+        lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
     for place, reason in result.refused_seeds[:5]:
         lines.append(f"Seed left out: {plain(place, 100)}: {plain(reason, 150)}")
     if len(result.refused_seeds) > 5:

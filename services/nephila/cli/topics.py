@@ -30,20 +30,35 @@ def apply(
     replication: Annotated[
         int, typer.Option(metavar="N", help="Copies of each partition; -1 is the broker's default.")
     ] = -1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="TOPIC:KEY=VALUE",
+            help="A setting of a topic, or of all with *: pages:retention.ms=86400000, '*:compression.type=zstd'; "
+            "may be repeated.",
+        ),
+    ] = None,
     prefix: Prefix = None,
     json: Json = False,
 ) -> None:
-    """Create the topics that are missing, set retention; to do it twice changes nothing."""
+    """Create the topics that are missing, set retention and what is chosen, leave other settings as they are; to do it
+    twice changes nothing."""
     from nephila.kernel.bus import kafka_topics
+    from nephila.kernel.bus.topic_settings import chosen
+    from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, partitions, prefix)
-    done = asyncio.run(kafka_topics.apply(config, replication))
-    for one in done:
+    choices = chosen(settings or (), TOPICS)
+    for one in asyncio.run(kafka_topics.apply(config, replication, choices=choices)):
         if json:
-            print_json({"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created})
+            changes = {key: [before, after] for key, before, after in one.changes}
+            row = {"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created}
+            print_json({**row, "changes": changes, "others": dict(one.others)})
         else:
-            verb = "created" if one.created else "unchanged"
-            typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
+            verb = "created" if one.created else "changed" if one.changes else "unchanged"
+            changed = [f"{key} {before} -> {after}" for key, before, after in one.changes]
+            typer.echo(_line(config.prefix + one.name, [f"{verb}, {one.partitions} partitions", *changed], one.others))
 
 
 @app.command()
@@ -72,18 +87,29 @@ def grow(
 
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False) -> None:
-    """Which topics of the route are there."""
+    """Which topics of the route are there, and which of their settings are not the route's own."""
     from nephila.kernel.bus import kafka_topics
     from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, None, prefix)
-    there = asyncio.run(kafka_topics.existing(config))
+    there = {one.name: one for one in asyncio.run(kafka_topics.compared(config))}
     for topic in TOPICS:
-        count = there.get(topic.name, 0)
+        one = there.get(topic.name)
+        count = one.partitions if one else 0
+        differs = {key: [now, ours] for key, now, ours in one.changes} if one else {}
+        others = one.others if one else ()
         if json:
-            print_json({"topic": config.prefix + topic.name, "partitions": count, "retention_s": topic.retention_s})
+            row = {"topic": config.prefix + topic.name, "partitions": count, "retention_s": topic.retention_s}
+            print_json({**row, "differs": differs, "others": dict(others)})
         else:
-            typer.echo(f"{config.prefix}{topic.name}: {f'{count} partitions' if count else 'missing'}")
+            parts = [f"{count} partitions" if count else "missing"]
+            parts += [f"{key} is {now}, the route's is {ours}" for key, (now, ours) in differs.items()]
+            typer.echo(_line(config.prefix + topic.name, parts, others))
+
+
+def _line(name: str, parts: list[str], others: tuple[tuple[str, str], ...]) -> str:
+    also = [f"also set: {', '.join(f'{key}={value}' for key, value in others)}"] if others else []
+    return f"{name}: {'; '.join([*parts, *also])}"
 
 
 def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:

@@ -6,6 +6,8 @@ import asyncio
 import signal
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +22,7 @@ from nephila.cli.options import (
     Header,
     HostMap,
     KeepRaw,
+    Out,
     Rules,
     RuleScripts,
     Store,
@@ -27,7 +30,10 @@ from nephila.cli.options import (
     Workers,
 )
 from nephila.directory import Directory, JobRun, Run
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UserError, without_resume
+
+LOG_S = 60.0
+"""Seconds between two lines about the jobs."""
 
 if TYPE_CHECKING:
     from nephila.assembly import Rooms
@@ -35,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def up(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory of the result.")] = Path("crawl-out"),
+    out: Out = Path("crawl-out"),
     concurrency: Concurrency = 100,
     workers: Workers = None,
     user_agent: UserAgent = "",
@@ -51,6 +57,7 @@ def up(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
+    from nephila.cli.headers import kept
     from nephila.cli.plan import formats_of, make_rooms, place_rows
 
     options: dict[str, Any] = {
@@ -70,12 +77,13 @@ def up(
     run = settle(directory, options)
     url = place_rows(run, store)
     rooms = make_rooms(options, out, formats_of(format, keep_raw), store=url, writer=run.writer)
+    options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
     try:
         code = serve(directory, run, rooms, quiet=quiet)
     except UserError as error:
         # What goes on with a crawl is an option; this goes on by itself.
-        raise type(error)(str(error).replace(" with --resume", "")) from None
+        raise type(error)(without_resume(str(error))) from None
     raise typer.Exit(code)
 
 
@@ -119,11 +127,14 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
             _write(directory, run, program.control.facts())
 
         program.control.on_change = write
+        lines = None if quiet else asyncio.ensure_future(_log(program.control.facts))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
         try:
             await program.run(ready)
         finally:
+            if lines is not None:
+                lines.cancel()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
         return program
@@ -140,6 +151,33 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
         raise program.error
     # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
     return 130 if ended_by[:1] == [signal.SIGINT] else 0
+
+
+async def _log(facts: Callable[[], list[JobFacts]]) -> None:
+    """A line a minute on standard error, as long as something changes."""
+    before: list[JobFacts] = []
+    while True:
+        await asyncio.sleep(LOG_S)
+        jobs = facts()
+        if jobs != before:
+            print(state_line(jobs), file=sys.stderr, flush=True)
+        before = jobs
+
+
+def state_line(jobs: list[JobFacts]) -> str:
+    """The jobs of a program in one line: sums, and how many jobs are in each state."""
+    states = Counter(job.state for job in jobs)
+    parts = [f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"]
+    if jobs:
+        parts[0] += f" ({', '.join(f'{count:,} {state}' for state, count in sorted(states.items()))})"
+    parts += [
+        f"{sum(job.stored for job in jobs):,} stored",
+        f"{sum(job.denied + job.failed + job.dropped for job in jobs):,} other ends",
+        f"{sum(job.rate for job in jobs):.1f}/s",
+        f"{sum(job.queued for job in jobs):,} queued",
+        f"{sum(job.leased for job in jobs):,} in flight",
+    ]
+    return " · ".join(parts)
 
 
 def _close_books(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:

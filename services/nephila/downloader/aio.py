@@ -16,7 +16,16 @@ from nephila.downloader import head as heads
 from nephila.downloader.body import Body
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.decode import codings_of
-from nephila.downloader.fetcher import DRAIN_BYTES, MAX_DIALS, MAX_HEAD_BYTES, Answer, FetchError, OnDone, Order
+from nephila.downloader.fetcher import (
+    DRAIN_BYTES,
+    MAX_DIALS,
+    MAX_HEAD_BYTES,
+    SLICE_S,
+    Answer,
+    FetchError,
+    OnDone,
+    Order,
+)
 from nephila.downloader.request import media_filter, order_headers, request_headers
 from nephila.downloader.tls import dial_error, tls_context
 from nephila.downloader.watch import BODY, CONNECT, HEADERS, Watch, Watched
@@ -167,9 +176,11 @@ class AiohttpFetcher:
         target = order.target
         host = f"[{address}]" if ":" in address else address
         headers = {"Host": target.host_header, **self._headers, **dict(order_headers(order))}
-        async with self._open_session().get(
+        async with self._open_session().request(
+            "GET" if order.body is None else "POST",
             URL(f"{target.scheme}://{host}:{order.dial_port}{target.path}", encoded=True),
             headers=headers,
+            data=order.body,
             allow_redirects=False,
             server_hostname=target.dial_host.rstrip(".") if target.scheme == "https" else None,
             trace_request_ctx=fetch,
@@ -187,7 +198,7 @@ class AiohttpFetcher:
         headers: dict[str, str] = {}
         for raw_name, raw_value in response.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = heads.join(name, headers[name], value) if name in headers else value
+            headers[name] = f"{headers[name]}{heads.separator(name)}{value}" if name in headers else value
         answer.headers = headers
         if config.raw_capture:
             answer.response_head = _response_head(response)
@@ -218,7 +229,11 @@ class AiohttpFetcher:
         try:
             async for data in response.content.iter_any():
                 fetch.progress_count += 1
-                body.feed(data)
+                until = self._clock.monotonic() + SLICE_S
+                for _ in body.steps(data):
+                    if self._clock.monotonic() >= until:
+                        await asyncio.sleep(0)
+                        until = self._clock.monotonic() + SLICE_S
                 if body.full:
                     break
         finally:

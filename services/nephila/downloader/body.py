@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from nephila.downloader.chunked import Piece
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.decode import Bounded, Coding, finish_all, pump_all
+from nephila.downloader.decode import Bounded, Coding, pump_all
 from nephila.downloader.fetcher import FetchError
 
 # Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
@@ -40,6 +40,7 @@ class Body:
     """Gathers decoded bytes. With `keep` > 0 it is `full` at that many and what is beyond is dropped, no error.
     `max_bytes` > 0 stands in for both limits of the configuration.
 
+    `framing` is set by the owner: bytes of the transfer coding, which count against the limit on the wire as well.
     Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes where the wire form is kept.
     """
 
@@ -52,6 +53,7 @@ class Body:
         "_size",
         "_wire",
         "_wire_limit",
+        "framing",
         "full",
         "wire_bytes",
     )
@@ -66,7 +68,7 @@ class Body:
     ) -> None:
         self._limit = max_bytes or config.max_body_bytes
         # Of codings in each other the last one's output is counted here, the others' where they are chained.
-        self._codings = [Bounded(coding, self._limit) for coding in codings[:-1]] + codings[-1:]
+        self._codings = [Bounded(coding) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
         self._ratio = config.max_ratio
         self._wire_limit = max_bytes or config.max_wire_bytes
@@ -74,39 +76,56 @@ class Body:
         self._size = 0
         self._wire = Pieces() if keep_wire and codings else None
         self.wire_bytes = 0
+        self.framing = 0
         self.full = False
+
+    @property
+    def coded(self) -> bool:
+        """Whether bytes from the wire have to be decoded: that takes time."""
+        return bool(self._codings)
 
     def feed(self, data: Piece) -> None:
         """Take bytes from the wire; raises `FetchError` (too_large, encoding)."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: Piece) -> Iterator[None]:
+        """The same in steps of some milliseconds at most; it has to be run to its end unless the body is `full`."""
         self.wire_bytes += len(data)
-        if self.wire_bytes > self._wire_limit and not self._keep:
+        wire = self.wire_bytes + self.framing
+        if wire > self._wire_limit and not self._keep:
             raise FetchError("too_large", f"more than {self._wire_limit} bytes on the wire")
         if self._wire is not None:
             self._wire.append(bytes(data))
         if self._codings:
-            self._gather(pump_all(self._codings, data))
+            for piece in pump_all(self._codings, data):
+                self._gather(piece)
+                if self.full:
+                    return
+                yield
         else:
-            self._gather((bytes(data),))
-        if self._keep and self.wire_bytes >= self._wire_limit:
+            self._gather(bytes(data))
+        if self._keep and wire >= self._wire_limit:
             self.full = True
 
-    def _gather(self, pieces: Iterable[bytes]) -> None:
-        for piece in pieces:
-            self._parts.append(piece)
-            self._size += len(piece)
-            if self._keep:
-                if self._size >= self._keep:
-                    self.full = True
-                    return
-            elif self._size > self._limit:
-                raise FetchError("too_large", f"more than {self._limit} bytes decoded")
-            elif self._size > RATIO_FLOOR_BYTES and self._size > self._ratio * self.wire_bytes:
-                raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self._size}")
+    def _gather(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._parts.append(piece)
+        self._size += len(piece)
+        if self._keep:
+            if self._size >= self._keep:
+                self.full = True
+        elif self._size > self._limit:
+            raise FetchError("too_large", f"more than {self._limit} bytes decoded")
+        elif self._size > RATIO_FLOOR_BYTES and self._size > self._ratio * self.wire_bytes:
+            raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self._size}")
 
     def finish(self) -> bytes:
         """The whole body; raises `FetchError` when a coding is not complete."""
-        if self._codings and not self.full:
-            self._gather(finish_all(self._codings))
+        if not self.full:
+            for coding in self._codings:
+                coding.finish()
         body = self._parts.join()
         self._parts = Pieces()
         return body[: self._keep] if self._keep and len(body) > self._keep else body

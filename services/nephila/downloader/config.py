@@ -40,7 +40,15 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """URL or mail address named in the default User-Agent, so that a webmaster can reach the person who crawls."""
 
     headers: tuple[str, ...] = ()
-    """Extra request headers as "Name: value"; one that is named here replaces the default of that name."""
+    """Extra request headers: "Name: value" for every host, replacing the default of that name; "HOST Name: value" for
+    one host, or *.example.org for all below a name."""
+
+    cookies: str = ""
+    """A file of cookies in Netscape's format, as browsers and curl export it; each job begins with them, and keeps what
+    sites set."""
+
+    secrets: str = ""
+    """Directory below which `spec.login` of jobs may name files; empty: none may."""
 
     connect_timeout_s: float = 10.0
     """For one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""

@@ -4,7 +4,8 @@
   `abort()`. It may order the next fetch.
 - Only `order.addresses` are dialled, up to three of them in order: they have passed the egress guard.
 - Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
-- Nothing is followed, nothing is cached, no cookie is kept. A URL's credentials are sent and never logged.
+- Nothing is followed, nothing is cached, no cookie is kept: middleware/ does that. A URL's credentials are sent and
+  never logged.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from nephila.downloader.target import Target
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
+MAX_INTERIM = 16
+"""Heads with a status of 1xx before the answer's own; servers send one or two."""
+SLICE_S = 0.01
+"""Taking codings off goes on in a later turn of the loop after this long: a step takes some milliseconds at most."""
 # A body nobody reads (of a 404, of a redirect) is drained up to here to keep its connection, beyond it is cut off.
 DRAIN_BYTES = 64 << 10
 
@@ -25,13 +30,16 @@ class Order:
     `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
 
     `on_sent` is called when the request's head has been written: the server sees its start then, not at the dial.
+    `headers` go with this order beside those of the configuration. With a `body` it is a POST, else a GET.
     """
 
     __slots__ = (
         "addresses",
         "any_type",
+        "body",
         "dial_port",
         "etag",
+        "headers",
         "keep",
         "last_modified",
         "max_bytes",
@@ -61,6 +69,8 @@ class Order:
         self.keep = keep
         self.max_bytes = max_bytes
         self.on_sent = on_sent
+        self.headers: dict[str, str] = {}
+        self.body: bytes | None = None
 
 
 class Answer:

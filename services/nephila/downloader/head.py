@@ -38,28 +38,32 @@ def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
     if match is None:
         raise FetchError("protocol", f"not an HTTP/1 response: {text[:40]!r}")
     headers: dict[str, str] = {}
+    longer: dict[str, list[str]] = {}  # joined once at the end: a head may be one header 16,000 times
     last = ""
     for line in text.split("\n")[1:]:
         name, colon, value = line.partition(":")
         if name[:1] in (" ", "\t"):
             if last and line.strip():  # obs-fold: RFC 9112 5.2
-                headers[last] = f"{headers[last]} {line.strip()}"
+                longer.setdefault(last, [headers[last]]).extend((" ", line.strip()))
             continue
         if not colon:
             continue
         name = name.rstrip().lower()
         value = value.strip(" \t\r\0")
         if name in headers:
-            headers[name] = join(name, headers[name], value)
+            longer.setdefault(name, [headers[name]]).extend((separator(name), value))
         else:
             headers[name] = value
         last = name
+    for name, parts in longer.items():
+        headers[name] = "".join(parts)
     return int(match[2]), headers, match[1] != "0"
 
 
-def join(name: str, earlier: str, value: str) -> str:
-    """The values of a repeated header as one; X-Robots-Tag by lines, since an agent's name holds for its own line."""
-    return f"{earlier}\n{value}" if name == "x-robots-tag" else f"{earlier}, {value}"
+def separator(name: str) -> str:
+    """Between the values of a repeated header; a line's end where a value may hold a comma of its own (an agent's name
+    in X-Robots-Tag holds for its own line, a cookie has a date)."""
+    return "\n" if name in ("x-robots-tag", "set-cookie") else ", "
 
 
 def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:

@@ -58,7 +58,7 @@ class LeanFetcher:
         self.config = config
         self.buffers = Buffers()
         self.wanted = media_filter(config.accept, config.refuse)
-        self._clock = clock
+        self.clock = clock
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
         self._watch: Watch[Exchange] = Watch(config, clock, self._on_tick)
@@ -69,7 +69,7 @@ class LeanFetcher:
 
     def fetch(self, order: Order, on_done: OnDone) -> Exchange:
         """See `Fetcher.fetch`."""
-        exchange = Exchange(self, order, on_done, self._clock.monotonic())
+        exchange = Exchange(self, order, on_done, self.clock.monotonic())
         self._watch.add(exchange)
         connection = self._pool.take(self._keys(order))
         if connection is not None:
@@ -153,7 +153,8 @@ class LeanFetcher:
         head = self._heads.make(exchange.order)
         if self.config.raw_capture:
             answer.request_head = head
-        connection.send(exchange, head)
+        body = exchange.order.body
+        connection.send(exchange, head if body is None else head + body)
         if exchange.order.on_sent is not None:
             exchange.order.on_sent()
 
@@ -164,7 +165,7 @@ class LeanFetcher:
         connection, exchange.connection = exchange.connection, None
         if connection is not None:
             if reuse and not self._closed:
-                evicted = self._pool.put(connection.key, connection, self._clock.monotonic())
+                evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
                 if evicted is not None:
                     evicted.drop()
             else:

@@ -8,13 +8,14 @@ framing said.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nephila.downloader import head as heads
 from nephila.downloader.body import Body
 from nephila.downloader.chunked import Chunked
 from nephila.downloader.decode import codings_of
-from nephila.downloader.fetcher import DRAIN_BYTES, MAX_HEAD_BYTES, FetchError
+from nephila.downloader.fetcher import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
 from nephila.downloader.watch import BODY
 
 if TYPE_CHECKING:
@@ -45,7 +46,11 @@ class Buffers:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """See the module. `progress` changes with every read; `requests` counts what was sent on it."""
+    """See the module. `progress` changes with every read; `requests` counts what was sent on it.
+
+    Taking codings off may need more than one turn of the loop (`_work`); nothing is read until then, and an end of the
+    connection that is noticed meanwhile (`_lost`) counts afterwards.
+    """
 
     __slots__ = (
         "_body",
@@ -54,12 +59,16 @@ class Connection(asyncio.BufferedProtocol):
         "_fetcher",
         "_filled",
         "_head",
+        "_interim",
         "_left",
+        "_lost",
         "_own",
+        "_paused",
         "_reuse",
         "_state",
         "_transport",
         "_view",
+        "_work",
         "key",
         "progress",
         "requests",
@@ -79,6 +88,10 @@ class Connection(asyncio.BufferedProtocol):
         self._head: bytearray | None = None
         self._body: Body | None = None
         self._chunked: Chunked | None = None
+        self._interim = 0
+        self._work: Iterator[None] | None = None
+        self._paused = False
+        self._lost: tuple[Exception | None] | None = None
         self.requests = 0
         self.progress = 0
 
@@ -93,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         self.requests += 1
         self._exchange = exchange
         self._state = HEAD
+        self._interim = 0
         self._transport.write(head)
 
     def drop(self) -> None:
@@ -150,6 +164,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio."""
         self._transport = None
+        if self._work is not None:
+            self._lost = (exc,)
+            return
         state, self._state = self._state, GONE
         exchange = self._exchange
         if exchange is None:
@@ -196,6 +213,9 @@ class Connection(asyncio.BufferedProtocol):
                 break
             if status == 101:
                 raise FetchError("protocol", "the server switches protocols unasked")
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                raise FetchError("protocol", f"over {MAX_INTERIM} heads with a status of 1xx")
         self._head = None
         if view is None:
             view = memoryview(bytes(buffer))
@@ -299,29 +319,77 @@ class Connection(asyncio.BufferedProtocol):
     def _on_body(self, data: memoryview) -> None:
         body = self._body
         assert body is not None
-        if self._state == CHUNKS:
-            chunked = self._chunked
-            assert chunked is not None
-            for piece in chunked.feed(data):
-                body.feed(piece)
-                if body.full:
-                    break
-            if chunked.done and not body.full:
-                self._finish_body(self._reuse and not chunked.trailing)
-                return
-        elif self._state == LENGTH:
+        if self._state == LENGTH:
             if len(data) > self._left:
                 data = data[: self._left]
                 self._reuse = False
             self._left -= len(data)
+        if self._chunked is None and not body.coded:
             body.feed(data)
-            if self._left == 0:
-                self._finish_body(self._reuse)
-                return
+            self._after_body()
         else:
-            body.feed(data)
+            # Other connections read into the shared buffer before the work is done.
+            self._work = self._steps(body, bytes(data))
+            self._run()
+
+    def _steps(self, body: Body, data: bytes) -> Iterator[None]:
+        chunked = self._chunked
+        if chunked is None:
+            yield from body.steps(data)
+            return
+        for piece in chunked.feed(data):
+            body.framing = chunked.framing
+            yield from body.steps(piece)
+            if body.full:
+                return
+            yield
+
+    def _run(self) -> None:
+        """Take codings off for SLICE_S; what is left follows in later turns of the loop, and nothing is read before."""
+        assert self._work is not None
+        monotonic = self._fetcher.clock.monotonic
+        until = monotonic() + SLICE_S
+        for _ in self._work:
+            if monotonic() >= until:
+                self._pause(True)
+                asyncio.get_running_loop().call_soon(self._go_on)
+                return
+        self._work = None
+        self._pause(False)
+        self._after_body()
+
+    def _go_on(self) -> None:
+        if self._work is None:  # dropped meanwhile
+            return
+        try:
+            self._run()
+        except FetchError as error:
+            self._work = None
+            self._fail(error)
+        if self._work is None and self._lost is not None:
+            (exc,) = self._lost
+            self._lost = None
+            self.connection_lost(exc)
+
+    def _pause(self, paused: bool) -> None:
+        if paused is self._paused:
+            return
+        self._paused = paused
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            (transport.pause_reading if paused else transport.resume_reading)()
+
+    def _after_body(self) -> None:
+        """A read has been taken in: the message may be complete."""
+        body, chunked = self._body, self._chunked
+        assert body is not None
         if body.full:
             self._finish_body(False)
+        elif chunked is not None:
+            if chunked.done:
+                self._finish_body(self._reuse and not chunked.trailing)
+        elif self._state == LENGTH and self._left == 0:
+            self._finish_body(self._reuse)
 
     def _finish_body(self, reuse: bool) -> None:
         exchange, body = self._exchange, self._body
@@ -335,7 +403,7 @@ class Connection(asyncio.BufferedProtocol):
     def _finish(self, body: bytes, reuse: bool) -> None:
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
-        self._body = self._chunked = None
+        self._body = self._chunked = self._work = None
         self._state = IDLE if reuse else GONE
         exchange.answer.body = body if 200 <= exchange.answer.status < 300 else b""
         self._fetcher.done(exchange, reuse)
@@ -363,7 +431,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fetcher.buffers.give(self._own)
             self._own = None
         self._view = self._fetcher.buffers.shared_view
-        self._body = self._chunked = self._head = None
+        self._body = self._chunked = self._head = self._work = None
 
 
 class _StaleError(FetchError):

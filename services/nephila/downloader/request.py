@@ -9,27 +9,22 @@ from functools import lru_cache
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.decode import ACCEPT_ENCODING
 from nephila.downloader.fetcher import Order
+from nephila.downloader.headers import split_header
 from nephila.downloader.target import Target
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchKind, FetchRequest
 
 ROBOTS_BYTES = 500 << 10
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 
 
 def request_headers(config: DownloaderConfig) -> dict[str, str]:
     """The headers that every request carries; raises `UsageError` for one that cannot be sent."""
     headers = {"User-Agent": config.agent(), "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
     for line in config.headers:
-        name, colon, value = line.partition(":")
-        name, value = name.strip(), value.strip()
-        if not colon or not _NAME.match(name):
-            raise UsageError(f"header {line!r}: expected 'Name: value'")
-        if name.lower() in ("host", "connection", "transfer-encoding", "content-length"):
-            raise UsageError(f"header {line!r}: {name} is set by the downloader")
-        if name.lower() == "user-agent":
-            raise UsageError(f"header {line!r}: robots.txt is obeyed by this name; set it as user_agent (--user-agent)")
+        host, name, value = split_header(line)
+        if host:
+            continue
         for known in list(headers):
             if known.lower() == name.lower():
                 del headers[known]
@@ -38,14 +33,16 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
         if any(ord(char) < 32 or ord(char) == 127 for char in value):
             raise UsageError(f"header {name}: control characters in its value")
         if not value.isascii():
-            raise UsageError(f"header {name}: only ASCII can be sent, got {value!r}")
+            raise UsageError(f"header {name}: only ASCII can be sent")
     return headers
 
 
 def order_headers(order: Order) -> list[tuple[str, str]]:
-    """The headers of this one order: credentials and validators."""
-    headers = []
-    if order.target.authorization:
+    """The headers of this one order: credentials, validators, what the middleware has added."""
+    headers = list(order.headers.items())
+    if order.body is not None:
+        headers.append(("Content-Length", str(len(order.body))))
+    if order.target.authorization and "Authorization" not in order.headers:
         headers.append(("Authorization", order.target.authorization))
     for name, value in (("If-None-Match", order.etag), ("If-Modified-Since", order.last_modified)):
         # A validator is somebody else's text: only what fits on one header line goes back.
@@ -65,11 +62,13 @@ class RequestHeads:
     def make(self, order: Order) -> bytes:
         """Request line and headers, CRLF lines, ending in an empty one."""
         target = order.target
-        start = f"GET {target.path} HTTP/1.1\r\nHost: {target.host_header}"
-        if not (target.authorization or order.etag or order.last_modified):
+        method = "GET" if order.body is None else "POST"
+        start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
+        if not (target.authorization or order.etag or order.last_modified or order.headers):
             return (start + self._plain).encode("ascii")
         own = "".join(f"{name}: {value}\r\n" for name, value in order_headers(order))
-        return f"{start}{self._rest}{own}\r\n".encode("ascii")
+        # A cookie is octets, kept as Latin-1.
+        return f"{start}{self._rest}{own}\r\n".encode("latin-1")
 
 
 _LIST_ENDS = (".xml", ".rss", ".atom", ".rdf", ".xml.gz", ".rss.gz", ".atom.gz", ".rdf.gz")

@@ -16,14 +16,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.ending import REDIRECTS, location_of, outcome_of, page_of, unfetched
-from nephila.downloader.fetcher import Answer, Fetcher
+from nephila.downloader.fetcher import Answer, Fetcher, FetchError
 from nephila.downloader.fetchers import make_egress, make_fetcher
 from nephila.downloader.flight import Flight
+from nephila.downloader.middleware.chain import Chain
 from nephila.downloader.request import order_of
 from nephila.downloader.shards import Shards
 from nephila.downloader.slots import Slots
@@ -71,6 +73,7 @@ class Downloader:
         """Called with a paced address and the monotonic instant at which a request was sent there."""
         self.may_dial: Callable[[], bool] = lambda: True
         """Asked before each dial: False when the requests here may be another member's by now; they wait."""
+        self._chain = Chain(config, clock, egress, fetcher)
         self.shards = Shards(clock, config.move_s, self._flights, self._give_back, self._drop)
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
@@ -93,6 +96,7 @@ class Downloader:
     async def close(self) -> None:
         """Give back whatever is left and close every connection."""
         await self.drain(0)
+        await self._chain.close()
         await self._fetcher.close()
         await self._egress.close()
 
@@ -100,6 +104,7 @@ class Downloader:
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
+        self._chain.on_job(job)
         if job.deleted:
             self._paced.pop(job.uid, None)
         else:
@@ -259,12 +264,36 @@ class Downloader:
             flight.timer = self._clock.call_at(at, lambda: self._dial(flight))
             return
         assert flight.target is not None
+        idle = self._chain.is_idle(flight.request)
+        before = None if idle else self._chain.prepare(flight.request, flight.target)
+        if before is not None:
+            flight.handle = asyncio.get_running_loop().create_task(self._prepare(flight, before))
+            return
         on_sent = (lambda: self._on_sent(flight)) if flight.address else None
         order = order_of(flight.request, flight.target, flight.place, self._config.max_list_bytes, on_sent)
+        if not idle:
+            self._chain.outgoing(flight.request, order)
         if not flight.dialled:
             flight.started = self._clock.now()
             flight.dialled = True
         flight.handle = self._fetcher.fetch(order, lambda answer: self._on_answer(flight, answer))
+
+    async def _prepare(self, flight: Flight, before: Coroutine[Any, Any, None]) -> None:
+        """Do what has to be done first, such as a login; then dial, or end without."""
+        started = self._clock.now()
+        try:
+            await before
+        except FetchError as error:
+            flight.handle = None
+            flight.dialled, flight.started, flight.home = True, started, flight.place[0][0]
+            self._end_unfetched(flight, m.FetchResult.FAILED, error.reason, error.detail)
+        except Exception as error:
+            log.exception("a login failed")
+            flight.handle = None
+            self._end_unfetched(flight, m.FetchResult.FAILED, "internal", type(error).__name__)
+        else:
+            flight.handle = None
+            self._dial(flight)
 
     def _on_sent(self, flight: Flight) -> None:
         if self._addresses is not None and flight.address:
@@ -279,6 +308,12 @@ class Downloader:
         flight.handle = None
         request, target = flight.request, flight.target
         assert target is not None
+        try:
+            if not self._chain.is_idle(request):
+                self._chain.incoming(request, target, answer)
+        except Exception as error:  # a fault of ours must not hold the host for ever
+            log.exception("an answer could not be looked at")
+            answer.reason, answer.detail = "internal", type(error).__name__
         is_robots = request.kind == m.FetchKind.ROBOTS
         if is_robots and answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
             return

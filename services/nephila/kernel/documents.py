@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from nephila.kernel.errors import UsageError
+from nephila.kernel.errors import Mistakes, UsageError
 from nephila.kernel.jobtable import API_VERSION
 from nephila.kernel.strictyaml import Node, parse
 
@@ -31,8 +31,12 @@ D = TypeVar("D", bound=Named)
 
 def load(data: bytes, name: str, build: Callable[[Node], D], what: str, kind: str) -> list[D]:
     """The documents of a file, at least one. `what` is the word for one, `kind` its name in the document. Raises
-    `UsageError` in one line that begins with file:line:column."""
-    documents = [build(node) for node in parse(data, name)]
+    `UsageError` in one line that begins with file:line:column, with all other mistakes of the file as its `others`."""
+    mistakes, documents = Mistakes(), []
+    for node in parse(data, name):
+        with mistakes:
+            documents.append(build(node))
+    mistakes.tell()
     if not documents:
         raise UsageError(f"{name}: there is no {what} in it; it begins with apiVersion: {API_VERSION}, kind: {kind}")
     return documents

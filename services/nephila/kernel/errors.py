@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_WITH_RESUME = re.compile(r"(run again|go on|continue it|resume) with --resume")
+
 
 class TemporaryError(Exception):
     """The same message may succeed later: the bus delivers it again after `delay_s` seconds."""
@@ -25,3 +29,36 @@ class Unready(UserError):
 
 class UsageError(UserError):
     """A wrong argument or a command in the wrong place (exit code 2)."""
+
+    others: tuple[UsageError, ...] = ()
+    """Further mistakes of the same file, for whoever tells all of them."""
+
+
+class Mistakes:
+    """Context manager for the steps of reading something: each step's `UsageError` is kept, and all are raised as one,
+    the first with the others."""
+
+    def __init__(self) -> None:
+        self._all: list[UsageError] = []
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> bool:
+        if not isinstance(error, UsageError):
+            return False
+        self._all += [error, *error.others]
+        error.others = ()
+        return True
+
+    def tell(self) -> None:
+        """Raise what was kept, if anything was."""
+        if self._all:
+            first, *rest = self._all
+            first.others = tuple(rest)
+            raise first
+
+
+def without_resume(text: str) -> str:
+    """A line for a program that goes on by itself when it is started again: --resume is an option of a crawl alone."""
+    return _WITH_RESUME.sub("start it again", text).replace("--resume", "a new start")

@@ -7,6 +7,7 @@ has; a document that went through `content` and back is the same job. Files of s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +15,23 @@ from typing import Any
 from nephila.kernel import documents
 from nephila.kernel.jobtable import DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
 from nephila.kernel.kinds import seconds
-from nephila.kernel.messages import CrawlJob, HostBudget, HostPolicy, Parse, Politeness, Recrawl, Scope, Traps
+from nephila.kernel.messages import (
+    CrawlJob,
+    HostBudget,
+    HostPolicy,
+    Login,
+    LoginField,
+    Parse,
+    Politeness,
+    Recrawl,
+    Scope,
+    Traps,
+)
 from nephila.kernel.strictyaml import Node, from_builtins
+
+LOGOUT = r"(?i)([/=:_.?&]|user)(log|sign)[-_]?(out|off)([/?&=#.]|$)"
+"""A URL that ends a session when it is fetched."""
+_SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +72,7 @@ def _document(node: Node) -> JobDocument:
     content: dict[str, Any] = DOCUMENT.read(node, "")
     spec = content["spec"]
     _check_recrawl(spec, _at(_at(node, "spec"), "recrawl"))
+    _check_login(spec.get("login"), _at(_at(node, "spec"), "login"))
     seeds = [next(iter(seed.items())) for seed in spec["seeds"]]
     return JobDocument(
         content,
@@ -86,7 +103,35 @@ def _check_recrawl(spec: dict[str, Any], node: Node) -> None:
         raise node.error("spec.recrawl says no frequency; give min and max, every, or spec.schedule")
 
 
+def _check_login(login: dict[str, Any] | None, node: Node) -> None:
+    """That each field has one value, and that no secret stands in the document."""
+    for number, field in enumerate(login["fields"] if login else ()):
+        path = f"spec.login.fields[{number}]"
+        if len(field.keys() & {"value", "env", "file"}) != 1:
+            raise node.error(f"{path} ({field['name'][:60]}) needs one of value, env and file")
+        if "value" in field and _SECRET.search(field["name"]):
+            raise node.error(
+                f"{path}: {field['name'][:60]!r} looks like a secret, which would be kept with the job; "
+                "give it by env or file"
+            )
+
+
+def protect_session(job: CrawlJob) -> None:
+    """Exclude links that log out from a job that keeps cookies: fetched, they would end its session."""
+    if not (job.cookies or job.login is not None):
+        return
+    scope = job.scope = job.scope or Scope(max_depth=-1)
+    if LOGOUT not in scope.exclude:
+        scope.exclude = [*scope.exclude, LOGOUT]
+
+
 def _job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
+    job = _plain_job(name, spec, seeds)
+    protect_session(job)
+    return job
+
+
+def _plain_job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
     return CrawlJob(
         uid=name,
         name=name,
@@ -104,7 +149,19 @@ def _job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
         sitemaps=spec.get("sitemaps", False),
         rules=list(dict.fromkeys(spec.get("rules", ()))),
         parse=_parse(spec.get("parse")),
+        cookies=spec.get("cookies", False),
+        login=_login(spec.get("login")),
     )
+
+
+def _login(login: dict[str, Any] | None) -> Login | None:
+    if login is None:
+        return None
+    fields = [
+        LoginField(field["name"], field.get("value", ""), field.get("env", ""), field.get("file", ""))
+        for field in login["fields"]
+    ]
+    return Login(login["url"], fields, login.get("check", ""), login.get("lost", ""))
 
 
 def keywords(words: Iterable[str]) -> list[str]:

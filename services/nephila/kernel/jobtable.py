@@ -40,7 +40,7 @@ MAIN_TEXTS = {
     "all": MainText.ALL,
     "none": MainText.NONE,
 }
-SINKS = ("sqlite", "postgres", "jsonl", "warc", "raw", "parquet")
+SINKS = ("sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet")
 SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
 _LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 NAME = Text(
@@ -168,6 +168,33 @@ SINK = Map(
         "secretRef": Key(NAME, "of postgres in a cluster: the secret with its URL; elsewhere NEPHILA_STORAGE__STORE"),
     }
 )
+LOGIN_FIELD = Map(
+    {
+        "name": Key(Text(200, says="the name of a field"), "name of the field in the form", needed=True),
+        "value": Key(Text(4096), "what is sent; not for secrets, since documents are kept and shown"),
+        "env": Key(
+            Text(200, r"NEPHILA_SECRET_[A-Z0-9_]+", "a name like NEPHILA_SECRET_PASSWORD"),
+            "environment variable of the downloader that holds it",
+        ),
+        "file": Key(
+            Text(4096, says="the name of a file"), "file below the downloader's directory of secrets that holds it"
+        ),
+    }
+)
+LOGIN = Map(
+    {
+        "url": Key(Url(), "the page with the form; the login holds for all hosts of its site", needed=True),
+        "fields": Key(ListOf(LOGIN_FIELD, 50, 1), "fields to fill; the others keep what the page says", needed=True),
+        "check": Key(
+            Expression(),
+            "RE2, found in the page that answers an accepted login; left out: that page has no password field",
+        ),
+        "lost": Key(
+            Expression(),
+            "RE2, found in pages only when the session is lost; 401 and redirects to url always say so",
+        ),
+    }
+)
 SPEC = Map(
     {
         "paused": Key(Flag(), "nothing is handed out; false"),
@@ -185,6 +212,8 @@ SPEC = Map(
         "sitemaps": Key(Flag(), "sitemaps of the seeds' hosts are seeds as well; false"),
         "links": Key(Flag(), "keep the links of each page in the table links; false"),
         "parse": Key(PARSE, "what is taken from pages"),
+        "cookies": Key(Flag(), "cookies that sites set are kept and sent back to them; false, with login true"),
+        "login": Key(LOGIN, "how to log in to a site before its pages are fetched"),
         "rules": Key(ListOf(NAME, 10_000), "names of ParseRules; none: generic extraction"),
         "sinks": Key(ListOf(SINK, 20), "what is written beside the database"),
     }

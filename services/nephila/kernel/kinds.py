@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import re2
 
+from nephila.kernel.errors import Mistakes
 from nephila.kernel.routes import parse_routed
 from nephila.kernel.strictyaml import Node
 from nephila.native import UrlError
@@ -32,6 +33,21 @@ class Kind(Protocol):
 
     def schema(self) -> dict[str, Any]:
         """The same as JSON Schema."""
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration as a person types it: "500ms", "1h30m", "14d"; a bare number is seconds. Raises
+    `ValueError` in words."""
+    word = text.strip()
+    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?|\.\d{1,9}", word, re.ASCII):
+        found = float(word)
+    elif re.fullmatch(_DURATION, word, re.ASCII):
+        found = seconds(word)
+    else:
+        raise ValueError(f"{_short(text)} is no duration like 500ms, 1s, 1h30m or 14d; a bare number is seconds")
+    if found > DECADE_S:
+        raise ValueError(f"{_short(text)} is longer than ten years")
+    return found
 
 
 def seconds(duration: str) -> float:
@@ -254,7 +270,12 @@ class ListOf:
             raise node.error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
         if not self.least <= len(node.value) <= self.most:
             raise node.error(f"{path} has {len(node.value):,} values; it may have {self.least} to {self.most:,}")
-        return [self.kind.read(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+        mistakes, found = Mistakes(), []
+        for i, item in enumerate(node.value):
+            with mistakes:
+                found.append(self.kind.read(item, f"{path}[{i}]"))
+        mistakes.tell()
+        return found
 
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""
@@ -288,15 +309,19 @@ class Map:
             return {next(iter(self.keys)): self.short.read(node, path)}
         if not isinstance(node.value, dict):
             raise node.error(f"{where} has to be a map with the keys {', '.join(self.keys)}")
-        found = {}
+        found: dict[str, Any] = {}
+        mistakes = Mistakes()
         for name, entry in node.value.items():
             key = self.keys.get(name)
-            if key is None:
-                raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, self.keys)}")
-            found[name] = key.kind.read(entry.value, f"{path}.{name}" if path else name)
+            with mistakes:
+                if key is None:
+                    raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, self.keys)}")
+                found[name] = key.kind.read(entry.value, f"{path}.{name}" if path else name)
         for name, key in self.keys.items():
-            if key.needed and name not in found:
-                raise node.error(f"{where} lacks the key {name!r}: {key.about}")
+            with mistakes:
+                if key.needed and name not in node.value:
+                    raise node.error(f"{where} lacks the key {name!r}: {key.about}")
+        mistakes.tell()
         if self.only_one and len(found) != 1:
             raise node.error(f"{where} has to have exactly one of the keys {', '.join(self.keys)}")
         return found

@@ -1,8 +1,11 @@
-"""The outcome of a request that nobody has dialled: what whoever holds a request begins with. Pure."""
+"""Outcomes of requests: one that was never dialled, and which ones count as errors. Pure."""
 
 from __future__ import annotations
 
-from nephila.kernel.messages import FetchOutcome, FetchRequest
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
+
+GONE = "the downloader that had it is gone"
+"""Detail of an outcome that a downloader reports for one that ended: the URL may be the cause, and mostly is not."""
 
 
 def given_back(request: FetchRequest) -> FetchOutcome:
@@ -16,3 +19,18 @@ def given_back(request: FetchRequest) -> FetchOutcome:
         attempt=request.attempt,
         epoch=request.epoch,
     )
+
+
+def is_error(outcome: FetchOutcome) -> bool:
+    """Whether a fetch counts as an error. A robots.txt answered with 4xx does not: it allows everything (RFC 9309)."""
+    if outcome.result is not FetchResult.FAILED:
+        return False
+    return outcome.kind is not FetchKind.ROBOTS or not 400 <= outcome.status < 500
+
+
+def gone(request: FetchRequest, at: float) -> FetchOutcome:
+    """Who had the request has ended, before an instant in seconds since 1970 UTC: as if its lease had run out then."""
+    outcome = given_back(request)
+    outcome.result, outcome.reason, outcome.detail = FetchResult.FAILED, "lease_expired", GONE
+    outcome.started_at = outcome.ended_at = at
+    return outcome

@@ -1,9 +1,9 @@
 """The encoding of a document: what it declares (native sniff), else what its bytes look like.
 
 Order: markup with a zero beside each letter (UTF-16 without its mark), then byte order mark, Content-Type, <meta>,
-valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML declaration, then the look of a bounded sample
-of the non-ASCII text (double-byte by structure, single-byte by charset-normalizer), then windows-1252. Invariant: the
-answer is a WHATWG name that webencodings knows, and no body costs more than a few milliseconds, whatever is in it.
+valid UTF-8 - all in the native sniff, by WHATWG's rules - then an XML declaration, then chardet on a bounded sample of
+the text, among the encodings of WHATWG alone, then windows-1252. Invariant: the answer is a WHATWG name that
+webencodings knows, and no body costs more than a few milliseconds, whatever is in it; UTF-8 is never looked at twice.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from typing import Final
 
 import webencodings
 
-from nephila.parser.cjk import double_byte
-
 Sniff = Callable[[bytes, str | None], str]
 
 DEFAULT: Final = "windows-1252"
@@ -24,49 +22,53 @@ SCAN_BYTES: Final = 256 * 1024
 """Bytes of a body that are looked at; a page whose first non-ASCII letter comes later is as good as ASCII."""
 WINDOW_BYTES: Final = 32 * 1024
 """Bytes from the first non-ASCII one on that the sample is taken from."""
-SAMPLE_BYTES: Final = 8 * 1024
+SAMPLE_BYTES: Final = 4 * 1024
 """Bytes given to the detector; its time grows with them, its verdict hardly."""
 MIN_HIGH_BYTES: Final = 6
 """Fewer non-ASCII bytes than this are a lone currency sign or accent, of which a detector makes anything."""
 
-# The single-byte codecs the detector may answer and WHATWG's name for each. Restricting it to the web's legacy ones is
-# most of the guard on its time: it tries every codec of Python otherwise. Double-byte text is told before (cjk.py).
+# What chardet may answer: the encodings of WHATWG's standard by its names for them, and WHATWG's name where another.
 _CANDIDATES: Final = {
-    "cp1251": "windows-1251",
-    "koi8_r": "koi8-r",
-    "cp1252": "windows-1252",
-    "cp1250": "windows-1250",
-    "cp1253": "windows-1253",
-    "cp1254": "windows-1254",
-    "cp1255": "windows-1255",
-    "cp1256": "windows-1256",
-    "cp1257": "windows-1257",
+    **dict.fromkeys(("big5", "gb18030", "koi8-r", "koi8-u", "macintosh"), ""),
+    **{f"cp125{digit}": f"windows-125{digit}" for digit in range(9)},
+    **{f"iso8859-{part}": f"iso-8859-{part}" for part in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14, 15, 16)},
+    "cp866": "ibm866",
     "cp874": "windows-874",
+    "tis-620": "windows-874",
+    "big5hkscs": "big5",
+    "cp932": "shift_jis",
+    "shift_jis_2004": "shift_jis",
+    "euc_jis_2004": "euc-jp",
+    "cp949": "euc-kr",
 }
-_NAMES: Final = list(_CANDIDATES)
-_LATIN_OF: Final = {
-    **dict.fromkeys(("cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"), "windows-1250"),
-    **dict.fromkeys(("az", "tr"), "windows-1254"),
-    **dict.fromkeys(("et", "lt", "lv"), "windows-1257"),
-}
-_LATIN: Final = frozenset((DEFAULT, *_LATIN_OF.values()))
-# What Polish, Hungarian or Baltic letters turn into when read as windows-1252; Western text never has it.
-_SYMBOL_IN_WORD: Final = re.compile("(?<=[A-Za-zÀ-ÿ])[\u00a1-\u00bf](?=[A-Za-zÀ-ÿ])")
-_LANG: Final = re.compile(rb"""<html[^>]{0,500}?\slang\s*=\s*["']?([a-z]{2})\b""", re.IGNORECASE)
-
-_THAI_MARK: Final = re.compile(rb"[\xd1\xd4-\xda\xe7-\xee]")
-_NO_THAI: Final = re.compile(
-    rb"(?<![\xa1-\xce\xd1\xd4-\xda\xe7-\xee])[\xd1\xd4-\xda\xe7-\xee]|[\x86-\x90\x98-\x9f\xdb-\xde\xfc-\xff]"
+_NAMES: Final = tuple(_CANDIDATES)
+_LATIN_NAMES: Final = (
+    *(f"cp125{digit}" for digit in (0, 2, 4, 7, 8)),
+    *(f"iso8859-{part}" for part in (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)),
+    "macintosh",
 )
+_LATIN_SHARE: Final = 0.5
+"""Of letters beyond ASCII that stand alone beside an ASCII one: above 0.5 in languages of the Latin script but
+Vietnamese (0.2 to 0.5), below 0.2 in all others (`benchmarks/bench_charsets.py`)."""
+_LONE_LETTER: Final = re.compile(rb"(?<=[A-Za-z])[\xa0-\xff](?![\xa0-\xff])|(?<![\xa0-\xff])[\xa0-\xff](?=[A-Za-z])")
+_CONTROLS: Final = bytes(0x20 if 0x80 <= byte < 0xA0 else byte for byte in range(0x100))
+
 _HIGH: Final = re.compile(rb"[\x80-\xff]")
 _TAG: Final = re.compile(rb"<[^<>]*>")
 _ASCII: Final = bytes(range(0x80))
+_ABOVE: Final = bytes(range(0xA0, 0x100))
+_PRESCAN_BYTES: Final = 1024
 _ISO_2022_JP: Final = (b"\x1b$B", b"\x1b$@", b"\x1b(J")
 
 
 def encoding_of(body: bytes, charset: str, sniff: Sniff) -> str:
     """WHATWG name, lower case, of the encoding of an HTML body; `charset` is the header's, "" when there is none."""
-    return _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body)
+    found = _by_zeros(body) or sniff(body, charset or None) or _xml_declared(body) or detect(body)
+    if found == "utf-8" and not charset and b"\x1b" in body[:SCAN_BYTES] and body[:SCAN_BYTES].isascii():
+        # ISO-2022-JP is ASCII to whoever looks for UTF-8. What declares itself is left as it says.
+        start = body[:_PRESCAN_BYTES]
+        return detect(body) if not sniff(start + b"\xff", None) and _is_japanese(body[:SCAN_BYTES]) else found
+    return found
 
 
 def encoding_of_text(body: bytes, charset: str, content_type: str) -> str:
@@ -91,45 +93,30 @@ def detect(body: bytes) -> str:
     """The encoding of undeclared bytes by their look; windows-1252 when nothing speaks for another."""
     scanned = body[:SCAN_BYTES]
     if scanned.isascii():
-        return "iso-2022-jp" if any(mark in scanned for mark in _ISO_2022_JP) else DEFAULT
+        return "iso-2022-jp" if _is_japanese(scanned) else DEFAULT
     if _is_utf8(scanned):
         return "utf-8"
     sample = _sample(scanned)
     if len(sample.translate(None, _ASCII)) < MIN_HIGH_BYTES:
         return DEFAULT
-    if _is_thai(sample):
-        return "windows-874"
-    return double_byte(sample) or _single_byte(sample, _language(scanned))
+    # Imported here: most crawls never need it.
+    from chardet import detect as by_look
+
+    names = _LATIN_NAMES if _is_latin(sample) else _NAMES
+    name = by_look(sample, include_encodings=names, compat_names=False)["encoding"] or DEFAULT
+    known = webencodings.lookup(_CANDIDATES.get(name) or name)
+    return str(known.name) if known is not None else DEFAULT
 
 
-def _is_thai(sample: bytes) -> bool:
-    """Vowels and tones above and below the line, which Thai has in every word, stand behind a letter and nowhere else,
-    and some bytes are nothing in Thai; in double-byte text these stand anywhere."""
-    marks = len(_THAI_MARK.findall(sample))
-    return marks * 10 >= len(sample.translate(None, _ASCII)) and not _NO_THAI.search(sample)
+def _is_latin(sample: bytes) -> bool:
+    """French has letters that are the frequent ones of Cyrillic text; where they stand tells them apart."""
+    text = sample.translate(_CONTROLS)
+    high = len(text) - len(text.translate(None, _ABOVE))
+    return len(_LONE_LETTER.findall(text)) >= _LATIN_SHARE * high
 
 
-def _single_byte(sample: bytes, language: str) -> str:
-    # Imported here: most crawls never need it, and it costs 30 ms of the start.
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(sample, cp_isolation=_NAMES, enable_fallback=False, preemptive_behaviour=False).best()
-    if best is None:
-        return _LATIN_OF.get(language, DEFAULT)
-    name = _CANDIDATES.get(best.encoding, DEFAULT)
-    if name not in _LATIN:
-        return name
-    # Latin encodings differ in so few letters that most of them read well: the declared language knows better, and
-    # without one the web's default stands unless it puts symbols inside words.
-    if language:
-        return _LATIN_OF.get(language, DEFAULT)
-    symbols = len(_SYMBOL_IN_WORD.findall(sample.decode("cp1252", "replace")))
-    return name if symbols * 20 > len(sample.translate(None, _ASCII)) else DEFAULT
-
-
-def _language(scanned: bytes) -> str:
-    found = _LANG.search(scanned[:2048])
-    return found[1].decode("ascii").lower() if found else ""
+def _is_japanese(scanned: bytes) -> bool:
+    return any(mark in scanned for mark in _ISO_2022_JP)
 
 
 def _is_utf8(scanned: bytes) -> bool:
@@ -153,9 +140,8 @@ def _window(scanned: bytes) -> bytes:
 
 
 def _sample(scanned: bytes) -> bytes:
-    """The words with non-ASCII bytes, without markup: tags and English scripts only dilute what is measured."""
-    text = _TAG.sub(b" ", _window(scanned))
-    return b" ".join([word for word in text.split() if not word.isascii()])[:SAMPLE_BYTES]
+    """The text around the non-ASCII bytes, without markup: tags and English scripts only dilute what is measured."""
+    return b" ".join(_TAG.sub(b" ", _window(scanned)).split())[:SAMPLE_BYTES]
 
 
 def _by_mark(body: bytes) -> str:

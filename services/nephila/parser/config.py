@@ -46,6 +46,9 @@ class ParserConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     max_meta_entries: Positive = 100
     """Metadata entries kept of one page; real pages have under forty."""
 
+    markdown: bool = False
+    """Make Markdown of the main text of HTML pages, for the format of that name: a tree per page, 5-20 ms."""
+
     robots_agent: str = "nephila"
     """Product token that meta robots and X-Robots-Tag may address; the same as in robots.txt."""
 

@@ -1,8 +1,8 @@
 """A fetched document as rules look at it: its source, its trees and its JSON, each made when it is first asked for.
 
 Two trees: lexbor's (HTML as browsers read it) for CSS, libxml2's for XPath. Invariant: nothing here fails on hostile
-bytes; what cannot be parsed is empty. It bounds neither time nor memory: who asks for a tree of a large or deep page
-does it in a process that can be killed.
+bytes; what cannot be parsed is empty. It bounds neither time nor memory: a tree of a page that is not within the bounds
+of `rules.bounds` is built in a process that can be killed.
 """
 
 from __future__ import annotations
@@ -72,11 +72,9 @@ class Document:
     @cached_property
     def tree(self) -> Any:
         """lexbor's tree of the document."""
-        from selectolax.lexbor import LexborHTMLParser
-
         if self.encoding == "utf-8" and "source" not in self.__dict__ and _is_utf8(self.body):
-            return LexborHTMLParser(self.body)
-        return LexborHTMLParser(self.source)
+            return html_tree(self.body)
+        return html_tree(self.source)
 
     @cached_property
     def etree(self) -> Any:
@@ -130,6 +128,16 @@ class Document:
     def is_json(self) -> bool:
         """Whether the server calls it JSON."""
         return _JSON_TYPE.match(self.content_type) is not None
+
+
+def html_tree(source: str | bytes) -> Any:
+    """lexbor's tree of HTML, UTF-8. Bytes are taken as they are; from text they are made again, which takes longer than
+    the tree. O(n) where `rules.bounds` says so, else up to O(n^2)."""
+    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
+
+    # Without events <selectedcontent> stays empty, which nothing here reads: with them each <option> walks through all
+    # options before it.
+    return LexborHTMLParser(source, options=int(LexborDocumentOptions.WO_EVENTS))
 
 
 @cache

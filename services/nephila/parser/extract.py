@@ -8,27 +8,30 @@ from __future__ import annotations
 import contextlib
 import functools
 import mimetypes
-import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
+from nephila.kernel import mime
 from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
 from nephila.parser.byline import byline
 from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
+from nephila.parser.document import html_tree
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.documents.single import fill_document, fill_list
 from nephila.parser.headline import from_title, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
+from nephila.parser.markdown import lines_of, resolver
 from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
-from nephila.parser.sandbox import BlockingSandbox
+from nephila.parser.rules.bounds import tree_is_linear
+from nephila.parser.sandbox import BlockingSandbox, Broken
 from nephila.parser.sources import form_of
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
@@ -75,7 +78,14 @@ def extract(
     if form is not None:
         fill_list(result, form, body, base, charset, config, _is_somewhere)
     elif kind is Kind.HTML:
-        _html(result, body, charset, config, markdown)
+        encoding = encoding_of(body, charset, sniff_encoding)
+        found = page_pass(
+            body, result["url"] or _NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+        )
+        if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
+            fill_html(result, body, encoding, found, config, markdown)
+        else:
+            _in_child(result, body, encoding, found, config, markdown, sandbox)
     else:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
             fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
@@ -86,10 +96,39 @@ def _is_somewhere(url: str) -> bool:
     return not url.startswith(_NOWHERE)
 
 
-def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfig, markdown: bool) -> None:
-    encoding = encoding_of(body, charset, sniff_encoding)
-    url = result["url"] or _NOWHERE
-    found = page_pass(body, url, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes)
+def _in_child(
+    result: dict[str, Any],
+    body: bytes,
+    encoding: str,
+    found: PagePass,
+    config: ParserConfig,
+    markdown: bool,
+    sandbox: BlockingSandbox | None,
+) -> None:
+    """A page whose tree may take a time that grows with its square: in a child, and without a tree where that fails."""
+    from nephila.parser.extract_child import EXTRACT, payload_of
+
+    try:
+        with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
+            found_there = box.call(EXTRACT, payload_of(result["url"], body, encoding, markdown), tries=1)
+        result.update(found_there)
+        result["encoding"] = encoding
+    except Broken as broken:
+        fill_html(result, body, encoding, found, config, markdown, trees=False)
+        result["problem"] = f"media and Markdown are not complete: {broken}"
+
+
+def fill_html(
+    result: dict[str, Any],
+    body: bytes,
+    encoding: str,
+    found: PagePass,
+    config: ParserConfig,
+    markdown: bool,
+    *,
+    trees: bool = True,
+) -> None:
+    """What an HTML page says, in this process; with `trees` by a tree of it, which the caller answers for."""
     pairs = found.meta
     base = found.base
 
@@ -101,7 +140,7 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
             return ""
         return "" if href.startswith(_NOWHERE) else href
 
-    tree = None if found.crowded else _tree(body, encoding)
+    tree = _tree(body, encoding) if trees else None
     parts = Parts(tree)
     said = byline(pairs if tree is None else parts.metas(), parts.json_ld(), found.title)
     images, videos = media(pairs, parts.media, resolve)
@@ -125,16 +164,8 @@ def _html(result: dict[str, Any], body: bytes, charset: str, config: ParserConfi
         media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
     )
     if markdown:
-        result["markdown"] = result["text"] if tree is None else as_markdown(tree, _lines(found), resolve)
-
-
-def _lines(found: PagePass) -> str:
-    """The lines of the main text, cells of tables one by one."""
-    if not found.main_lines:
-        return found.text.decode()
-    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
-    named = (rows[at] for (at,) in struct.iter_unpack("<I", found.main_lines))
-    return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode()
+        to = resolver(base, _NOWHERE)
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, lines_of(found), to)
 
 
 def _medium(kind: str, one: Medium) -> dict[str, str]:
@@ -152,35 +183,35 @@ def _medium(kind: str, one: Medium) -> dict[str, str]:
 def _tree(body: bytes, encoding: str) -> Any:
     if len(body) > MAX_TREE_BYTES:
         return None
-    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
-
-    # The parser takes bytes as they are: from text it would make them again, which takes longer than the tree. Without
-    # events <selectedcontent> stays empty, which nothing here reads, and the tree takes a twentieth less.
-    return LexborHTMLParser(to_utf8(body, encoding), options=int(LexborDocumentOptions.WO_EVENTS))
+    return html_tree(to_utf8(body, encoding))
 
 
-def extract_batch(lines: Iterable[str]) -> Iterator[str]:
+def extract_batch(lines: Iterable[str], defaults: Mapping[str, Any] | None = None) -> Iterator[str]:
     """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
 
     "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
-    that, too.
+    that, too. `defaults` hold for lines that do not say it.
     """
     with BlockingSandbox() as sandbox:
         for line in lines:
-            yield _encode(_one(line, sandbox)).decode()
+            yield _encode(_one(line, sandbox, defaults or {})).decode()
 
 
-def _one(line: str, sandbox: BlockingSandbox) -> dict[str, Any]:
+def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    request: Any = None
     try:
         request = msgspec.json.decode(line)
         if not isinstance(request, dict) or not isinstance(request.get("file"), str):
             return {"error": 'expected an object with "file": path'}
+        request = {**defaults, **request}
         marked = request.get("markdown") is True
         fields = [request.get(name) or "" for name in ("url", "content_type", "charset")]
         if not all(isinstance(field, str) for field in fields):
             return {"error": '"url", "content_type" and "charset" are strings'}
         path = Path(request["file"])
         url, content_type, charset = fields
+        content_type, said = mime.media_type(content_type)
+        charset = charset or said
         return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked)
     except OSError as error:
         return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}

@@ -99,14 +99,18 @@ def resolved(own: str, entries: list[Entry], *, routes: bool = False) -> Slices[
     """
     rows: dict[bytes, Row] = {}
     parse = parse_routed if routes else parse_url
+    with_userinfo = "@" in own
     for number, (url, lastmod, title, base) in enumerate(entries):
         if number % ENTRIES_PER_SLICE == ENTRIES_PER_SLICE - 1:
             yield
         if len(url) > MAX_URL_CHARS:
             continue
         try:
-            # An absolute URL needs no base, and parsing the base is as dear as the URL.
-            parts = parse(url) if url[:4] == "http" else parse(url, base or own)
+            # An absolute URL without userinfo needs no base, and parsing the base is as dear as the URL.
+            alone = url[:4] == "http" and not with_userinfo and "@" not in url
+            if "@" in base:  # xml:base: a document has no credentials to give
+                base = parse_url(base, own).href
+            parts = parse(url) if alone else parse(url, base or own)
         except UrlError:
             continue
         key, href = parts.fingerprint, parts.href

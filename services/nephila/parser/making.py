@@ -20,13 +20,22 @@ from nephila.parser.directives import nofollow
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.kinds import Kind
-from nephila.parser.listing import LINKS_PER_MESSAGE, outlinks, pack, resolved, rows_hash, whole, without_nofollow
+from nephila.parser.listing import (
+    LINKS_PER_MESSAGE,
+    Entry,
+    outlinks,
+    pack,
+    resolved,
+    rows_hash,
+    whole,
+    without_nofollow,
+)
 from nephila.parser.meta import to_json
 from nephila.parser.morelinks import more_links, tree_of
 from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.relevance import Relevance
 from nephila.parser.rules.apply import Seen
-from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH
+from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.sources import Form, read
 from nephila.parser.text import text_hash
 
@@ -57,13 +66,14 @@ class Maker:
 
     def parse(
         self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
-    ) -> tuple[Links, m.Record, Seen | None]:
-        """All of a page that is read in place; `Seen` is for rules, None where there is nothing for them. O(bytes)."""
+    ) -> tuple[Links, m.Record, Seen | None, PagePass | None]:
+        """All of a page that is read in place; `Seen` is for rules, None where there is nothing for them. The last is
+        the page pass where its further links are still to be looked for, in a process that can be killed. O(bytes)."""
         record = record_of(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
-            return (), record, None
+            return (), record, None, None
         weigh(record, body)
         config = self._config
         if kind is Kind.HTML:
@@ -77,9 +87,17 @@ class Maker:
                 agent=config.robots_agent,
             )
             links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
-            if seen.follow and job.parse is not None and job.parse.follow and not found.crowded:
-                links = [*links, *self._more(page, job.parse, body, found, encoding)]
-            return links, record, seen
+            if config.markdown:
+                from nephila.parser.markdown import page_markdown
+
+                record.markdown = page_markdown(body, encoding, found)
+            parse = job.parse
+            if parse is None or not wants_more(job, seen):
+                return links, record, seen, None
+            if not tree_fits(len(body), found.depth):
+                return links, record, seen, found
+            entries = more_links(tree_of(body, encoding), found.base, parse.follow)
+            return [*links, *self.more(page, parse, found, entries)], record, seen, None
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
         if kind is Kind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
@@ -87,8 +105,8 @@ class Maker:
         links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
         follow = self._may_follow(page, job, "")
         if not encoding:
-            return links, record, None
-        return links, record, Seen(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow)
+            return links, record, None, None
+        return links, record, Seen(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow), None
 
     def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
         """How deep the tree of a document is at most that is no page: rules may ask for one all the same."""
@@ -129,6 +147,7 @@ class Maker:
                 "x_robots_tag": page.robots_tag,
                 "refresh": found.refresh,
                 "sniffed_type": sniffed,
+                "links_left_out": str(found.links_left_out or ""),
             },
             found.meta,
             config.max_meta_chars,
@@ -147,11 +166,13 @@ class Maker:
             links = without_nofollow(links)
         return (links,) if follow and links.flags else (), seen
 
-    def _more(self, page: m.Page, parse: m.Parse, body: bytes, found: PagePass, encoding: str) -> Iterator[m.Outlinks]:
-        """Links of the kinds that are asked for beside those of the page pass."""
+    def more(
+        self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[Entry]]]
+    ) -> Iterator[m.Outlinks]:
+        """Links of the kinds that are asked for (`more_links`), without those that the page pass has."""
         known, relevance = found.fingerprints, self._relevance.get(page.job)
         keys = {known[at : at + 16] for at in range(0, len(known), 16)}
-        for flag, entries in more_links(tree_of(body, encoding), found.base, parse.follow):
+        for flag, entries in more:
             if flag & 1 and parse.skip_nofollow:
                 continue
             found_rows = whole(resolved(page.url, entries, routes=ROUTE in parse.follow))
@@ -212,6 +233,11 @@ class Maker:
             return True
         token = self._config.robots_agent
         return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
+
+
+def wants_more(job: m.CrawlJob, seen: Seen) -> bool:
+    """Whether links beside those of the page pass are asked for."""
+    return seen.follow and job.parse is not None and bool(job.parse.follow)
 
 
 def record_of(page: m.Page) -> m.Record:

@@ -1,9 +1,10 @@
 """Links that a page has beside its anchors and frames, for jobs that ask for them: of <link>, of forms, in scripts,
 routes of single-page applications.
 
-The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page of
-80 KB, and is built only where a kind is asked for. Invariant: at most MAX_LINKS of each kind; what was guessed from a
-script or made of a form's fields is marked as such (`GUESSED`), for nobody wrote it as a link.
+The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page
+of 80 KB, and is built only where a kind is asked for: in this process within the bounds of a tree, else in a child
+(`MORE`). Invariant: at most MAX_LINKS of each kind; what was guessed from a script or made of a form's fields is
+marked as such (`GUESSED`), for nobody wrote it as a link.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import urlencode
 
 from nephila.kernel.routes import ROUTE, is_route
 from nephila.native import to_utf8
+from nephila.parser.document import html_tree
 from nephila.parser.documents.content import one_line
 from nephila.parser.listing import Entry
 
@@ -71,10 +73,7 @@ def more_links(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, li
 
 def tree_of(body: bytes, encoding: str) -> Any:
     """lexbor's tree of a page."""
-    # Imported here: most crawls never need it.
-    from selectolax.lexbor import LexborHTMLParser
-
-    return LexborHTMLParser(to_utf8(body, encoding).decode())
+    return html_tree(to_utf8(body, encoding))
 
 
 def _by_rel(*wanted: str) -> Callable[[Any], Found]:

@@ -24,10 +24,6 @@ class PagePass(Protocol):
         """Absolute URL that links resolve against."""
 
     @property
-    def crowded(self) -> bool:
-        """Whether a tree of this page would cost out of all proportion."""
-
-    @property
     def canonical(self) -> str:
         """Absolute URL of <link rel=canonical>."""
 
@@ -49,7 +45,12 @@ class PagePass(Protocol):
 
     @property
     def depth(self) -> int:
-        """How deep elements are nested at most, whatever a tree builder makes of the markup: an upper bound."""
+        """How deep elements are nested at most, whatever a tree builder makes of the markup: an upper bound. 2^32 - 1 =
+        none: a tree may take a time that grows with the square of the page."""
+
+    @property
+    def links_left_out(self) -> int:
+        """Links beyond those that were taken."""
 
     @property
     def text(self) -> bytes:

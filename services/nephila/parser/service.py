@@ -33,10 +33,10 @@ from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.elsewhere import Body, Elsewhere
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.making import Links, Maker, record_of
+from nephila.parser.making import Links, Maker, record_of, wants_more
 from nephila.parser.meta import note, to_json
 from nephila.parser.oversize import PAGE, payload_of
-from nephila.parser.passes import PageCall
+from nephila.parser.passes import PageCall, PagePass
 from nephila.parser.rot.owner import Owner
 from nephila.parser.rot.reporter import Reporter
 from nephila.parser.rules.apply import RuleReader, Seen
@@ -159,11 +159,16 @@ class Parser:
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
                 self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
                 return
-            links, record, seen = self._maker.parse(page, job, body, kind, sniffed)
-            if seen is not None and kind is Kind.HTML and page.job in self._retold:
-                held = self._elsewhere.hold(body)
+            links, record, seen, left = self._maker.parse(page, job, body, kind, sniffed)
+            retold = kind is Kind.HTML and page.job in self._retold
+            if seen is not None and (retold or left is not None):
+                held = self._elsewhere.hold(body, digest=False)
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
-                self._elsewhere.begin(self._tell_anew(delivery, page, links, record, seen, held))
+                if left is None:
+                    work = self._tell_anew(delivery, page, links, record, seen, held)
+                else:
+                    work = self._more_links(delivery, page, job, links, record, seen, held, left)
+                self._elsewhere.begin(work)
                 return
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
@@ -221,6 +226,47 @@ class Parser:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "text_problem", str(error))
         self._by_rules_later(delivery, page, links, record, seen, kept)
+
+    async def _more_links(
+        self,
+        delivery: Delivery,
+        page: m.Page,
+        job: m.CrawlJob,
+        links: Links,
+        record: m.Record,
+        seen: Seen,
+        held: Body,
+        found: PagePass,
+    ) -> None:
+        """Look for further links of a page whose tree is not for the loop; then as with any page."""
+        links, body = await self._with_more(page, job, links, record, seen, held, found)
+        if page.job in self._retold:
+            held = self._elsewhere.hold(body, digest=False)
+            await self._tell_anew(delivery, page, links, record, seen, held)
+        else:
+            self._by_rules_later(delivery, page, links, record, seen, body)
+
+    async def _with_more(
+        self, page: m.Page, job: m.CrawlJob, links: Links, record: m.Record, seen: Seen, held: Body, found: PagePass
+    ) -> tuple[Links, bytes]:
+        """Links with those that a child finds, and the body. Where the child finds none, the row says why."""
+        from nephila.parser.morelinks_child import MORE, payload_of
+
+        assert job.parse is not None
+        kinds, kept = job.parse.follow, b""
+
+        def payload(body: bytes) -> bytes:
+            nonlocal kept
+            kept = body
+            return payload_of(body, seen.encoding, found.base, kinds)
+
+        try:
+            entries = await self._elsewhere.read(MORE, held, payload)
+            links = [*links, *self._maker.more(page, job.parse, found, entries)]
+        except Exception as error:
+            log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
+            note(record, "links_problem", str(error))
+        return links, kept
 
     # ---- pages that end badly
 
@@ -306,10 +352,13 @@ class Parser:
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
-            if self.rules.book.concerns(page.job):
+            if self.rules.book.concerns(page.job) or (job.parse is not None and job.parse.follow):
                 kept = body
             return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes, config.robots_agent)
 
         found = await self._elsewhere.read(PAGE, held, payload)
         links, seen = self._maker.from_pass(page, job, record, found, encoding, sniffed)
+        if wants_more(job, seen):
+            again = self._elsewhere.hold(kept, digest=False)
+            links, kept = await self._with_more(page, job, links, record, seen, again, found)
         return links, seen, kept

@@ -5,12 +5,12 @@ One seen test and one push per page's links, not per link: the common link was s
 
 from __future__ import annotations
 
-from nephila.kernel.messages import Anchor, Outlinks, QueuedUrl, Seed
+from nephila.kernel.messages import Anchor, LinkSource, Outlinks, QueuedUrl, Seed
 from nephila.kernel.robots import Robots
 from nephila.kernel.routes import Routed
 from nephila.native import UrlParts
 from nephila.scheduler import again
-from nephila.scheduler.entry import COPY_SHIFT, SEED, host_of, pack
+from nephila.scheduler.entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, host_of, pack
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.importance import Importance
@@ -22,6 +22,10 @@ from nephila.scheduler.strategies import SEED_PRIORITY, inherited
 
 LISTED_SITEMAP = 6
 """Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
+MAX_SITEMAPS = 50_000
+"""Sitemaps that indexes list, followed on one host of a job in one run: what one index may list by the protocol."""
+SITEMAPS_TOLD = 100
+"""Of those beyond, how many get a row that says so."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
 REJECTED_LIMIT = 500_000
@@ -150,6 +154,8 @@ class _Page:
         """Host key → number, of this page's links."""
         self.firsts: dict[int, int] = {}
         """Host → best order of the page's new URLs there."""
+        self.hops = self._hops()
+        """Of its links: a sitemap is one more step in a row of sitemaps and redirects, which bounds endless ones."""
         self.hosts: list[int] = []
         self.orders: list[int] = []
         self.packed: list[bytes] = []
@@ -166,6 +172,7 @@ class _Page:
             priorities = self._relevance(new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
         limit = REJECTED_LIMIT // len(frontier.jobs)
+        too_long = self.hops > frontier.config.max_hops
         keys = []
         admitted: list[str] = []
         for i in new:
@@ -180,18 +187,21 @@ class _Page:
                 frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
                 job.reject(url_key, limit)
                 continue
+            hops = self.hops
             if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
-                unwanted = bool(scope.excluded(url))
+                hops = self._listed(host_key)
+                unwanted = bool(scope.excluded(url)) or hops < 0
             else:
-                unwanted = not scope.decide(url, host_key, depth).admitted
+                unwanted = too_long or not scope.decide(url, host_key, depth).admitted
             if unwanted:
+                job.out_of_scope += 1
                 job.reject(url_key, limit)
                 continue
             if not job.traps.off and self._is_twin(url, host_key):
                 job.reject(url_key, limit)
                 continue
-            if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0):
+            if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
                 continue
             keys.append(url_key)
             admitted.append(url)
@@ -204,6 +214,27 @@ class _Page:
         if job.importance is not None and len(keys) < len(new):
             self._turn_away(job.importance, new, set(keys))
         return len(keys)
+
+    def _hops(self) -> int:
+        """How many sitemaps and redirects led to what this document lists; 0 for pages. Of a sitemap in a partition
+        that is not here it is not known: 1."""
+        links, frontier = self.links, self.frontier
+        if links.source is not LinkSource.SITEMAP:
+            return 0
+        if frontier.is_foreign(links.parent_key):
+            return 1
+        waiting = frontier.partition(links.parent_key).outstanding.get((links.job, links.parent_key))
+        return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
+
+    def _listed(self, host_key: str) -> int:
+        """Hops of one more sitemap of a host that an index lists; -1 when nothing is made of it at all."""
+        self.job.listed[host_key] += 1
+        beyond = self.job.listed[host_key] - MAX_SITEMAPS
+        if beyond > SITEMAPS_TOLD:
+            return -1
+        if beyond > 0:
+            return TOO_MANY
+        return TOO_LONG if self.hops > self.frontier.config.max_hops else self.hops
 
     def _turn_away(self, importance: Importance, new: list[int], admitted: set[bytes]) -> None:
         """What was refused does not wait: come back as a seed, it must not rise as the link that it was."""
@@ -268,7 +299,7 @@ class _Page:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int) -> bool:
+    def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
         frontier, job, depth = self.frontier, self.job, self.links.depth
         number = self.numbers.get(host_key)
@@ -284,11 +315,11 @@ class _Page:
         order = job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        self.packed.append(pack(url_key, depth, raw, job.first_fetch_no, priority=priority))
+        self.packed.append(pack(url_key, depth, raw, job.first_fetch_no, hops=hops, priority=priority))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
         frontier.pending(frontier.partition(url_key)).queued.append(
-            QueuedUrl(job.uid, url_key, url, host_key, depth, 0, job.first_fetch_no, 0, False, False, 0.0, priority)
+            QueuedUrl(job.uid, url_key, url, host_key, depth, hops, job.first_fetch_no, 0, False, False, 0.0, priority)
         )
         return True

@@ -52,7 +52,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A request not dialled this many seconds after it was handed out is void."""
     lease_s: float = 120.0
     """Seconds after start_by at which a URL without outcome is taken back; longer than any fetch may last (the
-    downloader's total_timeout_s). What a killed downloader had in hand rests that long, and its hosts with it."""
+    downloader's total_timeout_s). What a killed downloader had in hand, and its hosts, wait that long where nobody
+    reports it before: over a broker the member that takes its partitions over does, after two sessions."""
     max_hops: int = 10
     """Redirects followed from one URL."""
     segment_bytes: Positive = 64 * 1024 * 1024

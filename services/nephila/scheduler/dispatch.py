@@ -9,7 +9,7 @@ from nephila.kernel.messages import FetchRequest, Outcome
 from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD
 from nephila.scheduler.endings import Endings
-from nephila.scheduler.entry import COPY_SHIFT, SEED, Entry, unpack
+from nephila.scheduler.entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, Entry, unpack
 from nephila.scheduler.fairshare import FairShare
 from nephila.scheduler.frontier import Frontier
 from nephila.scheduler.host import Dispatch, Host, Outstanding
@@ -37,7 +37,10 @@ def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
         job.odd[host.number] += 1
         reason = ""
     if not reason and job.uid in host.yields:
-        reason = host.yields[job.uid].verdict(entry.url)
+        judge = host.yields[job.uid]
+        reason = judge.verdict(entry.url)
+        if reason and judge.spare(entry.url):
+            return ""
     return reason
 
 
@@ -286,6 +289,10 @@ class Dispatcher:
         """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
         if job.left_scope(entry, host.key):
             return "excluded"
+        if entry.hops == TOO_LONG:
+            return "sitemap_chain"
+        if entry.hops == TOO_MANY:
+            return "sitemap_limit"
         if (
             not job.traps.off
             and entry.fetch_no == job.first_fetch_no

@@ -15,13 +15,14 @@ from nephila.kernel.messages import (
     Receipts,
     Record,
 )
+from nephila.kernel.outcomes import GONE
 from nephila.kernel.routes import redirected
 from nephila.native import UrlError
 from nephila.scheduler import again
 from nephila.scheduler.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.frontier import DELETED, Frontier, Key, Partition
-from nephila.scheduler.heard import is_taken
+from nephila.scheduler.heard import given_at, is_taken
 from nephila.scheduler.host import Dispatch, Host, Outstanding, State
 from nephila.scheduler.hosts import yield_of
 from nephila.scheduler.job import Job
@@ -33,6 +34,8 @@ SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
 OF_SILENCE = (LEASE_EXPIRED, UNHEARD)
 """Reasons that are found here when no outcome comes."""
+GONE_TRIES = 3
+"""Times the usual tries for a URL whose downloaders end: most of those in hand at a crash did not cause it."""
 UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 """The attempt does not count: nobody dialled, or who did is dead."""
 
@@ -62,6 +65,7 @@ class Endings:
             or waiting.state is not State.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
+            or (outcome.reason == LEASE_EXPIRED and given_at(frontier, key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
@@ -143,7 +147,7 @@ class Endings:
             self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
         elif result is FetchResult.CONTENT_TYPE:
             self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
-        elif may_retry(outcome.reason) and (waiting.attempt < self.frontier.config.tries or outcome.reason == UNHEARD):
+        elif may_retry(outcome.reason) and (waiting.attempt < self._tries(outcome) or outcome.reason == UNHEARD):
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
         else:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
@@ -154,6 +158,9 @@ class Endings:
         same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
         if same and waiting.state is State.FETCHED and job is not None:
             self._requeue(waiting, job, waiting.attempt - 1, now)
+
+    def _tries(self, outcome: FetchOutcome) -> int:
+        return self.frontier.config.tries * (GONE_TRIES if outcome.detail == GONE else 1)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
         """Seconds until the next try: none of its own when the whole host pauses anyway."""
@@ -171,7 +178,7 @@ class Endings:
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
-        if unsettled and (tried < frontier.config.tries or outcome.reason == UNHEARD):
+        if unsettled and (tried < self._tries(outcome) or outcome.reason == UNHEARD):
             host.robots_tries = tried
             if not is_refusal(outcome):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))

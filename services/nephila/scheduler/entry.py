@@ -12,6 +12,8 @@ from nephila.kernel.messages import QueuedUrl
 _PACK = struct.Struct("<16sIIHBBB")
 _HEAD = _PACK.size
 SEED = 1
+TOO_MANY, TOO_LONG = 254, 255
+"""Hops of a sitemap that is not fetched any more: its host has too many, or it ends too long a row of them."""
 COPY_SHIFT = 1
 """Above it in flags: which of a URL's copies the entry is (see `importance`)."""
 

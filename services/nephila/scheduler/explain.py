@@ -40,7 +40,7 @@ State = Literal["stored", "not_crawled", "waiting", "never_found"]
 Kind = Literal[
     "stored", "watched", "gone", "copy_kept",
     "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
-    "seen",
+    "sitemaps", "seen",
     "leased", "fetched", "ending", "interrupted",
     "paused", "budget_job", "budget_host", "queue_full",
     "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
@@ -220,6 +220,8 @@ class _Verdict:
             return "excluded", f"the scope no longer admits it ({self.known.scope.rule})"
         if (outcome, reason) == ("dropped", "trap"):
             return self._trap_of_row(said)
+        if outcome == "dropped" and reason in ("sitemap_chain", "sitemap_limit"):
+            return "sitemaps", said
         if reason in ("address", "excluded"):
             return ("address" if reason == "address" else "excluded"), said
         return "failed", f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"

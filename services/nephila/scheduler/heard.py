@@ -16,7 +16,7 @@ from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import TemporaryError
 from nephila.kernel.topics import REQUESTS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier import Frontier
+from nephila.scheduler.frontier import Frontier, Key
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,11 @@ class Listener:
 def is_taken(frontier: Frontier, until: float) -> bool:
     """Whether somebody has taken the request of a lease that ends then."""
     return frontier.heard_at >= _given_at(frontier, until)
+
+
+def given_at(frontier: Frontier, key: Key) -> float:
+    """When the lease of a URL was given, in seconds since 1970 UTC."""
+    return _given_at(frontier, frontier.leases[key]) + frontier.utc_offset
 
 
 def _given_at(frontier: Frontier, until: float) -> float:

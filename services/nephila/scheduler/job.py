@@ -41,6 +41,8 @@ class Job:
         self.seen = seen
         self._store = store
         self.rejected: set[bytes] = set()
+        self.out_of_scope = 0
+        """URLs that the scope refused since the program started; one is counted again when `rejected` was cleared."""
         self.importance: Importance | None = None
         """What pages fetched so far give their links, where the strategy asks for it."""
         self.parked: dict[int, None] = {}
@@ -67,6 +69,8 @@ class Job:
         """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
         each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
         self.ended: Counter[Outcome] = Counter()
+        self.listed: Counter[str] = Counter()
+        """Host → sitemaps that indexes have listed; not kept over a restart."""
         self.odd: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}

@@ -34,11 +34,13 @@ def estimate(quiet_s: float, changed_s: float, changes: int, prior_rate: float) 
 
     `quiet_s` and `changed_s` are the sums of the intervals without and with a change, `changes` the number of the
     latter, which are taken to be equally long. With u = ln r and v the variance it is the root of the falling function
-    X r t / (exp(r t) - 1)  -  r Q  -  (u - prior) / v,  found by Newton's steps within a bracket.
+    X r t / (exp(r t) - 1)  -  r Q  -  (u - prior) / v,  found by Newton's steps within a bracket, which is bisected
+    where a step is longer than half of the last one: where the function bends, Newton's steps alone may oscillate.
     """
     mean_s = changed_s / changes if changes > 0 and changed_s > 0 else 0.0
     prior = guess = math.log(prior_rate)
     low, high = prior - _REACH, prior + _REACH
+    before = 2 * _REACH  # length of the last step
     for _ in range(_STEPS):
         rate = math.exp(guess)
         value, slope = _seen_change(changes, rate * mean_s)
@@ -49,11 +51,11 @@ def estimate(quiet_s: float, changed_s: float, changes: int, prior_rate: float) 
         else:
             high = guess
         step = guess - value / slope
-        if not low < step < high:
-            step = (low + high) / 2
-        if abs(step - guess) < _TOLERANCE:
+        if abs(step - guess) < _TOLERANCE and low <= step <= high:
             return math.exp(step)
-        guess = step
+        if not low < step < high or abs(step - guess) > before / 2:
+            step = (low + high) / 2
+        before, guess = abs(step - guess), step
     return math.exp(guess)
 
 

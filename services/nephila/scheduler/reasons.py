@@ -23,6 +23,7 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("failed", "protocol"): "its server answered something that is not HTTP",
     ("failed", "encoding"): "the compressed answer could not be decoded",
     ("failed", "too_large"): "the answer is larger than a page may be",
+    ("failed", "login"): "the login that its job describes was not accepted (spec.login)",
     ("failed", "bad_redirect"): "it redirects to something that is not a URL",
     ("failed", "too_many_redirects"): "it is one redirect too many in a chain of them",
     ("failed", "bad_url"): "no request can be made of it",
@@ -32,6 +33,8 @@ WORDS: Final[dict[tuple[str, str], str]] = {
     ("dropped", "redirect"): "it redirects",
     ("dropped", "content_type"): "its content type is not wanted",
     ("dropped", "excluded"): "the scope did not admit it any more when it came up",
+    ("dropped", "sitemap_chain"): "it ends a row of more than ten sitemap indexes and redirects",
+    ("dropped", "sitemap_limit"): "sitemap indexes list more than 50,000 sitemaps of its host",
     ("dropped", "trap"): "it was taken for part of a trap when it came up",
 }
 """(outcome, reason) → what happened, as the end of "Not crawled: …"."""

@@ -7,14 +7,14 @@ grow when a seed redirects to another host. `include` and `exclude` are RE2, sea
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import re2
 
 from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Scope, ScopeMode
+from nephila.kernel.publicsuffix import registrable_domain
 from nephila.native import partition_of
 
 
@@ -31,24 +31,6 @@ _ANY: Final = Verdict(True, "scope any")
 def bare_host(host_key: str) -> str:
     """Host key without a leading www., so that a site and its www twin are one."""
     return host_key[4:] if host_key.startswith("www.") else host_key
-
-
-@cache
-def _extractor() -> Callable[[str], str]:
-    # Imported here: the suffix list costs 30 ms that only `--scope domain` has to pay.
-    import tldextract
-
-    extract = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
-
-    def registrable(host_key: str) -> str:
-        return extract(host_key).top_domain_under_public_suffix or host_key
-
-    return registrable
-
-
-def registrable_domain(host_key: str) -> str:
-    """Registrable domain of a host (public suffix list, private suffixes included); the host itself for an address."""
-    return _extractor()(host_key)
 
 
 def anchored_in(mode: ScopeMode, place: str, partitions: int) -> set[int]:

@@ -21,7 +21,8 @@ import msgspec
 from nephila.kernel.bus.base import Bus, Delivery
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import UserError
-from nephila.kernel.messages import CrawlJob, FetchOutcome, FetchResult, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.messages import CrawlJob, FetchOutcome, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.outcomes import is_error
 from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
@@ -203,7 +204,7 @@ class Scheduler:
 
     def _on_outcome(self, delivery: Delivery) -> None:
         outcome: FetchOutcome = delivery.message
-        if outcome.result is FetchResult.FAILED:
+        if is_error(outcome):
             self.errors[outcome.reason] += 1
         self.dispatcher.endings.outcome(outcome, self._now(), self._out)
         self._taken(delivery)

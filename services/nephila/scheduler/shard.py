@@ -20,13 +20,13 @@ from nephila.kernel.errors import TemporaryError
 from nephila.kernel.messages import (
     CrawlJob,
     FetchOutcome,
-    FetchResult,
     FrontierCommit,
     FrontierManifest,
     Outlinks,
     Receipts,
     Seed,
 )
+from nephila.kernel.outcomes import is_error
 from nephila.kernel.routes import parse_for
 from nephila.kernel.topics import FRONTIER
 from nephila.native import HostStore, UrlError
@@ -259,7 +259,7 @@ class Shard:
     def outcome(self, delivery: Delivery) -> None:
         """A fetch has ended."""
         outcome: FetchOutcome = delivery.message
-        if outcome.result is FetchResult.FAILED:
+        if is_error(outcome):
             self.counts.errors[outcome.reason] += 1
         self.dispatcher.endings.outcome(outcome, self.at(), self._out)
         self.taken(delivery)

@@ -26,12 +26,13 @@ def sitemap_seeds(job: CrawlJob, origin: str, robots: Robots | None) -> list[Url
     """
     if not job.sitemaps:
         return []
-    named = _named(robots) if robots is not None else []
+    named = _named(robots, origin) if robots is not None else []
     return named or [parse_url(origin + DEFAULT_PATH)]
 
 
-def _named(robots: Robots) -> list[UrlParts]:
-    """Absolute ones only, as the protocol asks: against what a relative one would resolve nobody has said."""
+def _named(robots: Robots, origin: str) -> list[UrlParts]:
+    """Absolute ones only, as the protocol asks: against what a relative one would resolve nobody has said. Without
+    userinfo, as any link."""
     found: dict[bytes, UrlParts] = {}
     for text in robots.sitemaps:
         if len(found) >= MAX_SITEMAPS:
@@ -40,6 +41,8 @@ def _named(robots: Robots) -> list[UrlParts]:
             continue
         try:
             parts = parse_url(text)
+            if "@" in text:
+                parts = parse_url(text, origin)
         except UrlError:
             continue
         found.setdefault(parts.fingerprint, parts)

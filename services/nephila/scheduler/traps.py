@@ -4,11 +4,15 @@ One `Yield` per (host, job). Every fetched page counts for its places (`places.w
 that this host has shown before, or a new text in a body about as long as some of the last of its place (a calendar
 that differs by the name of a month, a page that differs by a number). A place is closed when its last pages were barren
 without a break, as many as the cap says, *and* it fed itself: those pages led to at least one new URL of the place in
-four. A parameter is blamed only if most of its values were new: a session id, not the product shown under it.
+four, the last of them lately. A parameter is blamed only if most of its values were new: a session id, not the product
+shown under it. A text of another directory that is new in this one is a copy, of a mirror or a translation: it counts
+neither way, for the first COPIES of a text.
 
 Invariants: the root of a host is never closed; a page with a new text of a new length, or with a new link to a place
 that is not barren, sets the count of all its places back to nothing; what was released by hand is not judged again;
-memory is bounded (`MAX_PLACES`, `MAX_CLOSED`, two memories of hashes); the same calls give the same verdicts.
+of a closed place up to half a cap of queued URLs are fetched all the same (`spare`), for it may have stopped growing
+just then; memory is bounded (`MAX_PLACES`, `MAX_CLOSED`, two memories of hashes); the same calls give the same
+verdicts.
 """
 
 from __future__ import annotations
@@ -46,6 +50,8 @@ SIZE_AGE: Final = 32
 """Lengths remembered of a place, what a month or a number more may differ by, and fetches until one is forgotten.
 Texts that people write spread over more than the 52 lengths this makes; a row of 150 that never leaves them is no
 accident."""
+COPIES: Final = 8
+"""Directories in which a text is a copy of the one that the host showed first."""
 BARREN: Final = 20
 """After this many texts in a row that were not new, a link into a place is no news any more."""
 NEVER: Final = 50
@@ -62,21 +68,24 @@ class Place:
     """What came of one place. `run` counts fetches since the last news, `weight` the same in thirds, `dry` those since
     the last new text, whatever links came."""
 
-    __slots__ = ("dry", "fetches", "fresh", "grown", "near", "news", "run", "sizes", "weight")
+    __slots__ = ("dry", "fetches", "fresh", "grown", "idle", "near", "news", "run", "sizes", "weight")
 
     def __init__(self) -> None:
+        self.idle = 0
+        """Barren fetches since the last new URL of the place. Not in a snapshot: after one it counts as growing."""
         self.fetches = self.news = self.run = self.weight = self.near = 0
         self.grown = self.fresh = self.dry = 0
         self.sizes: list[tuple[int, int]] = []
 
     def clear(self) -> None:
         """Something new came: the count begins again."""
-        self.run = self.weight = self.near = self.grown = self.fresh = 0
+        self.run = self.weight = self.near = self.grown = self.fresh = self.idle = 0
 
     def barren(self, weight: int, fresh: bool) -> None:
         """A page that brought nothing, under a parameter's value that may be fresh."""
         self.run += 1
         self.dry += 1
+        self.idle += 1
         self.weight += weight
         self.near += weight == SAME_SIZE
         self.fresh += fresh
@@ -101,7 +110,7 @@ class Place:
             return False
         if self.weight < SAME_TEXT * cap or (parameter and 2 * self.fresh < self.run):
             return False
-        if 4 * self.grown >= self.run:
+        if 4 * self.grown >= self.run and 2 * self.idle < cap:
             return True
         return parameter and NEVER * (self.news + self.near) <= self.run
 
@@ -111,6 +120,7 @@ class Yield:
 
     __slots__ = (
         "_places",
+        "_spared",
         "_texts",
         "_twins",
         "_values",
@@ -132,6 +142,8 @@ class Yield:
         self.closed: dict[str, Quarantine] = {}
         """By place; those released by hand too. Empty for nearly every host: ask before `verdict`."""
         self._places: dict[str, Place] = {}
+        self._spared: dict[str, int] = {}
+        """Closed place → queued URLs of it that are fetched all the same. Not in a snapshot."""
         self._texts = Memory(MAX_TEXTS)
         self._twins: Memory | None = None
         self._values: Memory | None = None
@@ -147,6 +159,15 @@ class Yield:
             if quarantine is not None and not quarantine.released:
                 return f"{place} was closed as a trap: {quarantine.reason}"
         return ""
+
+    def spare(self, url: str) -> bool:
+        """Whether a queued URL of a closed place is fetched all the same; counted down. News there allow some more."""
+        for place in where(url).places:
+            left = self._spared.get(place, 0)
+            if left:
+                self._spared[place] = left - 1
+                return True
+        return False
 
     def twin(self, url: str) -> str:
         """Why a *link* is another copy of a page under a new session id, or the empty string; remembers the link.
@@ -203,6 +224,8 @@ class Yield:
             if leads:
                 place.clear()
             place.grown += grown
+            if grown:
+                place.idle = 0
 
     def fetched(self, url: str, text_hash: bytes, size_bytes: int, now_utc: float) -> Quarantine | None:
         """A page was fetched for the first time: its text's hash (empty: it has none), the length of its body.
@@ -230,6 +253,8 @@ class Yield:
                 place.news += 1
                 place.dry = 0
                 place.clear()
+                if name in self._spared:
+                    self._spared[name] = self.cap_fetches // 10
             elif weight > 0 and watched:
                 place.barren(weight, bool(value) and self._is_fresh(name, value))
         return self._close(at, now_utc) if weight > 0 and watched else None
@@ -243,19 +268,30 @@ class Yield:
         # http and https twins of one host are no sign of a trap.
         return bool(text_hash) and self._texts.add(int.from_bytes(text_hash[:8], "little") ^ url.startswith("https"))
 
+    def _is_copy(self, url: str, text_hash: bytes) -> bool:
+        """Whether a text that the host has shown is new in the directory of this URL, as in a mirror or a translation.
+        Pages behind a query are no files of a directory."""
+        if "?" in url:
+            return False
+        text = int.from_bytes(text_hash[:8], "little")
+        directory = url[: url.rfind("/") + 1]
+        if not self._texts.add(text ^ _hash(directory)):
+            return False
+        return any(self._texts.add(text ^ _hash(f"copy {number}")) for number in range(COPIES))
+
     def _is_fresh(self, place: str, value: str) -> bool:
         if self._values is None:
             self._values = Memory(MAX_VALUES)
         return self._values.add(_hash(f"{place}={value}"))
 
     def _weight(self, url: str, at: Where, text_hash: bytes, size_bytes: int) -> int:
-        """0 for news, else how barren the page was; -1 when that cannot be said."""
+        """0 for news, else how barren the page was; -1 for what says nothing: no text, or a copy's."""
         if not text_hash:
             return -1
         narrowest = self._places.get(at.places[0]) if at.places else None
         known_size = narrowest is not None and narrowest.has_size(size_bytes)
         if not self._is_new(url, text_hash):
-            return SAME_TEXT
+            return -1 if self._is_copy(url, text_hash) else SAME_TEXT
         return SAME_SIZE if known_size else 0
 
     def _close(self, at: Where, now_utc: float) -> Quarantine | None:
@@ -274,6 +310,9 @@ class Yield:
         reason = f"{what} in its last {place.run} fetches of {place.fetches}"
         quarantine = Quarantine(self.job, self.host, name, reason, now_utc, place.fetches)
         self.closed[name] = quarantine
+        # Half a cap, and where that would be more than twice the cap in all a tenth.
+        left = 2 * cap - place.fetches - WATCH_FROM
+        self._spared[name] = int(min(max(left, cap / 10), cap / 2))
         return quarantine
 
     # ---- quarantines

@@ -6,8 +6,6 @@ the caller holds. Invariant: the items of a page are replaced together with what
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -15,17 +13,17 @@ from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 from nephila import __version__
-from nephila.kernel.errors import UserError
+from nephila.kernel.errors import UsageError, UserError
 from nephila.storage import completing
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.reading import Reading, reading
 from nephila.storage.rows import Items, item_rows
 from nephila.storage.schema import DATABASE, prepare, version
 from nephila.storage.source import Source
+from nephila.storage.tabular import cell, flat, write_csv, write_jsonl
 
 FORMATS: Final = ("jsonl", "csv")
 _PAGE_ROWS: Final = 500
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Item(NamedTuple):
@@ -61,17 +59,43 @@ def all_items(connection: Reading, job: str | None) -> Iterator[Item]:
 
 
 def export_items(
-    source: Source, format: str, stream: IO[bytes], job: str | None = None, *, raw_csv: bool = False
+    source: Source,
+    format: str,
+    stream: IO[bytes],
+    job: str | None = None,
+    *,
+    raw_csv: bool = False,
+    columns: Sequence[str] = (),
 ) -> int:
-    """Write all items and return how many. A CSV has a column for each field that some item has at its top, which takes
-    one more reading of the table. `format` is one of FORMATS. Raises `UserError`."""
+    """Write all items and return how many. A column for each field that some item has, those of nested objects by
+    dotted names (price.amount), which takes one more reading of the table; or `columns`, in their order, where
+    data.NAME is a field that is named like a column of the table. JSON lines without `columns` keep the objects as they
+    are. `format` is one of FORMATS. Raises `UserError`."""
     with reading(source) as connection:
-        if format == "jsonl":
+        if format == "jsonl" and not columns:
             return _jsonl(stream, all_items(connection, job))
         names: dict[str, None] = {}
         for item in all_items(connection, job):
-            names.update(dict.fromkeys(_object(item.data)))
-        return _csv(stream, all_items(connection, job), list(names), raw=raw_csv)
+            names.update(dict.fromkeys(name for name, _ in flat(_object(item.data))))
+        fixed = Item._fields[:-1]
+        chosen = list(columns) or [*fixed, *names]
+        unknown = [name for name in columns if name not in fixed and name.removeprefix("data.") not in names]
+        if unknown and names:
+            raise UsageError(f"--columns {unknown[0]!r} is none of {', '.join((*fixed, *names))}")
+        rows = (_cells(item, chosen, columns=bool(columns)) for item in all_items(connection, job))
+        if format == "jsonl":
+            return write_jsonl(stream, chosen, rows)
+        return write_csv(stream, chosen, ([cell(value) for value in row] for row in rows), raw=raw_csv)
+
+
+def _cells(item: Item, names: Sequence[str], *, columns: bool) -> list[Any]:
+    data = dict(flat(_object(item.data)))
+    if not columns:
+        start = len(item) - 1
+        return [*item[:start], *(data.get(name) for name in names[start:])]
+    fixed = item._asdict()
+    del fixed["data"]
+    return [fixed[name] if name in fixed else data.get(name, data.get(name.removeprefix("data."))) for name in names]
 
 
 def _jsonl(stream: IO[bytes], items: Iterator[Item]) -> int:
@@ -83,41 +107,12 @@ def _jsonl(stream: IO[bytes], items: Iterator[Item]) -> int:
     return count
 
 
-def _csv(stream: IO[bytes], items: Iterator[Item], names: Sequence[str], *, raw: bool) -> int:
-    text = io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="", write_through=True)
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([*Item._fields[:-1], *names])
-    count = 0
-    for item in items:
-        data = _object(item.data)
-        row = [*item[:-1], *(_cell(data.get(name)) for name in names)]
-        writer.writerow(row if raw else [_harmless(cell) for cell in row])
-        count += 1
-    text.flush()
-    text.detach()
-    return count
-
-
 def _object(data: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"data": data}
     return value if isinstance(value, dict) else {"data": value}
-
-
-def _cell(value: Any) -> Any:
-    return (
-        value
-        if isinstance(value, str | int | float)
-        else ""
-        if value is None
-        else json.dumps(value, ensure_ascii=False)
-    )
-
-
-def _harmless(cell: Any) -> Any:
-    return "'" + cell if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 class Replacing:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from nephila.storage.backends.jsonl import json_object
 from nephila.storage.reading import NoTables, reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.source import Source
@@ -42,6 +43,10 @@ class Summary:
     """How many hosts there are in all."""
     bytes: int
     """Decoded bytes of the stored pages."""
+    items: dict[str, int] = field(default_factory=dict)
+    """Rule → its items."""
+    links_left_out: tuple[int, int] = (0, 0)
+    """Pages that have more links than are taken of one, and how many more."""
 
 
 def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
@@ -64,9 +69,31 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
             if host is None:
                 host = hosts[prefix] = HostCount(_host(url))
             host.outcomes[outcome] = host.outcomes.get(outcome, 0) + rows
+        items = f"SELECT rule, count(*) FROM items {where} GROUP BY rule ORDER BY rule"
+        result.items = dict(connection.execute(items, {"job": job}).fetchall())
+        result.links_left_out = _links_left_out(connection, job)
     result.hosts = sorted(hosts.values(), key=lambda count: (-count.total, count.host))[:top]
     result.hosts_total = len(hosts)
     return result
+
+
+def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
+    """Pages of a job, or of all, that have more links than are taken of one, and how many more. Reads every row; (0, 0)
+    too where no crawl has written yet."""
+    try:
+        with reading(source) as connection:
+            return _links_left_out(connection, job)
+    except NoTables:
+        return 0, 0
+
+
+def _links_left_out(connection: Any, job: str | None) -> tuple[int, int]:
+    where = "AND job = :job" if job is not None else ""
+    query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"links_left_out\"%' {where}"
+    found = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
+    said = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
+    counts = [int(one) for one in said if one.isdecimal()]
+    return len(counts), sum(counts)
 
 
 def count(source: Source, outcome: str | None = None, job: str | None = None) -> int:

@@ -75,6 +75,7 @@ URL, URL_KEY, JOB, OUTCOME, REASON, STATUS = (
 BYTES, SHA256, FETCHED_AT, FETCH_ID, FETCH_NO, META, TEXT = (
     COLUMNS.index(name) for name in ("bytes", "sha256", "fetched_at", "fetch_id", "fetch_no", "meta", "text")
 )
+CONTENT_TYPE = COLUMNS.index("content_type")
 CHANGE, CHANGED_AT, FIRST_AT, TEXT_HASH = (
     COLUMNS.index(name) for name in ("change", "changed_at", "first_at", "text_hash")
 )
@@ -98,6 +99,8 @@ class Batch:
     """(job, url_key, links) of rows that keep their links."""
     items: dict[tuple[str, str], Items] = field(default_factory=dict)
     """(job, url_key) → the items of its newest copy, in place of those it had; where it has none now, none."""
+    markdown: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    """(job, url_key) → the main text of its newest copy as Markdown, where the parser made it."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that keep them."""
 

@@ -205,6 +205,8 @@ class Writer:
             batch.kept.append(row)
         else:
             batch.rows.append(row)
+            if record.markdown:
+                batch.markdown[row[JOB], row[URL_KEY]] = record.markdown
             if change == CHANGED:
                 batch.changed.append((row[JOB], row[URL_KEY]))
             if record.links is not None:

@@ -167,13 +167,13 @@ async def test_a_dead_members_partitions_go_to_the_others_with_what_was_unacked(
         b.bus.publish(SEEDS, p, Seed("j", "0"))
     await until(lambda: len(group.log) == PARTITIONS)
     await b.bus.outbox.close(1)
-    _vanish(b.bus)
+    vanish(b.bus)
     await until(lambda: len(a.partitions) == PARTITIONS)
     await until(lambda: {p for name, p, _ in group.log if name == "a"} == set(range(PARTITIONS)))
     assert Counter(p for name, p, _ in group.log if name == "a" and p in kept) == dict.fromkeys(kept, 1)
 
 
-def _vanish(bus: KafkaBus) -> None:
+def vanish(bus: KafkaBus) -> None:
     """As kill -9: every task ends where it is, no word to the broker."""
     for one in bus.groups.values():
         for task in set(one._tasks):

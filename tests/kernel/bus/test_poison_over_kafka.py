@@ -17,7 +17,7 @@ from nephila.kernel.messages import DeadLetter, FetchRequest, Page
 from nephila.kernel.topics import DEAD, PAGES, REQUESTS
 
 from tests.contracts.buses import config_for, until
-from tests.kernel.bus.test_kafka_rebalance import _vanish
+from tests.kernel.bus.test_kafka_rebalance import vanish
 
 POISON = "http://a.test/poison"
 
@@ -54,7 +54,7 @@ async def rig(broker):
                 if delivery.message.url == POISON:
                     gone[0] = True
                     self.ends += 1
-                    _vanish(bus)
+                    vanish(bus)
                 else:
                     delivery.ack()
 
@@ -130,7 +130,7 @@ async def test_requests_never_come_again_however_their_reader_ended(rig, how):
     await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "before"))
     await until(lambda: got == [1])
     if how == "vanished":
-        _vanish(first)
+        vanish(first)
         await first.outbox.close(1)
     else:
         await first.close()

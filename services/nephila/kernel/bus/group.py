@@ -23,13 +23,13 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 from nephila.kernel.bus.assignor import assignor_for
 from nephila.kernel.bus.consumers import STOP_S, begun, ended, gather, made, missing, namesake, pause, unread
 from nephila.kernel.bus.court import Court
-from nephila.kernel.bus.handover import Handover, part
+from nephila.kernel.bus.handover import Handover, Orphaned, part, tell_orphans
 from nephila.kernel.bus.intake import Intake, Place
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.membership import Membership
 from nephila.kernel.bus.notes import AT_WORK, Note
 from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.opening import Opening, mark, openings, passed
+from nephila.kernel.bus.opening import Opening, crashed, mark, openings, passed
 from nephila.kernel.bus.pulse import Pulse
 from nephila.kernel.bus.watchdog import Watchdog
 from nephila.kernel.errors import TemporaryError, UserError
@@ -51,6 +51,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self.config = config
         self.intake = intake
         self.handover: Handover | None = None
+        self.orphaned: Orphaned | None = None
         self.membership = Membership(config.name, time.time())
         self.restarts = 0
         """Consumers that were found stuck and begun anew."""
@@ -311,8 +312,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if self.handover is not None:
             await self.handover.gained(frozenset(tp.partition for tp in mine))
         await self._mark(mine, found)
+        if self.orphaned is not None and (starts := crashed(self.intake, mine, found)):
+            self._spawn(tell_orphans(self.orphaned, starts, self.config.session_s))
         for tp, place in mine.items():
-            start, end, note, _ = found[tp]
+            start, end, note, *_ = found[tp]
             place.ready = True
             # What a leased topic delivers was committed before: no member has ended over what lies behind its position.
             leased = self.intake.topics[tp.topic].topic.leased

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Protocol
+
+Orphaned = Callable[[dict[int, int], float], Awaitable[None]]
+"""Called for partitions of a leased topic whose last member did not let go of them, with the offsets before which all
+was delivered to it or to others before, and the instant (seconds since 1970 UTC) at which none of those could emit any
+more. It must not raise."""
+
+
+SILENT_SHARE = 0.5
+"""Part of a session after an opening at which messages of this member are told from those of the one before."""
+
+
+async def tell_orphans(orphaned: Orphaned, starts: dict[int, int], session_s: float) -> None:
+    """After a session: an earlier process of our own name need not have been thrown out yet."""
+    gone_at = time.time() + session_s * SILENT_SHARE
+    await asyncio.sleep(session_s)
+    await orphaned(starts, gone_at)
 
 
 class Handover(Protocol):

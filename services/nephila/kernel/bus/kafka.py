@@ -24,7 +24,7 @@ from nephila.kernel.bus.claims import Claims, sweep
 from nephila.kernel.bus.connections import mend
 from nephila.kernel.bus.delivering import Subscription
 from nephila.kernel.bus.group import Group
-from nephila.kernel.bus.handover import Handover
+from nephila.kernel.bus.handover import Handover, Orphaned
 from nephila.kernel.bus.history import KafkaHistory
 from nephila.kernel.bus.intake import Intake, KafkaSubscription
 from nephila.kernel.bus.kafka_config import KafkaConfig
@@ -120,6 +120,10 @@ class KafkaBus:
     def watch(self, group: str, handover: Handover) -> None:
         """Tell a service which partitions come and go; before `start`."""
         self._group(group).handover = handover
+
+    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+        self._group(group).orphaned = orphaned
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member reads for a group now."""

@@ -19,7 +19,7 @@ from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
 from nephila.kernel.bus import kafka_topics
 from nephila.kernel.bus.kafka_config import MAX_PARTITIONS, KafkaConfig
-from nephila.kernel.bus.kafka_topics import POLL_S, VISIBLE_S, Applied
+from nephila.kernel.bus.kafka_topics import POLL_S, UNSET, VISIBLE_S, Applied
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.topics import ADDRESSES, DEAD, FRONTIER, JOB_STATUS, PROGRESS, TOPICS, Topic
 
@@ -36,6 +36,8 @@ async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[
     when it is not idle, or would lose its frontier, `UserError` for what the broker says."""
     there = await kafka_topics.existing(config)
     target = _target(config, there)
+    compared = await kafka_topics.compared(config)
+    chosen = {one.name: {key: now for key, now, _ in one.changes if now != UNSET} for one in compared}
     async with kafka_topics.admin(config) as admin:
         await _check_groups(config, admin)
         await _check_read(config, admin, there)
@@ -44,7 +46,7 @@ async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[
             await _forget(config, admin, there, target)
         await _split(config, admin, there, target)
     grown = KafkaConfig(bootstrap=config.bootstrap, prefix=config.prefix, partitions=target)
-    applied = await kafka_topics.apply(grown)
+    applied = await kafka_topics.apply(grown, choices=chosen)
     return target, [Applied(one.name, one.partitions, there.get(one.name) != one.partitions) for one in applied]
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     CoordinatorNotAvailableError,
@@ -35,6 +34,7 @@ from aiokafka.errors import (
 )
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.topic_settings import Settings, alter, described
 from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
@@ -68,6 +68,8 @@ REMEDIES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MessageSizeTooLargeError,), "apply the topics of this release: nephila topics apply"),
 )
 """What to do, by what it says."""
+UNSET = "unset"
+"""What a setting was that only the broker's default spoke of."""
 VISIBLE_S = 30.0
 POLL_S = 0.05
 
@@ -79,6 +81,10 @@ class Applied:
     name: str
     partitions: int
     created: bool
+    changes: tuple[tuple[str, str, str], ...] = ()
+    """(setting, what it was, what it is): of a topic that was there."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Settings that somebody else has made; they stay."""
 
 
 def hush() -> None:
@@ -148,19 +154,59 @@ async def _existing(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Se
     return {name: len(there[full]["partitions"]) for name, full in names.items() if full in there}
 
 
-async def apply(config: KafkaConfig, replication: int = -1, topics: Sequence[Topic] = TOPICS) -> list[Applied]:
-    """Create what is missing and set what may be set. `replication`: -1 is the broker's default. Raises `UserError`."""
+async def compared(
+    config: KafkaConfig, choices: Mapping[str, Settings] | None = None, topics: Sequence[Topic] = TOPICS
+) -> list[Applied]:
+    """Topics that are there, with what `apply` would change. Raises `UserError`."""
+    async with admin(config) as client:
+        return await _drift(client, config, await _existing(client, config, topics), choices or {}, topics)
+
+
+async def _drift(
+    client: AIOKafkaAdminClient,
+    config: KafkaConfig,
+    there: Mapping[str, int],
+    choices: Mapping[str, Settings],
+    topics: Sequence[Topic],
+) -> list[Applied]:
+    found = [topic for topic in topics if topic.name in there]
+    set_now = await described(client, [f"{config.prefix}{topic.name}" for topic in found]) if found else {}
+    compared = []
+    for topic in found:
+        now = set_now[f"{config.prefix}{topic.name}"]
+        wanted = {**settings(topic), **choices.get(topic.name, {})}
+        changes = tuple((key, now.get(key, UNSET), value) for key, value in wanted.items() if now.get(key) != value)
+        others = tuple(sorted((key, value) for key, value in now.items() if key not in wanted))
+        compared.append(Applied(topic.name, there[topic.name], False, changes, others))
+    return compared
+
+
+async def apply(
+    config: KafkaConfig,
+    replication: int = -1,
+    topics: Sequence[Topic] = TOPICS,
+    choices: Mapping[str, Settings] | None = None,
+) -> list[Applied]:
+    """Create what is missing, set the route's settings and chosen ones, leave all others. `replication`: -1 is the
+    broker's default. Raises `UserError`."""
+    choices = choices or {}
     async with admin(config) as client:
         there = await _existing(client, config, topics)
         _compare(config, there, topics)
         missing = [topic for topic in topics if topic.name not in there]
         if missing:
-            await _create(client, config, missing, replication)
+            await _create(client, config, missing, replication, choices)
             await _visible(client, config, topics)
-        await client.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, f"{config.prefix}{t.name}", settings(t)) for t in topics]
+        old = {one.name: one for one in await _drift(client, config, there, choices, topics)}
+        await alter(
+            client,
+            {
+                f"{config.prefix}{one.name}": {key: value for key, _, value in one.changes}
+                for one in old.values()
+                if one.changes
+            },
         )
-    return [Applied(t.name, t.partitions(config.partitions), t.name not in there) for t in topics]
+    return [old.get(t.name) or Applied(t.name, t.partitions(config.partitions), True) for t in topics]
 
 
 async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic]) -> None:
@@ -172,11 +218,17 @@ async def _visible(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Seq
     raise UserError(f"the broker at {config.bootstrap} made the topics and does not show them; apply once more")
 
 
-async def _create(client: AIOKafkaAdminClient, config: KafkaConfig, topics: Sequence[Topic], replication: int) -> None:
+async def _create(
+    client: AIOKafkaAdminClient,
+    config: KafkaConfig,
+    topics: Sequence[Topic],
+    replication: int,
+    choices: Mapping[str, Settings],
+) -> None:
     new = []
     for topic in topics:
         full, count = f"{config.prefix}{topic.name}", topic.partitions(config.partitions)
-        one = NewTopic(full, count, 1, topic_configs=settings(topic))
+        one = NewTopic(full, count, 1, topic_configs={**settings(topic), **choices.get(topic.name, {})})
         one.replication_factor = replication  # its constructor does not know the broker's default, -1
         new.append(one)
     answer = await client.create_topics(new)

@@ -24,6 +24,8 @@ class Opening(NamedTuple):
     """What is true while we hold it."""
     refused: UserError | None
     """Why it must not be read."""
+    crashed: bool = False
+    """Its last member did not let go of it."""
 
 
 async def openings(
@@ -41,8 +43,14 @@ async def openings(
         if not first[tp] <= start <= last[tp]:
             refused = intake.outside(tp, start, first[tp], last[tp])
             start = first[tp]
-        found[tp] = Opening(start, last[tp], note.opened(), refused)
+        found[tp] = Opening(start, last[tp], note.opened(), refused, note.held)
     return found
+
+
+def crashed(intake: Intake, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, Opening]) -> dict[int, int]:
+    """Partitions of leased topics that their last members did not let go of, with the offsets where reading begins."""
+    leased = [tp for tp in tps if intake.topics[tp.topic].topic.leased]
+    return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
 
 
 async def mark(

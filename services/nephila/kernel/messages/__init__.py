@@ -4,7 +4,7 @@ from nephila.kernel.messages.addresses import AddressBusy, AddressPassed, Addres
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
-from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, MainText, Parse, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.questions import Answer, Question
 from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
@@ -47,6 +47,8 @@ __all__ = [
     "JobStatus",
     "LeasedUrl",
     "LinkSource",
+    "Login",
+    "LoginField",
     "MainText",
     "Outcome",
     "Outlinks",

@@ -126,6 +126,29 @@ class Parse(msgspec.Struct, array_like=True, gc=False):
     main_text: MainText = MainText.UNSPECIFIED
 
 
+class LoginField(msgspec.Struct, array_like=True, gc=False):
+    """A field of a login form. Exactly one of value, env and file is set."""
+
+    name: str = ""
+    # As it is sent; secrets are named by env or file instead.
+    value: str = ""
+    # Environment variable of the downloader that holds the value.
+    env: str = ""
+    # File below the downloader's directory of secrets that holds the value.
+    file: str = ""
+
+
+class Login(msgspec.Struct, array_like=True, gc=False):
+    """How a job logs in to a site: the page with the form is fetched, the form is filled and posted."""
+
+    url: str = ""
+    fields: list[LoginField] = msgspec.field(default_factory=list)
+    # RE2, found in the page that answers a login that was accepted; empty: that page has no password field.
+    check: str = ""
+    # RE2, found in pages only when the session is lost; empty: status 401 and redirects to url say so.
+    lost: str = ""
+
+
 class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     """The whole desired state of a crawl. Topic `jobs` (compacted by uid)."""
 
@@ -155,6 +178,10 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     rules: list[str] = msgspec.field(default_factory=list)
     # Null: all of it as its zeros say.
     parse: Parse | None = None
+    # Cookies that sites set are kept and sent back to them.
+    cookies: bool = False
+    # Null: nobody logs in.
+    login: Login | None = None
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

@@ -144,6 +144,8 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     text_hash: bytes = b""
     # What the rule makes of the page: a JSON object each, UTF-8.
     items: list[bytes] = msgspec.field(default_factory=list)
+    # The main text as Markdown, UTF-8, where the program is to make it; else empty.
+    markdown: bytes = b""
 
 
 class Receipt(msgspec.Struct, array_like=True, gc=False):

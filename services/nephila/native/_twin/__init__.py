@@ -15,23 +15,22 @@ from nephila.native._twin.hosts import HostStore
 from nephila.native._twin.maintext import main_text as _main_text
 from nephila.native._twin.robots import RobotsRules, robots_rule, robots_sitemaps
 from nephila.native._twin.spaces import is_tidy, quoted, trimmed
+from nephila.native._twin.stack import NO_BOUND
 from nephila.native._twin.tags import TAGS
 from nephila.native._twin.tree import Page
 from nephila.native._twin.trie import Trie
 from nephila.native._twin.urls import UrlError, UrlParts, parse_any, parse_document, parse_url
 
 _MAX_BODY = 2**31 - 1
-_CROWD = 10_000
-"""More elements than this beyond the stack's depth: a tree would walk through all of them for every tag."""
 
 
 class PagePass:
     """What the page pass found. Buffers are little-endian; their layouts are in ../README.md."""
 
     __slots__ = (
-        "anchor_ends", "anchors", "bad_links", "base", "canonical", "crowded", "depth", "description", "fingerprints",
-        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "main_lines", "main_text",
-        "meta", "refresh", "robots", "text", "text_lines", "title",
+        "anchor_ends", "anchors", "bad_links", "base", "canonical", "depth", "description", "fingerprints",
+        "host_spans", "lang", "link_count", "link_ends", "link_flags", "link_urls", "links_left_out", "main_lines",
+        "main_text", "meta", "refresh", "robots", "text", "text_lines", "title",
     )  # fmt: skip
 
     def __init__(self, data: bytes, url: str, max_links: int, max_text: int, main: bool, agent: str) -> None:
@@ -72,8 +71,8 @@ class PagePass:
         self.anchor_ends = _u32s(ends)
         self.link_flags = bytes(links.flags)
         self.bad_links = links.bad
-        self.crowded = page.tok.crowded or page.stack.refused > _CROWD
-        self.depth = page.stack.depth()
+        self.links_left_out = page.left_out + links.left_out
+        self.depth = NO_BOUND if page.tok.crowded else page.stack.depth()
 
 
 def _u32s(values: list[int]) -> bytes:

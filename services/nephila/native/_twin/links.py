@@ -28,6 +28,8 @@ MAX_HREFS: Final = 16 << 20
 """Bytes of all hrefs of a page, duplicates and too long ones included: every relative link costs its whole base."""
 
 
+NONE: Final = -1
+"""Index of a link that was left out."""
 IN_MAIN: Final = 1 << 4
 IN_CHROME: Final = 1 << 5
 """Bits of a link's flags that say where it stands."""
@@ -44,6 +46,7 @@ class Links:
         self.anchors: list[bytes] = []
         self.flags = bytearray()
         self.bad = 0
+        self.left_out = 0
         self.of_raw: dict[RawLink, int] = {}
 
 
@@ -95,7 +98,7 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
     seen: dict[bytes, int] = {}
     anchors: list[RawLink] = []
     length = spent = 0
-    for raw in page.links:
+    for number, raw in enumerate(page.links):
         try:
             href = resolve(base, raw.href, raw.decoded)
         except UnsupportedScheme:
@@ -105,6 +108,7 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
             continue
         spent += len(href)
         if spent > MAX_HREFS:
+            links.left_out += len(page.links) - number
             break
         if len(href) > MAX_HREF:
             links.bad += 1
@@ -112,6 +116,8 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
         start, end = host_span(href)
         key = fingerprint_of(href[start:end], canonical_of(href))
         at = seen.get(key)
+        if at == NONE:
+            continue
         if at is not None:
             links.of_raw[raw] = at
             if not raw.nofollow:
@@ -122,6 +128,8 @@ def finish(page: PageBase, base: whatwg.URL, text: bytes, max_links: int) -> Lin
                 anchors[at] = raw
             continue
         if len(anchors) >= max_links:
+            links.left_out += 1
+            seen[key] = NONE
             continue
         seen[key] = links.of_raw[raw] = len(anchors)
         anchors.append(raw)

@@ -64,6 +64,7 @@ class PageBase:
         self.links: list[RawLink] = []
         # Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
         self.max_raw = max_links * 4
+        self.left_out = 0
         self.frames = NO_FRAMES
         self.frameset_ok = True
         self.follow = FOLLOW_NOTHING
@@ -96,6 +97,7 @@ class PageBase:
         start, end = self.tok.span
         part = self.tok.data[start:end]
         flags = self.stack.flags()
+        self.stack.text(len(part))
         rest = part.lstrip(SPACES)
         if not rest:
             if not flags & (F_HIDDEN | F_TMPL):
@@ -104,6 +106,7 @@ class PageBase:
                 else:
                     self.text.add_space()
             return
+        self.stack.foster(len(part))
         if self.frameset_ok and not flags & F_TMPL:
             self.frameset_ok = not part.strip(SPACES + b"\0")
         if not flags & F_HIDDEN:
@@ -158,6 +161,7 @@ class PageBase:
             link.nofollow &= nofollow
             link.in_chrome &= in_chrome
         elif len(self.links) >= self.max_raw:
+            self.left_out += 1
             return None
         else:
             link = self._seen[href] = RawLink(href, kind, nofollow, False, in_chrome)

@@ -1,8 +1,9 @@
 """The stack of open elements: what the standard's tree construction does to it, without a tree.
 
 It exists because the tree decides which tags count (template, frameset, select, svg/math), how the text after a tag is
-read, and in which context a line stands. Not modelled: the list of active formatting elements (clones have the same
-href), foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed.
+read, and in which context a line stands. Not modelled: clones of formatting elements (they have the same href), foster
+parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed. The list of active formatting
+elements and the length of text nodes are kept only as far as they bound the cost of a tree (`depth`).
 """
 
 from __future__ import annotations
@@ -29,14 +30,20 @@ from nephila.native._twin.tags import (
 DEPTH: Final = 512
 HARD_DEPTH: Final = 1024
 REOPENED: Final = 8
-"""Formatting elements open at once; real pages have up to five within each other."""
+"""Active formatting elements since the last marker; real pages have up to five."""
+ROUNDS: Final = 8
+"""Nested blocks from which on the adoption agency leaves an element in the list: it gives up after eight rounds."""
+PILED: Final = 64 << 20
+"""Bytes that a tree builder copies because text is appended to a text node."""
+NO_BOUND: Final = 2**32 - 1
 HTML_NS, SVG_NS, MATH_NS = range(3)
 MATH_TEXT: Final = 1
 HTML_POINT: Final = 2
 
-P, LI, TR, TBODY, COLGROUP, COL, TABLE, FORM, TEMPLATE, OPTION, ANNOTATION_XML = ids(
-    "p li tr tbody colgroup col table form template option annotation-xml"
+A, P, LI, TR, TBODY, COLGROUP, COL, TABLE, FORM, TEMPLATE, OPTION, ANNOTATION_XML = ids(
+    "a p li tr tbody colgroup col table form template option annotation-xml"
 )
+_FOSTERS: Final = frozenset(ids("table tbody thead tfoot tr"))
 _CELLS: Final = frozenset(ids("td th"))
 _CELL_OR_CAPTION: Final = frozenset(ids("td th caption"))
 _SECTIONS: Final = frozenset(ids("tbody thead tfoot"))
@@ -66,8 +73,8 @@ class Stack:
     """The open elements, innermost last, with counts by tag so that most questions need no search."""
 
     __slots__ = (
-        "broke", "counts", "deepest", "foreign", "items", "markers", "refused", "unclosed", "unclosed_most",
-        "unclosed_now",
+        "active", "active_most", "broke", "counts", "deepest", "foreign", "formatting", "fostered", "items", "markers",
+        "piled", "refused", "reopens", "run",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -78,15 +85,55 @@ class Stack:
         self.foreign = 0
         self.refused = 0
         self.deepest = 0
-        self.unclosed = [0] * 256
-        """Formatting elements without an end tag, by tag: a tree builder opens them anew in every block."""
-        self.unclosed_now = 0
-        self.unclosed_most = 0
+        self.formatting: list[int] = []
+        """The list of active formatting elements, which a tree builder opens anew in every block; 0 is a marker."""
+        self.active = 0
+        self.active_most = 0
+        self.reopens = False
+        self.run = 0
+        """Bytes of text since an element was opened or closed: they may be one text node."""
+        self.fostered = 0
+        """The same of text that a table moves in front of itself."""
+        self.piled = 0
 
     def depth(self) -> int:
         """How deep a tree of this document is nested at most: what was open at once, and formatting elements anew.
-        Where so many of these are open that a tree is many times its tags, there is no bound."""
-        return 2**32 - 1 if self.refused or self.unclosed_most > REOPENED else self.deepest + self.unclosed_most
+        `NO_BOUND`: building a tree may take a time that grows with the square of the input."""
+        return NO_BOUND if self.refused or self.reopens or self.piled > PILED else self.deepest + self.active_most
+
+    def _activate(self, tag: int) -> None:
+        """Put a formatting element on the list."""
+        if len(self.formatting) >= REOPENED and 0 not in self.formatting[-REOPENED:]:
+            self.reopens = True
+            return
+        self.formatting.append(tag)
+        self.active += 1
+        self.active_most = max(self.active_most, self.active)
+
+    def _deactivate(self, tag: int) -> None:
+        """Take the last such element off the list, not beyond a marker."""
+        for at in range(len(self.formatting) - 1, -1, -1):
+            if self.formatting[at] == tag:
+                del self.formatting[at]
+                self.active -= 1
+                return
+            if not self.formatting[at]:
+                return
+
+    def insert(self) -> None:
+        """An element goes in without being opened: text after it is another node's."""
+        self.run = 0
+
+    def text(self, length: int) -> None:
+        """Text of so many bytes stands here: what a tree builder copies when it is appended to the text before."""
+        self.piled += self.run
+        self.run += length
+
+    def foster(self, length: int) -> None:
+        """The same of text that is not blank and may stand directly in a table."""
+        if self.items and self.items[-1].tag in _FOSTERS and self.items[-1].ns == HTML_NS:
+            self.piled += self.fostered
+            self.fostered += length
 
     def flags(self) -> int:
         """Context flags of the innermost element."""
@@ -109,10 +156,9 @@ class Stack:
 
     def push(self, tag: int, name: bytes, extra: int) -> None:
         """Open an HTML element."""
+        self.run = 0
         if CATS[tag] & C_FORMAT:
-            self.unclosed[tag] += 1
-            self.unclosed_now += 1
-            self.unclosed_most = max(self.unclosed_most, self.unclosed_now)
+            self._activate(tag)
         depth = len(self.items)
         if depth >= DEPTH and (depth >= HARD_DEPTH or tag != TEMPLATE):
             self.refused += 1
@@ -121,6 +167,7 @@ class Stack:
         self.counts[tag] += 1
         if cat & C_MARKER:
             self.markers += 1
+            self.formatting.append(0)
         self.items.append(Element(tag, name, HTML_NS, 0, cat, self.flags() | FLAGS[tag] | extra, self.box()))
         self.deepest = max(self.deepest, len(self.items))
 
@@ -140,6 +187,7 @@ class Stack:
         if point:
             cat = C_SPECIAL | C_SCOPE
         self.foreign += 1
+        self.run = 0
         own = F_HIDDEN if tag in _HIDDEN_FOREIGN else 0
         self.items.append(Element(tag, name, ns, point, cat, self.flags() | own, self.box()))
         self.deepest = max(self.deepest, len(self.items))
@@ -150,12 +198,15 @@ class Stack:
             self._forget(self.items.pop())
 
     def _forget(self, element: Element) -> None:
+        self.run = 0
         if element.ns != HTML_NS:
             self.foreign -= 1
             return
         self.counts[element.tag] -= 1
         if element.cat & C_MARKER:
             self.markers -= 1
+            while self.formatting and self.formatting.pop():
+                self.active -= 1
         if element.cat & C_BLOCK and not element.flags & F_HIDDEN:
             self.broke = True
 
@@ -225,17 +276,25 @@ class Stack:
             if element.cat & C_SCOPE:
                 return
 
+    def close_anchor(self) -> None:
+        """`<a>` ends the one before it, wherever that is."""
+        self.close_formatting(A)
+        self._deactivate(A)
+
     def close_formatting(self, tag: int) -> None:
         """What the adoption agency leaves of the stack: the element goes, blocks inside it stay."""
-        if self.unclosed[tag]:
-            self.unclosed[tag] -= 1
-            self.unclosed_now -= 1
         if not self.counts[tag]:
+            # In quirks mode <table> leaves <p> open: the element may be there, out of scope, and then it stays.
+            if self.table_mode() < 0:
+                self._deactivate(tag)
             return
         furthest = -1
+        blocks = 0
         for at in range(len(self.items) - 1, -1, -1):
             element = self.items[at]
             if element.tag == tag and element.ns == HTML_NS:
+                if blocks < ROUNDS:
+                    self._deactivate(tag)
                 if furthest < 0:
                     self.pop_to(at)
                 else:
@@ -245,6 +304,7 @@ class Stack:
                 return
             if element.cat & C_SPECIAL:
                 furthest = at
+                blocks += 1
 
     def _adopt(self, at: int, block: int) -> None:
         """Remove the formatting element at `at` and the plain ones between it and the block."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.native._twin.tags import C_ATTRS, CATS, IDS
+from nephila.native._twin.tags import C_ATTRS, CATS, IDS, ids
 
 DATA, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT, CDATA = range(6)
 TEXT, RAW, START, END, EOF = range(5)
@@ -28,14 +28,15 @@ _SCRIPT_STEP: Final = re.compile(rb"-->|<!--|</?script(?=[ \t\n\r\f/>])|</", re.
 _SCRIPT_START: Final = re.compile(rb"<!--|</")
 
 CROWD: Final = 1000
-"""More attributes than this in one tag: no page has them, and trees compare each with all before it."""
+"""More attributes than this in one element: no page has them, and trees compare each with all before it."""
+BODY, HTML = ids("body html")
 
 
 class Tokenizer:
     """The scanner; after START and END its public fields describe the tag, after TEXT and RAW `span` the text."""
 
     __slots__ = (
-        "all_attrs", "attrs", "crowded", "data", "foreign", "name", "pos", "raw", "raw_kind", "raw_name",
+        "all_attrs", "attrs", "crowded", "data", "foreign", "name", "pos", "raw", "raw_kind", "raw_name", "root_attrs",
         "self_closing", "span", "tag",
     )  # fmt: skip
 
@@ -53,6 +54,7 @@ class Tokenizer:
         self.attrs: list[tuple[bytes, bytes]] = []
         self.all_attrs = False
         self.crowded = False
+        self.root_attrs = 0
 
     def next(self) -> int:
         """The kind of the next token; EOF for ever at the end. Amortised O(bytes consumed)."""
@@ -115,7 +117,7 @@ class Tokenizer:
         self.name = name
         self.tag = tag = IDS.get(name, 0)
         self.attrs = []
-        if not self.all_attrs and not CATS[tag] & C_ATTRS:
+        if not self.all_attrs and tag != BODY and not CATS[tag] & C_ATTRS:
             plain = _PLAIN_TAG.match(data, found.end())
             # An attribute has two bytes at least: in a shorter tag nobody has to count.
             if plain and plain.end() - plain.start() <= 2 * CROWD:
@@ -128,7 +130,8 @@ class Tokenizer:
         data = self.data
         length = len(data)
         attrs = self.attrs
-        count = 0
+        root = self.tag == HTML or self.tag == BODY
+        count = self.root_attrs if root else 0
         self.self_closing = False
         while True:
             gap = _GAP.match(data, at).end()  # type: ignore[union-attr]
@@ -144,6 +147,8 @@ class Tokenizer:
             at = found.end()
             count += 1
             self.crowded |= count > CROWD
+            if root:
+                self.root_attrs = count
             value = b""
             equals = _EQUALS.match(data, at)
             if equals:

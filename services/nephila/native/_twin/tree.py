@@ -46,6 +46,7 @@ LI, LINK, MATH, META, NOBR, NOFRAMES, OPTGROUP, OPTION, P, PLAINTEXT, RTC, RUBY,
 TABLE, TEMPLATE, TEXTAREA, TITLE, XMP, ANNOTATION_XML = ids("table template textarea title xmp annotation-xml")
 _MATH_OWN: Final = frozenset(ids("mglyph malignmark"))
 _STARTS_BODY: Final = frozenset(ids("area br embed img image input keygen wbr hr"))
+_IGNORED: Final = frozenset(ids("area col frame"))
 _OBJECTS: Final = frozenset(ids("pre listing applet marquee object"))
 _TABLE_PARTS: Final = frozenset(ids("caption colgroup tbody thead tfoot tr td th"))
 _TABLE_ENDS: Final = _TABLE_PARTS | {TABLE}
@@ -128,7 +129,9 @@ class Page(PageMeta):
             self._anchor_start()
         if not self.tok.self_closing:
             self._push_foreign(tag, ns)
-        elif tag == A:
+            return
+        self.stack.insert()
+        if tag == A:
             self.close_anchor()
 
     def _leave_foreign(self) -> None:
@@ -240,6 +243,8 @@ class Page(PageMeta):
                 return
         elif tag == COL:
             self.stack.open_table_part(COL)
+        if tag not in _IGNORED:
+            self.stack.insert()
         if tag in _STARTS_BODY:
             self.frameset_ok = False
 
@@ -247,7 +252,7 @@ class Page(PageMeta):
         """Start tags that put an element on the stack."""
         stack = self.stack
         if tag == A:
-            stack.close_formatting(A)
+            stack.close_anchor()
             self._open(A)
             self._anchor_start()
             return

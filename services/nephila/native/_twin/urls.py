@@ -121,11 +121,27 @@ def _parse_base(base: str | None) -> whatwg.URL | None:
 
 
 def parse_http(text: str, base: whatwg.URL | None) -> str:
-    """The href of an absolute http(s) URL, or of a relative one against `base`; the fragment is dropped."""
+    """The href of an absolute http(s) URL, or of a relative one against `base`; the fragment is dropped.
+
+    What has a base is a link: its userinfo is that of the base where they are of one origin, else none.
+    """
     href = parse_text(text, base, False)
     if not href.startswith(("http:", "https:")):
         raise UnsupportedScheme(f"unsupported scheme '{href.partition(':')[0]}'")
-    return href
+    return href if base is None else _with_userinfo_of(base, href)
+
+
+def _with_userinfo_of(base: whatwg.URL, href: str) -> str:
+    """A page must not choose credentials: its links have those of its own URL, and to other origins none."""
+    begins = href.index("//") + 2
+    start, end = host_span(href)
+    known = ""
+    if base.username or base.password:
+        own = str(base)
+        host, path = host_span(own)
+        if own.partition(":")[0] == href.partition(":")[0] and own[host:path] == href[start:end]:
+            known = own[own.index("//") + 2 : host]
+    return href[:begins] + known + href[start:]
 
 
 def parse_document(text: str) -> whatwg.URL:

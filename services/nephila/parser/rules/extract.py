@@ -18,6 +18,7 @@ from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET, marked
 from nephila.kernel.routes import parse_routed
 from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.document import Document, css_first
+from nephila.parser.rules.jsons import storable
 from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field, Links, Rule, Take
@@ -365,7 +366,7 @@ def _encode(item: Any) -> bytes:
     except (UnicodeEncodeError, OverflowError, RecursionError, TypeError):
         import json
 
-        text = json.dumps(item, ensure_ascii=True, default=str)
+        text = json.dumps(storable(item), ensure_ascii=True, default=str, allow_nan=False)
         return text.encode()
 
 

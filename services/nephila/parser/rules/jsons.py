@@ -1,13 +1,15 @@
 """JSON in documents: parsing what may be torn or followed by something else. Every program that parses loads this;
 JSONPath on it, whose library costs a start 40 ms, is in jsonpath.py.
 
-Invariant: nesting that no stack holds is no value, but an error.
+Invariants: nesting that no stack holds is no value, but an error; every value can be written as JSON, UTF-8: half an
+emoji is U+FFFD, Infinity and NaN are null.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -16,7 +18,13 @@ MAX_JSON_CHARS: Final = 16 << 20
 MAX_NODES: Final = 100_000
 """Values that are looked at, or given by one query, at most."""
 
-_lenient = json.JSONDecoder(strict=False)
+
+def _finite(text: str) -> float | None:
+    number = float(text)
+    return number if isfinite(number) else None
+
+
+_lenient = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=lambda _: None)
 
 
 class NoJson(ValueError):
@@ -32,10 +40,24 @@ def parse_json(text: str) -> Any:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         pass
     try:
-        return _lenient.raw_decode(text.lstrip("\ufeff \t\r\n"))[0]
+        return storable(_lenient.raw_decode(text.lstrip("\ufeff \t\r\n"))[0])
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise NoJson(reason[:200]) from None
+
+
+def storable(value: Any) -> Any:
+    """The same, with U+FFFD for lone surrogates and None for numbers that JSON has no word for. Raises
+    `RecursionError`."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [storable(one) for one in value]
+    if isinstance(value, dict):
+        return {storable(key): storable(one) for key, one in value.items()}
+    return value
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:

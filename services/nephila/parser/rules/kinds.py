@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nephila.kernel.errors import Mistakes
 from nephila.kernel.kinds import Kind, Map, Text
 from nephila.kernel.strictyaml import Node
 from nephila.parser.rules import selectors
@@ -89,10 +90,16 @@ class Named:
             raise node.error(f"{path} has to be a map from names to what each of them is")
         if len(node.value) > self.most:
             raise node.error(f"{path} has {len(node.value):,} names; at most {self.most}")
+        mistakes, found = Mistakes(), {}
         for name, entry in node.value.items():
-            if not re.fullmatch(NAME_PATTERN, name):
-                raise entry.key.error(f"{path}: {name[:60]!a} is no name of letters, digits and '_'")
-        return {name: self.kind.read(entry.value, f"{path}.{name}") for name, entry in node.value.items()}
+            with mistakes:
+                if not re.fullmatch(NAME_PATTERN, name):
+                    raise entry.key.error(f"{path}: {name[:60]!a} is no name of letters, digits and '_'")
+        for name, entry in node.value.items():
+            with mistakes:
+                found[name] = self.kind.read(entry.value, f"{path}.{name}")
+        mistakes.tell()
+        return found
 
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""
@@ -119,7 +126,12 @@ class OneOrMore:
             return [self.kind.read(node, path)]
         if not self.least <= len(node.value) <= self.most:
             raise node.error(f"{path} has {len(node.value):,} values; it may have {self.least} to {self.most:,}")
-        return [self.kind.read(item, f"{path}[{i}]") for i, item in enumerate(node.value)]
+        mistakes, found = Mistakes(), []
+        for i, item in enumerate(node.value):
+            with mistakes:
+                found.append(self.kind.read(item, f"{path}[{i}]"))
+        mistakes.tell()
+        return found
 
     def schema(self) -> dict[str, Any]:
         """See `Kind.schema`."""

@@ -1,13 +1,18 @@
-"""A rule on a stored page for commands: here when it is bounded, else in the rules' child process; never for ever."""
+"""Rules on a stored page for commands: here when they are bounded, else in the rules' child process; never for ever.
+
+Which of some rules is for the page, what it gives, and what nearly matched: each may need a tree of the page.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 
 from nephila.parser.document import Document
 from nephila.parser.rules.bounds import MAX_DEPTH, fits
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
+from nephila.parser.rules.match import holds
 from nephila.parser.rules.pages import Stored
 from nephila.parser.sandbox import BlockingSandbox, Broken
 
@@ -36,18 +41,44 @@ class Runner:
 
     def run(self, rule: RuleDocument, page: Stored) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
+        return self._read([rule], page, chosen=True)[1]
+
+    def run_first(self, rules: Sequence[RuleDocument], page: Stored) -> tuple[RuleDocument | None, Extraction]:
+        """The first of some rules that is for the page by its content, and what that gives."""
+        number, found = self._read(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
+        return (rules[number] if number >= 0 else None), found
+
+    def _read(self, rules: Sequence[RuleDocument], page: Stored, *, chosen: bool) -> tuple[int, Extraction]:
+        """Number of the rule, -1 for none, and what it gives. `chosen`: it is the first, whatever it asks for."""
         self.broken = ""
         document = page.document
-        if rule.rule.bounded and fits(rule.rule, page.body, depth_of(document)):
-            return extract(rule.rule, document)
+        depth = depth_of(document)
+        asked = rules[:1] if chosen else rules
+        if all(one.rule.bounded and fits(one.rule, page.body, depth) for one in asked):
+            for number, one in enumerate(asked):
+                if chosen or holds(one.rule, document):
+                    return number, extract(one.rule, document)
+            return -1, Extraction()
         from nephila.parser.rules.task import RULES, ask_of
 
         try:
-            payload = ask_of({rule.name: rule.text}, document, scripts=self._scripts, chosen=True)
-            return self._sandbox.call(RULES, payload, wall_s=self._wall_s).found
+            payload = ask_of({one.name: one.text for one in asked}, document, scripts=self._scripts, chosen=chosen)
+            answer = self._sandbox.call(RULES, payload, wall_s=self._wall_s)
         except Broken as error:
             self.broken = str(error)
-            return Extraction(problems=[self.broken])
+            return 0, Extraction(problems=[self.broken])
+        return (answer.number if answer.number < len(asked) else -1), answer.found
+
+    def hints(self, rule: RuleDocument, page: Stored, missing: list[str]) -> dict[str, list[str]]:
+        """What nearly matched where a field is empty, by its path; nothing where looking takes too long."""
+        if not missing or self.broken:
+            return {}
+        from nephila.parser.rules.near_child import NEAR, payload_of
+
+        try:
+            return self._sandbox.call(NEAR, payload_of(rule, page.document, missing), wall_s=self._wall_s, tries=1)
+        except Broken:
+            return {}
 
 
 def depth_of(document: Document) -> int:

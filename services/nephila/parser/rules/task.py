@@ -56,7 +56,8 @@ class Answer(msgspec.Struct, array_like=True):
     found: Extraction
 
 
-_decode = msgspec.msgpack.Decoder(Ask).decode
+asked = msgspec.msgpack.Decoder(Ask).decode
+"""Reads a payload."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 _decode_item = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -88,7 +89,7 @@ DOUBTFUL: Final[Task[Answer]] = replace(RULES, name="rules in doubt")
 
 def run(payload: bytes) -> bytes:
     """See `Task.module`."""
-    ask = _decode(payload)
+    ask = asked(payload)
     document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
     for number, (text, name) in enumerate(zip(ask.rules, ask.names, strict=True)):
         rule = _rule(text, name)

@@ -8,6 +8,7 @@ from nephila.kernel.errors import UsageError
 from nephila.storage.backends.base import Backend
 from nephila.storage.backends.bodies import Bodies
 from nephila.storage.backends.jsonl import Jsonl
+from nephila.storage.backends.markdown import Markdown
 from nephila.storage.backends.parquet import Parquet
 from nephila.storage.backends.sqlite import Sqlite
 from nephila.storage.backends.warc import Warc
@@ -29,6 +30,7 @@ LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "post
 
 BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
     "jsonl": Jsonl,
+    "markdown": Markdown,
     "parquet": Parquet,
     "raw": Bodies,
     "warc": Warc,

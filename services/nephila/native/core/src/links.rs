@@ -32,6 +32,8 @@ pub struct Links {
     pub anchor_ends: Vec<u32>,
     pub flags: Vec<u8>,
     pub bad: u32,
+    /// Links beyond a limit: of their number, of the bytes of all of them.
+    pub left_out: u32,
     /// The link that a raw link came to; `NONE` where it came to none.
     of_raw: Vec<u32>,
 }
@@ -117,6 +119,7 @@ pub fn finish(page: &Page<'_>, base: &Base, max_links: usize) -> Links {
         let size = blob.len() - from as usize;
         spent += size;
         if spent > MAX_HREFS {
+            links.left_out += (page.links.len() - index) as u32;
             break;
         }
         if size > MAX_HREF {
@@ -187,6 +190,9 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
     for row in rows {
         let raw = &page.links[row.raw as usize];
         if let Some(at) = seen.get(&row.key) {
+            if *at == NONE {
+                continue;
+            }
             links.of_raw[row.raw as usize] = *at;
             let at = *at as usize;
             if !raw.nofollow {
@@ -202,6 +208,8 @@ fn pack(page: &Page<'_>, rows: &[Row], blob: &[u8], max_links: usize, links: &mu
             continue;
         }
         if anchors.len() >= max_links {
+            links.left_out += 1;
+            seen.insert(row.key, NONE);
             continue;
         }
         seen.insert(row.key, anchors.len() as u32);

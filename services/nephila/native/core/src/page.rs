@@ -97,6 +97,8 @@ pub struct Page<'a> {
     pub head: Head<'a>,
     pub links: Vec<RawLink<'a>>,
     pub max_raw: usize,
+    /// Hrefs beyond `max_raw`, each as often as it stands there.
+    pub left_out: u32,
     pub frames: Frames,
     pub frameset_ok: bool,
     pub follow: Follow,
@@ -124,6 +126,7 @@ impl<'a> Page<'a> {
             links: Vec::with_capacity(256),
             // Different hrefs may come to the same URL; beyond this many distinct ones a page is hostile.
             max_raw: max_links.saturating_mul(4),
+            left_out: 0,
             frames: Frames::No,
             frameset_ok: true,
             follow: Follow::Nothing,
@@ -185,6 +188,7 @@ impl<'a> Page<'a> {
             return;
         }
         let flags = self.stack.flags();
+        self.stack.text(part.len());
         // Between two tags there is mostly whitespace.
         if is_blank(part) {
             if flags & (F_HIDDEN | F_TMPL) == 0 {
@@ -197,6 +201,7 @@ impl<'a> Page<'a> {
             }
             return;
         }
+        self.stack.foster(part.len());
         if flags & F_TMPL == 0 && self.frameset_ok {
             self.frameset_ok = part.iter().all(|b| is_space(*b) || *b == 0);
         }
@@ -279,7 +284,10 @@ impl<'a> Page<'a> {
                 link.in_chrome &= in_chrome;
                 *at
             }
-            None if links.len() >= self.max_raw => return None,
+            None if links.len() >= self.max_raw => {
+                self.left_out = self.left_out.saturating_add(1);
+                return None;
+            }
             None => {
                 let at = links.len() as u32;
                 links.push(RawLink { href: Href::Attribute(href), kind, nofollow, in_chrome, anchor: (0, 0) });

@@ -12,9 +12,6 @@ use crate::page::Page;
 use crate::text::Line;
 use crate::{encoding, entities, maintext, urls_py};
 
-/// More elements than this beyond the stack's depth: a tree would walk through all of them for every tag.
-const CROWD: u32 = 10_000;
-
 /// What the page pass found. Buffers are little-endian; their layouts are in services/nephila/native/README.md.
 #[pyclass(module = "nephila.native._core", frozen)]
 #[derive(Default)]
@@ -32,7 +29,7 @@ pub struct PagePass {
     main_lines: Vec<u32>,
     main_text: Vec<u8>,
     links: Links,
-    crowded: bool,
+    links_left_out: u32,
     depth: u32,
 }
 
@@ -137,8 +134,8 @@ impl PagePass {
         self.links.bad
     }
     #[getter]
-    fn crowded(&self) -> bool {
-        self.crowded
+    fn links_left_out(&self) -> u32 {
+        self.links_left_out
     }
     #[getter]
     fn depth(&self) -> u32 {
@@ -165,6 +162,7 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     };
     links::mark_main(&page, &main.lines, &mut found);
     let head = std::mem::take(&mut page.head);
+    let left_out = found.left_out;
     let canonical = head.canonical.map(|raw| links::resolve_one(&base, &entities::decode(raw, true, true)));
     let refresh = head.refresh.map(|target| links::resolve_one(&base, target.as_bytes()));
     PagePass {
@@ -181,8 +179,8 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
         main_lines: main.lines,
         main_text: main.text,
         links: found,
-        crowded: page.tok.crowded || page.stack.refused > CROWD,
-        depth: page.stack.depth(),
+        links_left_out: page.left_out.saturating_add(left_out),
+        depth: if page.tok.crowded { u32::MAX } else { page.stack.depth() },
     }
 }
 

@@ -1,8 +1,9 @@
 //! The stack of open elements: what the standard's tree construction does to it, without a tree.
 //!
 //! It exists because the tree decides which tags count (template, frameset, select, svg/math), how the text after a tag
-//! is read, and in which context a line stands. Not modelled: the list of active formatting elements (clones have the
-//! same href), foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed.
+//! is read, and in which context a line stands. Not modelled: clones of formatting elements (they have the same href),
+//! foster parenting (moves, does not remove), quirks mode. Elements below `DEPTH` are not pushed. The list of active
+//! formatting elements and the length of text nodes are kept only as far as they bound the cost of a tree (`depth`).
 
 use crate::tags::{self, *};
 
@@ -31,8 +32,12 @@ pub struct Element {
     pub place: u32,
 }
 
-/// Formatting elements open at once; real pages have up to five within each other.
-const REOPENED: u32 = 8;
+/// Active formatting elements since the last marker; real pages have up to five.
+const REOPENED: usize = 8;
+/// Nested blocks from which on the adoption agency leaves an element in the list: it gives up after eight rounds.
+const ROUNDS: u32 = 8;
+/// Bytes that a tree builder copies because text is appended to a text node, at 2 GB/s; real pages have under 1 MB.
+const PILED: u64 = 64 << 20;
 
 /// The open elements, innermost last, with counts by tag so that most questions need no search.
 pub struct Stack {
@@ -48,10 +53,18 @@ pub struct Stack {
     pub refused: u32,
     /// The most elements that were open at once.
     pub deepest: u32,
-    /// Formatting elements without an end tag: a tree builder opens them anew in every block. Now by tag, now, at most.
-    unclosed: [u32; 256],
-    unclosed_now: u32,
-    pub unclosed_most: u32,
+    /// The list of active formatting elements, which a tree builder opens anew in every block: tags, 0 for a marker.
+    formatting: Vec<u8>,
+    /// Its elements without markers: now, at most.
+    active: u32,
+    active_most: u32,
+    /// More than `REOPENED` of them were between two markers: a tree may be many times its tags.
+    reopens: bool,
+    /// Bytes of text since an element was opened or closed: they may be one text node.
+    run: u64,
+    /// The same of text that a table moves in front of itself.
+    fostered: u64,
+    piled: u64,
 }
 
 impl Stack {
@@ -64,9 +77,13 @@ impl Stack {
             foreign: 0,
             refused: 0,
             deepest: 0,
-            unclosed: [0; 256],
-            unclosed_now: 0,
-            unclosed_most: 0,
+            formatting: Vec::new(),
+            active: 0,
+            active_most: 0,
+            reopens: false,
+            run: 0,
+            fostered: 0,
+            piled: 0,
         }
     }
 
@@ -94,10 +111,9 @@ impl Stack {
     #[inline]
     pub fn push(&mut self, tag: u8, hash: u32, extra: u16) {
         let cat = CATS[tag as usize];
+        self.run = 0;
         if cat & C_FORMAT != 0 {
-            self.unclosed[tag as usize] += 1;
-            self.unclosed_now += 1;
-            self.unclosed_most = self.unclosed_most.max(self.unclosed_now);
+            self.activate(tag);
         }
         if self.items.len() >= DEPTH && (self.items.len() >= HARD_DEPTH || tag != TEMPLATE) {
             self.refused += 1;
@@ -105,19 +121,70 @@ impl Stack {
         }
         let flags = self.flags() | tags::FLAGS[tag as usize] | extra;
         self.counts[tag as usize] += 1;
-        self.markers += u16::from(cat & C_MARKER != 0);
+        if cat & C_MARKER != 0 {
+            self.markers += 1;
+            self.formatting.push(0);
+        }
         let place = self.place();
         self.items.push(Element { tag, ns: HTML_NS, point: 0, hash, cat, flags, place });
         self.deepest = self.deepest.max(self.items.len() as u32);
     }
 
     /// How deep a tree of this document is nested at most: what was open at once, and formatting elements anew in it.
-    /// Where so many of these are open that a tree is many times its tags, there is no bound.
+    /// `u32::MAX` = no bound: then building a tree may take a time that grows with the square of the input.
     pub fn depth(&self) -> u32 {
-        if self.refused > 0 || self.unclosed_most > REOPENED {
+        if self.refused > 0 || self.reopens || self.piled > PILED {
             return u32::MAX;
         }
-        self.deepest.saturating_add(self.unclosed_most)
+        self.deepest.saturating_add(self.active_most)
+    }
+
+    /// Put a formatting element on the list. O(REOPENED).
+    fn activate(&mut self, tag: u8) {
+        if self.formatting.iter().rev().take_while(|tag| **tag != 0).count() >= REOPENED {
+            self.reopens = true;
+            return;
+        }
+        self.formatting.push(tag);
+        self.active += 1;
+        self.active_most = self.active_most.max(self.active);
+    }
+
+    /// Take the last such element off the list, not beyond a marker.
+    fn deactivate(&mut self, tag: u8) {
+        for at in (0..self.formatting.len()).rev() {
+            let known = self.formatting[at];
+            if known == tag {
+                self.formatting.remove(at);
+                self.active -= 1;
+                return;
+            }
+            if known == 0 {
+                return;
+            }
+        }
+    }
+
+    /// An element goes in without being opened: text after it is another node's.
+    #[inline(always)]
+    pub fn insert(&mut self) {
+        self.run = 0;
+    }
+
+    /// Text of so many bytes stands here: what a tree builder copies when it is appended to the text before.
+    #[inline(always)]
+    pub fn text(&mut self, len: usize) {
+        self.piled += self.run;
+        self.run += len as u64;
+    }
+
+    /// The same of text that is not blank and may stand directly in a table.
+    #[inline(always)]
+    pub fn foster(&mut self, len: usize) {
+        if self.items.last().is_some_and(|e| matches!(e.tag, TABLE | TBODY | THEAD | TFOOT | TR) && e.ns == HTML_NS) {
+            self.piled += self.fostered;
+            self.fostered += len as u64;
+        }
     }
 
     pub fn push_foreign(&mut self, tag: u8, hash: u32, ns: u8, encoded_html: bool) {
@@ -138,6 +205,7 @@ impl Stack {
         if point != 0 {
             cat = C_SPECIAL | C_SCOPE;
         }
+        self.run = 0;
         let own = if matches!(tag, SVG | ANNOTATION | ANNOTATION_XML) { F_HIDDEN } else { 0 };
         let flags = self.flags() | own;
         self.foreign += 1;
@@ -154,12 +222,18 @@ impl Stack {
 
     #[inline(always)]
     fn forget(&mut self, e: Element) {
+        self.run = 0;
         if e.ns != HTML_NS {
             self.foreign -= 1;
             return;
         }
         self.counts[e.tag as usize] -= 1;
-        self.markers -= u16::from(e.cat & C_MARKER != 0);
+        if e.cat & C_MARKER != 0 {
+            self.markers -= 1;
+            while self.formatting.pop().is_some_and(|tag| tag != 0) {
+                self.active -= 1;
+            }
+        }
         self.broke |= e.cat & C_BLOCK != 0 && e.flags & F_HIDDEN == 0;
     }
 
@@ -243,18 +317,28 @@ impl Stack {
         }
     }
 
+    /// `<a>` ends the one before it, wherever that is.
+    pub fn close_anchor(&mut self) {
+        self.close_formatting(A);
+        self.deactivate(A);
+    }
+
     /// What the adoption agency leaves of the stack: the element goes, blocks inside it stay.
     pub fn close_formatting(&mut self, tag: u8) {
-        if self.unclosed[tag as usize] > 0 {
-            self.unclosed[tag as usize] -= 1;
-            self.unclosed_now -= 1;
-        }
         if !self.has(tag) {
+            // In quirks mode <table> leaves <p> open: the element may be there, out of scope, and then it stays.
+            if self.table_mode().is_none() {
+                self.deactivate(tag);
+            }
             return;
         }
         let mut furthest = None;
+        let mut blocks = 0;
         for (at, e) in self.items.iter().enumerate().rev() {
             if Self::is(e, tag, 0) {
+                if blocks < ROUNDS {
+                    self.deactivate(tag);
+                }
                 match furthest {
                     None => self.pop_to(at),
                     Some(block) => self.adopt(at, block),
@@ -266,6 +350,7 @@ impl Stack {
             }
             if e.cat & C_SPECIAL != 0 {
                 furthest = Some(at);
+                blocks += 1;
             }
         }
     }

@@ -62,11 +62,13 @@ pub struct Tokenizer<'a> {
     pub attrs: Vec<Attr>,
     /// Keep the attributes of every tag, not only of those the page pass reads.
     pub all_attrs: bool,
-    /// Some tag has had more than `CROWD` attributes.
+    /// Some element has more than `CROWD` attributes.
     pub crowded: bool,
+    /// Attributes of all `<html>` and `<body>` tags: a tree gathers them in one element of each name.
+    root_attrs: u32,
 }
 
-/// More attributes than this in one tag: no page has them, and trees compare each with all before it.
+/// More attributes than this in one element: no page has them, and trees compare each with all before it.
 const CROWD: u32 = 1000;
 
 #[inline(always)]
@@ -109,6 +111,7 @@ impl<'a> Tokenizer<'a> {
             attrs: Vec::with_capacity(32),
             all_attrs: false,
             crowded: false,
+            root_attrs: 0,
         }
     }
 
@@ -251,7 +254,8 @@ impl<'a> Tokenizer<'a> {
         let input = self.input;
         let len = input.len();
         self.self_closing = false;
-        let mut count = 0;
+        let root = matches!(self.tag, tags::HTML | tags::BODY);
+        let mut count = if root { self.root_attrs } else { 0 };
         loop {
             while p < len && CLASS[input[p] as usize] & SPACE != 0 {
                 p += 1;
@@ -277,6 +281,9 @@ impl<'a> Tokenizer<'a> {
             }
             count += 1;
             self.crowded |= count > CROWD;
+            if root {
+                self.root_attrs = count;
+            }
             let name_start = p;
             p = attribute_name_end(input, p + 1);
             let name = (name_start as u32, p as u32);

@@ -74,8 +74,10 @@ impl Page<'_> {
             self.anchor_start();
         }
         if !self.tok.self_closing {
-            self.push_foreign(tag, ns);
-        } else if tag == A {
+            return self.push_foreign(tag, ns);
+        }
+        self.stack.insert();
+        if tag == A {
             self.close_anchor();
         }
     }
@@ -208,6 +210,9 @@ impl Page<'_> {
             _ => {}
         }
         if cat & C_VOID != 0 {
+            if !matches!(tag, COL | FRAME) {
+                self.stack.insert();
+            }
             match tag {
                 COL => {
                     self.stack.open_table_part(COL);
@@ -224,7 +229,7 @@ impl Page<'_> {
     fn html_element(&mut self, tag: u8, cat: u16) {
         match tag {
             A => {
-                self.stack.close_formatting(A);
+                self.stack.close_anchor();
                 self.open(A);
                 return self.anchor_start();
             }

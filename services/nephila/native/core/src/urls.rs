@@ -43,6 +43,8 @@ pub fn reason(error: ParseError) -> &'static str {
 pub struct Base {
     pub url: Url,
     https: bool,
+    /// Whether the URL has credentials, which links to its own origin share.
+    userinfo: bool,
     /// Length of "scheme://userinfo@host:port" in the href.
     authority: usize,
     /// Length up to and with the last "/" of the path.
@@ -57,7 +59,8 @@ impl Base {
         let path = &href.text[..href.parts.query as usize];
         let authority = href.parts.host.1 as usize;
         let directory = path.rfind('/').map_or(path.len(), |at| at + 1).max(authority);
-        Base { https: url.scheme() == "https", authority, directory, href, url }
+        let userinfo = !url.username().is_empty() || url.password().is_some();
+        Base { https: url.scheme() == "https", userinfo, authority, directory, href, url }
     }
 
     pub fn href(&self) -> &str {
@@ -115,6 +118,9 @@ static SAFE: [u8; 256] = {
 
 /// The href of `raw` where it can be had by copying; None = ask the crate.
 fn fast(base: &Base, raw: &[u8], out: &mut Vec<u8>) -> Option<Parts> {
+    if base.userinfo {
+        return None;
+    }
     let from = out.len();
     let found = fast_into(base, raw, out);
     if found.is_none() {

@@ -39,12 +39,31 @@ impl Href {
     pub fn scheme(&self) -> &str {
         &self.text[..self.scheme_end]
     }
+
+    /// A page must not choose credentials: its links have those of its own URL, and to other origins none.
+    fn take_userinfo_of(&mut self, base: &Url) {
+        let (from, host) = (self.scheme_end + "://".len(), self.parts.host);
+        let known = &base[Position::BeforeUsername..Position::BeforeHost];
+        if known.is_empty() && from == host.0 as usize {
+            return;
+        }
+        let same = base.scheme() == self.scheme()
+            && base[Position::BeforeHost..Position::AfterPort] == self.text[host.0 as usize..host.1 as usize];
+        let wanted = if same { known } else { "" };
+        self.text.replace_range(from..host.0 as usize, wanted);
+        let moved = |at: u32| at - host.0 + (from + wanted.len()) as u32;
+        self.parts = Parts { host: (moved(host.0), moved(host.1)), query: moved(self.parts.query) };
+    }
 }
 
-/// Parse an absolute http(s) URL, or a relative one against `base`; the fragment is dropped.
+/// Parse an absolute http(s) URL, or a relative one against `base`; the fragment is dropped. What has a base is a link:
+/// its userinfo is that of the base where they are of one origin, else none.
 pub fn parse_http(input: &str, base: Option<&Url>) -> Result<Href, Refusal> {
-    let href = parse(input, base, false)?;
+    let mut href = parse(input, base, false)?;
     if matches!(href.scheme(), "http" | "https") {
+        if let Some(base) = base {
+            href.take_userinfo_of(base);
+        }
         Ok(href)
     } else {
         Err(Refusal::Scheme(href.scheme().into()))

@@ -1,0 +1,57 @@
+"""`nephila report`: one HTML file about a crawl, to be read and passed on."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephila.cli.export import find
+from nephila.cli.output import note
+from nephila.directory import Directory
+from nephila.kernel.errors import UserError
+from nephila.storage.source import is_url, place_of
+
+
+def report(
+    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
+    out: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to; - is standard output; default DIR/report.html."),
+    ] = "",
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
+) -> None:
+    """Write a report of a crawl as one HTML file that needs nothing beside it."""
+    from nephila import __version__
+    from nephila.cli.report.document import Head, render
+    from nephila.cli.report.facts import gather, options_of
+
+    source, only = find(place)
+    head = Head(name=place_of(source), program=f"nephila {__version__}", made_at=time.time())
+    if not is_url(place):
+        head.name = Path(place).resolve().name
+        try:
+            run = Directory(Path(place)).read()
+        except UserError as error:
+            note(f"{error}; the report is made without it")
+            run = None
+        if run is not None:
+            head.seeds = run.seeds or ([run.seed_file] if run.seed_file else [])
+            head.reason, head.left, head.started_at = run.reason, run.left, run.started_at
+            head.options, head.degraded = options_of(run), run.degraded_rules
+    page = render(gather(source, job or only), head).encode("utf-8", "replace")
+    if out == "-":
+        typer.get_binary_stream("stdout").write(page)
+        return
+    target = Path(out) if out else (Path(place) if not is_url(place) else Path()) / "report.html"
+    part = target.with_name(target.name + ".part")
+    try:
+        part.write_bytes(page)
+        os.replace(part, target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise UserError(f"cannot write {target}: {error.strerror}; name another file with -o") from None
+    note(f"report written to {target}")

@@ -1,0 +1,98 @@
+"""Pieces of HTML for the report.
+
+Invariant: text of a stranger passes `text` or `link`; it can end no tag, open no script, turn no line around. Nothing
+here makes a browser send a request by itself.
+"""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from nephila.cli.safe import plain
+
+SHOWN_URL: Final = 140
+"""Characters of a URL that are shown; its link is whole."""
+_UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
+
+
+def text(value: object, limit: int = 200) -> str:
+    """Text of a stranger: one line, no controls, no marks of direction, escaped."""
+    return html.escape(plain(str(value), limit), quote=True)
+
+
+def link(url: str, label: str = "") -> str:
+    """A URL to follow by hand; one that is not http(s) is only shown."""
+    shown = f"<bdi>{text(label or url, SHOWN_URL)}</bdi>"
+    if not url.startswith(("http://", "https://")):
+        return f"<span class=url>{shown}</span>"
+    return f'<a class=url href="{text(url, 10_000)}" rel="noreferrer noopener nofollow">{shown}</a>'
+
+
+def count(number: float) -> str:
+    """1,234."""
+    return f"{number:,.0f}"
+
+
+def size(number: float) -> str:
+    """Bytes for people: 3.4 MB, of 1024 each."""
+    unit = 0
+    while number >= 1024 and unit < len(_UNITS) - 1:
+        number, unit = number / 1024, unit + 1
+    return f"{number:,.0f} {_UNITS[unit]}" if unit == 0 or number >= 100 else f"{number:,.1f} {_UNITS[unit]}"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    for unit, below, name, under in ((86400, 3600, "d", "h"), (3600, 60, "h", "min"), (60, 1, "min", "s")):
+        if seconds >= unit:
+            rest = int(seconds % unit // below)
+            return f"{int(seconds // unit)} {name}" + (f" {rest} {under}" if rest else "")
+    raise AssertionError("unreachable")
+
+
+def instant(seconds: float, *, date: bool = True) -> str:
+    """A point in time, UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S", time.gmtime(seconds)) if seconds else "unknown"
+
+
+def share(part: float, whole: float) -> str:
+    """A percentage; what is there is never 0 %."""
+    if not whole or not part:
+        return "0 %"
+    found = 100 * part / whole
+    return "< 0.1 %" if found < 0.1 else f"{found:.1f} %" if found < 10 else f"{found:.0f} %"
+
+
+def section(title: str, body: str, lead: str = "", kind: str = "") -> str:
+    """A part of the report under its heading."""
+    said = f"<p class=lead>{lead}</p>" if lead else ""
+    return f'<section class="{kind}"><h2>{title}</h2>{said}{body}</section>'
+
+
+def bars(rows: Sequence[tuple[str, float, str]], kind: str = "stored") -> str:
+    """(label, value, value in words), each with a bar in proportion; labels are escaped by the caller."""
+    most = max((value for _, value, _ in rows), default=0) or 1
+    lines = (
+        f'<tr><th scope=row>{label}</th><td class=track><span class="bar {kind}"'
+        f' style="width:{100 * value / most:.2f}%"></span></td><td class=num>{words}</td></tr>'
+        for label, value, words in rows
+    )
+    return f"<table class=bars>{''.join(lines)}</table>"
+
+
+def table(heads: Iterable[tuple[str, str]], rows: Iterable[Iterable[str]]) -> str:
+    """Cells are HTML; a head is (words, class of its column)."""
+    heads = list(heads)
+    top = "".join(f'<th scope=col class="{kind}">{words}</th>' for words, kind in heads)
+    body = "".join(
+        "<tr>" + "".join(f'<td class="{kind}">{one}</td>' for one, (_, kind) in zip(row, heads, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f"<table class=list><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"

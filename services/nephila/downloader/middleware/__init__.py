@@ -1,0 +1,1 @@
+"""What is done with each request and answer of the downloader between the service and the fetcher."""

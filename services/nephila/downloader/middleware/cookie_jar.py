@@ -1,0 +1,140 @@
+"""Cookies of one session, by site (RFC 6265, section 5.3 and 5.4). Pure: instants are passed in.
+
+Invariant: a cookie is sent to the host that set it, or, where it says so, to hosts below its domain, which is never a
+public suffix and never another host's; to https alone where it is secure. Bounds: `MAX_SITES` sites, of each
+`MAX_PER_SITE` cookies; the site that was used least recently goes first, the oldest cookie of a site first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nephila.downloader.middleware.cookie_syntax import FOREVER, SetCookie, parse_set_cookie
+from nephila.kernel.publicsuffix import is_address, is_public_suffix, site_of
+
+MAX_SITES = 10_000
+MAX_PER_SITE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """One cookie as kept."""
+
+    name: str
+    value: str
+    domain: str
+    host_only: bool
+    path: str
+    secure: bool
+    expires_at: float
+    order: int
+    """Rises with each cookie that is new; an update keeps it."""
+
+    def goes_to(self, host: str, path: str, secure: bool) -> bool:
+        """Whether it belongs in a request."""
+        if self.secure and not secure:
+            return False
+        if host != self.domain and (self.host_only or not _is_below(host, self.domain)):
+            return False
+        return path == self.path or (
+            path.startswith(self.path) and (self.path[-1] == "/" or path[len(self.path)] == "/")
+        )
+
+
+_Site = dict[tuple[str, str, str], Cookie]
+
+
+class CookieJar:
+    """See the module. Setting and reading are O(cookies of the site). Hosts are without port, paths without query."""
+
+    def __init__(self) -> None:
+        self._sites: OrderedDict[str, _Site] = OrderedDict()
+        self._order = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._sites.values()))
+
+    def copy(self) -> CookieJar:
+        """Another jar with the same cookies."""
+        other = CookieJar()
+        other._sites = OrderedDict((site, dict(cookies)) for site, cookies in self._sites.items())
+        other._order = self._order
+        return other
+
+    def set_all(self, headers: Iterable[str], host: str, path: str, secure: bool, now: float) -> None:
+        """Take the Set-Cookie headers of an answer."""
+        for header in headers:
+            cookie = parse_set_cookie(header, now)
+            if cookie is not None:
+                self.set(cookie, host, path, secure, now)
+
+    def set(self, cookie: SetCookie, host: str, path: str, secure: bool, now: float) -> bool:
+        """Keep a cookie that a host has set; False when it may not have set it."""
+        domain, host_only = cookie.domain or host, cookie.domain is None
+        if domain != host and (is_public_suffix(domain) or not _is_below(host, domain)):
+            return False
+        if is_address(host) or is_public_suffix(domain):
+            host_only = True
+        if cookie.secure and not secure:
+            return False
+        self._keep(cookie, domain, host_only, cookie.path or _default_path(path), now)
+        return True
+
+    def load(self, cookie: SetCookie, domain: str, below: bool, now: float) -> bool:
+        """Keep a cookie of a file; False when it would hold for a public suffix."""
+        if below and is_public_suffix(domain):
+            return False
+        self._keep(cookie, domain, not below or is_address(domain), cookie.path or "/", now)
+        return True
+
+    def _keep(self, cookie: SetCookie, domain: str, host_only: bool, path: str, now: float) -> None:
+        name = site_of(domain)
+        site = self._sites.setdefault(name, {})
+        self._sites.move_to_end(name)
+        key = (domain, path, cookie.name)
+        before = site.pop(key, None)
+        expires_at = FOREVER if cookie.expires_at is None else cookie.expires_at
+        if expires_at <= now:
+            if not site:
+                del self._sites[name]
+            return
+        self._order += 1
+        order = before.order if before is not None else self._order
+        site[key] = Cookie(cookie.name, cookie.value, domain, host_only, path, cookie.secure, expires_at, order)
+        if len(site) > MAX_PER_SITE:
+            del site[next(iter(site))]
+        if len(self._sites) > MAX_SITES:
+            self._sites.popitem(last=False)
+
+    def header(self, host: str, path: str, secure: bool, now: float) -> str:
+        """The value of Cookie for a request; empty when no cookie goes with it."""
+        site = self._sites.get(site_of(host)) if self._sites else None
+        if site is None:
+            return ""
+        self._sites.move_to_end(site_of(host))
+        for key in [key for key, cookie in site.items() if cookie.expires_at <= now]:
+            del site[key]
+        found = [cookie for cookie in site.values() if cookie.goes_to(host, path, secure)]
+        found.sort(key=lambda cookie: (-len(cookie.path), cookie.order))
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in found)
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold."""
+        assert len(self._sites) <= MAX_SITES, "too many sites"
+        for name, site in self._sites.items():
+            assert 0 < len(site) <= MAX_PER_SITE, f"{len(site)} cookies of {name}"
+            for key, cookie in site.items():
+                assert key == (cookie.domain, cookie.path, cookie.name), f"{cookie.name} is under another key"
+                assert site_of(cookie.domain) == name, f"{cookie.name} is under another site"
+                assert cookie.host_only or not is_public_suffix(cookie.domain), f"{cookie.name} is everybody's"
+
+
+def _is_below(host: str, domain: str) -> bool:
+    return host.endswith(domain) and host[-len(domain) - 1 : -len(domain)] == "." and not is_address(host)
+
+
+def _default_path(path: str) -> str:
+    """RFC 6265 5.1.4: the directory of the path."""
+    return path[: path.rfind("/")] or "/" if path[:1] == "/" else "/"

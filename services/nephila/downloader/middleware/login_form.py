@@ -1,0 +1,88 @@
+"""The form of a login page: found by the fields it has to have, filled, ready to be posted. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import unescape
+from itertools import islice
+from urllib.parse import urlencode
+
+import re2
+
+MAX_FORMS = 50
+MAX_TAGS = 5_000
+"""Tags of forms and fields that are looked at in a page."""
+MAX_ATTRIBUTES = 50
+MAX_FIELDS = 500
+_HIDDEN = re2.compile(rb"(?is)<!--.*?-->|<script\b.*?</script")
+_TAG = re2.compile(rb"""(?is)<(/?)(form|input|button|textarea|select)\b((?:"[^"]*"|'[^']*'|[^'">])*)>""")
+_ATTRIBUTE = re2.compile(rb"""(?s)([^\s=/"'>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?""")
+_NOT_SENT = frozenset(("submit", "button", "image", "reset", "file"))
+
+
+@dataclass(slots=True)
+class Form:
+    """A form as it stands in the page."""
+
+    action: str = ""
+    method: str = "get"
+    fields: dict[str, str] = field(default_factory=dict)
+    """Name and value of what a browser would send untouched, and of text and password fields."""
+    button: tuple[str, str] | None = None
+    """The first button with a name, which a browser sends when Enter is pressed."""
+    has_password: bool = False
+
+    def filled(self, values: dict[str, str]) -> bytes:
+        """The body of the request, as application/x-www-form-urlencoded in UTF-8."""
+        sent = dict(self.fields)
+        if self.button is not None and self.button[0] not in sent:
+            sent[self.button[0]] = self.button[1]
+        return urlencode({**sent, **values}).encode("ascii")
+
+
+def forms_of(page: str) -> list[Form]:
+    """Every form of a page, at most `MAX_FORMS`.
+
+    O(page): RE2, since a page may be made to be slow to read; over octets, since over text it counts characters anew
+    for each match.
+    """
+    forms: list[Form] = []
+    inside = False
+    for match in islice(_TAG.finditer(_HIDDEN.sub(b"", page.encode("utf-8", "replace"))), MAX_TAGS):
+        closing, tag, rest = match.groups()
+        tag = tag.decode().lower()
+        if tag == "form":
+            inside = not closing and len(forms) < MAX_FORMS
+            if inside:
+                found = _attributes(rest)
+                forms.append(Form(found.get("action", "").strip(), found.get("method", "get").strip().lower()))
+        elif inside and not closing:
+            _add_field(forms[-1], tag, _attributes(rest))
+    return forms
+
+
+def _attributes(text: bytes) -> dict[str, str]:
+    """Name → value; the first of a name counts, as in browsers."""
+    found: dict[str, str] = {}
+    for name, double, single, bare in (match.groups() for match in islice(_ATTRIBUTE.finditer(text), MAX_ATTRIBUTES)):
+        value = double or single or bare or b""
+        found.setdefault(name.decode("utf-8", "replace").lower(), unescape(value.decode("utf-8", "replace")))
+    return found
+
+
+def _add_field(form: Form, tag: str, found: dict[str, str]) -> None:
+    name, kind = found.get("name", ""), found.get("type", "submit" if tag == "button" else "text").lower()
+    form.has_password |= kind == "password"
+    if not name or len(form.fields) >= MAX_FIELDS or "disabled" in found:
+        return
+    if kind == "submit" and form.button is None:
+        form.button = (name, found.get("value", ""))
+    if kind in _NOT_SENT or (kind in ("checkbox", "radio") and "checked" not in found):
+        return
+    form.fields.setdefault(name, found.get("value", "on" if kind in ("checkbox", "radio") else ""))
+
+
+def login_form(page: str, names: list[str]) -> Form | None:
+    """The form that has all these fields; of several the first with a password field."""
+    found = [form for form in forms_of(page) if all(name in form.fields for name in names)]
+    return next((form for form in found if form.has_password), found[0] if found else None)

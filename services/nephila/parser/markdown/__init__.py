@@ -1,0 +1,102 @@
+"""Main text as Markdown (CommonMark with tables): headings, nested lists, tables, code with its language, quotes, links
+and images of the parts that the page pass chose.
+
+Reads a tree, which the hot path never builds. read.py cuts the tree into blocks, choose.py keeps those of the main
+text, write.py writes them. Invariants: no recursion; at most MAX_NODES nodes are read, MAX_CHARS characters written and
+MAX_DEPTH lists or quotes nested; what a page says cannot become markup of ours but by its own elements.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
+from nephila.parser.charset import encoding_of
+from nephila.parser.config import ParserConfig
+from nephila.parser.document import html_tree
+from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+from nephila.parser.markdown.choose import choose
+from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
+from nephila.parser.markdown.write import MAX_CHARS, write
+from nephila.parser.passes import PagePass
+from nephila.parser.rules.bounds import tree_is_linear
+
+__all__ = [
+    "MAX_CHARS",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "document_markdown",
+    "lines_of",
+    "markdown",
+    "page_markdown",
+    "resolver",
+]
+
+MAX_TREE_BYTES: Final = 8 << 20
+"""No tree is built of a longer page."""
+MAX_TAGS: Final = 40_000
+"""Of a page whose Markdown is made in a crawl's loop: 0.3 s at most, a page of 80 KB takes 10 ms. Of a page that has
+more the plain text is written."""
+
+
+def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
+    """Markdown of the blocks of `main_text`, found again in `tree` (selectolax); `resolve` makes a link absolute or "".
+
+    A line that the tree has not (its markup was repaired otherwise) is missing. O(nodes).
+    """
+    body = tree.body
+    if body is None or not main_text:
+        return ""
+    return write(choose(read(body, resolve), main_text))
+
+
+def resolver(base: str, nowhere: str = "") -> Callable[[str], str]:
+    """Makes links absolute, with their fragments; "" for what leads to no page, or below `nowhere`."""
+
+    @cache
+    def resolve(raw: str) -> str:
+        try:
+            href = str(parse_url(raw, base).href)
+            if nowhere and href.startswith(nowhere):
+                return ""
+            return str(parse_any(raw, base)) if "#" in raw else href
+        except UrlError:
+            return ""
+
+    return resolve
+
+
+def lines_of(found: PagePass) -> str:
+    """The lines of the main text, cells of tables one by one; all lines where a page has no main text."""
+    if not found.main_lines:
+        return found.text.decode("utf-8", "replace")
+    rows = list(struct.iter_unpack("<IIIHH", found.text_lines))
+    named = (rows[at] for (at,) in struct.iter_unpack("<I", found.main_lines))
+    return b"\n".join(found.text[start : start + size] for start, size, *_ in named).decode("utf-8", "replace")
+
+
+def page_markdown(body: bytes, encoding: str, found: PagePass, most_tags: int = MAX_TAGS) -> bytes:
+    """Markdown of a page of a crawl; empty where no tree is built, as of a page that would make it cost out of all
+    proportion."""
+    if len(body) > MAX_TREE_BYTES or body.count(b"<") > most_tags:
+        return b""
+    if not tree_is_linear(body, found.depth):
+        return b""
+    return markdown(html_tree(to_utf8(body, encoding)), lines_of(found), resolver(found.base)).encode(
+        "utf-8", "replace"
+    )
+
+
+def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
+    """Markdown of a document that was stored; empty for what is no HTML."""
+    kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
+    if kind is not Kind.HTML or not url:
+        return b""
+    config = ParserConfig()
+    encoding = encoding_of(body, charset, sniff_encoding)
+    found = page_pass(body, url, encoding, max_links=0, max_text_bytes=config.max_text_bytes)
+    return page_markdown(body, encoding, found, sys.maxsize)

@@ -1,0 +1,116 @@
+"""What a crawl prints while it runs, and `nephila up` once a minute."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from nephila.cli import up
+from nephila.cli.progress import Progress, duration
+from nephila.jobview import JobFacts
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.clock import SystemClock
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
+from nephila.kernel.outcomes import is_error
+from nephila.kernel.topics import RECORDS
+from rich.console import Console
+
+
+def crawl_with(*, stored=0, failed=0, limit=0, errors=None, elapsed_s=0.0):
+    """As much of a crawl as the line reads."""
+    job = SimpleNamespace(max_pages=limit)
+    scheduler = SimpleNamespace(
+        ended=lambda uid: {Outcome.STORED: stored, Outcome.FAILED: failed},
+        frontier=SimpleNamespace(jobs={"j": job}, in_fetch=3),
+        queued=1234,
+        hosts_waiting=lambda: 7,
+        errors=Counter(errors or {}),
+    )
+    plan = SimpleNamespace(job=SimpleNamespace(uid="j"))
+    return SimpleNamespace(scheduler=scheduler, plan=plan, elapsed_s=elapsed_s, bus=LocalBus(SystemClock()))
+
+
+def console(**options):
+    return Console(file=io.StringIO(), width=200, **options)
+
+
+def test_a_line_says_time_limit_queue_hosts_and_errors():
+    line = Progress(console()).line(crawl_with(stored=87, failed=3, limit=100, errors={"dns": 2}, elapsed_s=65))
+    assert line == "1 m 05 s · 87/100 pages · 0.0/s · 1,234 queued · 3 in flight · 7 hosts waiting · errors: dns 2"
+
+
+def test_without_a_limit_all_ended_urls_count():
+    assert "90 pages ·" in Progress(console()).line(crawl_with(stored=87, failed=3))
+
+
+def test_a_hostile_error_name_cannot_write_to_the_terminal():
+    assert "\x1b" not in Progress(console()).line(crawl_with(errors={"\x1b[31m": 1}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.9, "59 s"), (60, "1 m 00 s"), (3599, "59 m 59 s"), (7260, "2 h 01 m")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+async def test_verbose_prints_each_url_that_ends_and_acks_it():
+    crawl, out = crawl_with(), console()
+    progress = Progress(out, verbose=True)
+    progress.watch(crawl)
+    crawl.bus.publish(
+        RECORDS, 0, Record(url="http://a.test/\x1b[2J", outcome=Outcome.STORED, status=200, size_bytes=5000)
+    )
+    crawl.bus.publish(RECORDS, 0, Record(url="http://a.test/x", outcome=Outcome.DENIED, reason="robots"))
+    await progress.stop()
+    lines = out.file.getvalue().splitlines()
+    assert lines[0].startswith("stored 200 5,000 B http://a.test/")
+    assert "\x1b" not in lines[0]
+    assert lines[1] == "denied(robots) - http://a.test/x"
+    assert crawl.bus.unacked == 0
+
+
+async def test_the_drain_is_announced_where_there_is_no_terminal():
+    out = console()
+    progress = Progress(out)
+    progress.watch(crawl_with())
+    progress.ending(4.0)
+    await progress.stop()
+    assert out.file.getvalue() == "ending: fetches in flight get up to 4 s; Ctrl-C again to stop at once\n"
+
+
+async def test_on_a_terminal_the_live_line_announces_the_drain():
+    progress = Progress(console(force_terminal=True))
+    progress.ending(4.0)
+    assert progress.line(crawl_with()).startswith("ending: ")
+
+
+def test_without_a_console_nothing_is_printed():
+    progress = Progress(None)
+    progress.watch(crawl_with())
+    progress.ending(4.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "result", "status", "counts"),
+    [
+        (FetchKind.ROBOTS, FetchResult.FAILED, 404, False),
+        (FetchKind.ROBOTS, FetchResult.FAILED, 503, True),
+        (FetchKind.ROBOTS, FetchResult.FAILED, 0, True),
+        (FetchKind.UNSPECIFIED, FetchResult.FAILED, 404, True),
+        (FetchKind.UNSPECIFIED, FetchResult.UNSPECIFIED, 0, False),
+    ],
+)
+def test_a_robots_txt_that_is_not_there_is_no_error(kind, result, status, counts):
+    assert is_error(FetchOutcome(kind=kind, result=result, status=status)) is counts
+
+
+def test_the_line_of_up_sums_over_its_jobs():
+    one = JobFacts(name="a", state="running", generation=1, queued=2, leased=1, stored=5, denied=1, failed=1, dropped=0)
+    two = JobFacts(name="b", state="paused", generation=1, queued=3, leased=0, stored=1, denied=0, failed=0, dropped=1)
+    assert up.state_line([one, two]) == (
+        "2 jobs (1 paused, 1 running) · 6 stored · 3 other ends · 0.0/s · 5 queued · 1 in flight"
+    )
+    assert up.state_line([]).startswith("0 jobs · ")
