@@ -202,6 +202,17 @@ def test_notes_of_one_template_repeat_themselves(core: ModuleType) -> None:
     assert text.count(note) == 5
 
 
+THREAD = page(
+    f'<main><h1>How do orb-weavers survive the winter?</h1><div class="post">'
+    f'<div class="post-body">{paragraphs(2)}</div></div>'
+    + "".join(
+        f'<div class="post comment"><div class="post-body message-content">'
+        f"<p>{PROSE[n % 3]}(answered) {n}</p></div></div>"
+        for n in range(6)
+    )
+    + "</main>",
+    "How do orb-weavers survive the winter? - Forum",
+)
 COMMENTS = "".join(f'<li class="comment"><div class="comment-body"><p>{PROSE[n % 3]}{n}</p></div>' for n in range(4))
 ESSAY = (
     f'<article><h1>The spider\'s web</h1><div class="entry-content">{paragraphs(6)}'
@@ -224,6 +235,7 @@ def test_an_article_ends_where_its_comments_begin(core: ModuleType, says: str) -
     assert text.count(PROSE[0].strip()) == 6
     assert "(caption)" not in text
     assert not any(f"{PROSE[n % 3]}{n}" in text for n in range(4))
+    assert "(answered)" not in run(core, says.encode() + THREAD).main_text.decode()
 
 
 @pytest.mark.parametrize(
@@ -238,8 +250,8 @@ def test_an_article_ends_where_its_comments_begin(core: ModuleType, says: str) -
 )
 def test_threads_and_other_pages_keep_their_posts(core: ModuleType, says: str) -> None:
     """Posts are what a thread is about, whatever else the page calls itself."""
-    text = run(core, says.encode() + page(f"<main>{ESSAY}</main>")).main_text.decode()
-    assert "(caption)" in text
+    text = run(core, says.encode() + THREAD).main_text.decode()
+    assert text.count("(answered)") == 6
 
 
 def test_an_article_in_a_box_named_after_comments(core: ModuleType) -> None:
