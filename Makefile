@@ -20,12 +20,13 @@ help:            ## this list
 $(STAMP): pyproject.toml $(NATIVE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "nephila needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing nephila into $(VENV) (the native core is built where Rust is present)"
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[all]'
+	@echo "installing nephila into $(VENV): some 40 libraries, then the native core where Rust is present (1-2 minutes)"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[all]'
 	@touch $@
 
 $(DEV): $(STAMP)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@echo "installing what checks and tests need"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python tools/kafka_broker.py install --optional
 	@touch $@
 

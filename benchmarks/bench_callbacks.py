@@ -255,6 +255,7 @@ async def measure(found: dict[str, bytes | Talk], workers: int) -> tuple[list[An
             *("crawl", "http://start.test/", "--out", f"{folder}/out", "--scope", "any", "--delay", "0"),
             *("--max-depth", "1", "--host-map", f"*.test=127.0.0.1:{port}", "--allow-private", "--quiet"),
             *("--workers", str(workers), "--concurrency", "1", "--max-wait", "5", "--max-time", str(TIME_S)),
+            *("--exclude", r"\.test/(s|out)/"),
         ]
         command = [sys.executable, "-m", "benchmarks.bench_callbacks", "--child", out, "--", *options]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.DEVNULL)

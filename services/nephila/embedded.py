@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,6 +58,8 @@ class Plan:
     """How long fetches in flight may go on once the crawl is told to stop."""
     again: tuple[str, ...] = ()
     """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    on_again: Callable[[], None] = lambda: None
+    """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
     conditional: bool = True
     """Pages are asked for with the validators of their copies."""
     rules: Path | None = None
@@ -91,8 +93,6 @@ class Result:
     errors: dict[str, int] = field(default_factory=dict)
     again: int = 0
     """URLs that had ended and were queued once more in this run, links that were refused before among them."""
-    again_done: bool = False
-    """All of them were queued."""
     degraded: dict[str, str] = field(default_factory=dict)
     """Rule → what is wrong, of rules whose site has changed under them."""
     seeded: bool = False
@@ -272,7 +272,8 @@ class Crawl:
                     self.result.again += refetch.link(url, depth)
                     await part()
         self.scheduler.refetched()
-        self.result.again_done = True
+        await self.scheduler.durable()
+        self.plan.on_again()
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:

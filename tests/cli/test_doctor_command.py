@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
+import tomllib
 from importlib import metadata
+from pathlib import Path
 
 import nephila.native
 import pytest
 from nephila.cli import doctor
+from nephila.cli.main import EXTRAS
 
 
 def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):
@@ -17,7 +21,8 @@ def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = nephila("doctor")
     assert ran.code == 0
-    assert ran.out.endswith("This machine can crawl.\n")
+    assert "This machine can crawl.\n" in ran.out
+    assert "command" in ran.out.split("More is needed by:\n")[1].splitlines()[0]
     told = json.loads(nephila("doctor", "--json").out)
     assert told["usable"] is True
     assert {"python", "native core", "uvloop", "sqlite", "open files", "directory", "dns", "clock"} <= {
@@ -72,19 +77,58 @@ def test_a_failed_check_is_exit_code_1(nephila, monkeypatch):
     monkeypatch.setattr(doctor, "CHECKS", (lambda: [doctor.Check("python", "fail", "3.9", "install 3.11")],))
     ran = nephila("doctor")
     assert ran.code == 1
-    assert ran.out == "fail  python  3.9\n              → install 3.11\nThis machine cannot crawl yet: python.\n"
+    assert ran.out.startswith(
+        "fail  python  3.9\n              → install 3.11\nThis machine cannot crawl yet: python.\n"
+    )
+
+
+def lacking(monkeypatch, *names):
+    """Have these libraries not be there."""
+    there = metadata.version
+
+    def version(name: str) -> str:
+        if name in names:
+            raise metadata.PackageNotFoundError(name)
+        return there(name)
+
+    monkeypatch.setattr(metadata, "version", version)
 
 
 def test_a_missing_library_says_what_it_is_for(monkeypatch):
-    """Optional: a warning only."""
+    """One that makes it faster: a warning; one that crawling needs: a failure."""
+    lacking(monkeypatch, "isal")
+    checks = {check.name: check for check in doctor.check_libraries()}
+    assert (checks["libraries"].state, checks["isal"].state) == ("ok", "warn")
+    assert "gzip" in checks["isal"].found
+    lacking(monkeypatch, "aiohttp")
+    (check, *_) = doctor.check_libraries()
+    assert (check.state, check.found) == ("fail", "not installed: aiohttp")
 
-    def version(name: str) -> str:
-        raise metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr(metadata, "version", version)
-    checks = doctor.check_libraries()
-    assert {check.state for check in checks} == {"warn"}
-    assert "Parquet" in next(check.found for check in checks if check.name == "pyarrow")
+def test_what_a_command_needs_is_named_with_its_extra(nephila, monkeypatch):
+    """command | needs | found | remedy."""
+    lacking(monkeypatch, "pyarrow", "aiokafka")
+    rows = {row["command"]: row for row in json.loads(nephila("doctor", "--json").out)["commands"]}
+    assert rows["crawl, up, export --format parquet"] == {
+        "command": "crawl, up, export --format parquet",
+        "needs": ["pyarrow"],
+        "found": "not installed: pyarrow",
+        "remedy": "pip install 'nephila[parquet]'",
+    }
+    assert rows["crawl, up, storage --store postgresql://…"]["remedy"] == ""
+    out = nephila("doctor").out
+    assert "not installed: aiokafka" in out
+    assert "pip install 'nephila[kafka]'" in out
+
+
+def test_every_extra_that_is_named_is_one():
+    """In doctor's table and in the line about a missing library."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert set(EXTRAS.values()) | {extra for _, _, extra in doctor.COMMANDS} <= set(extras)
+    for _, needs, extra in doctor.COMMANDS:
+        assert set(needs) <= {re.match(r"[\w-]+", line)[0] for line in extras[extra]}
+    assert set(doctor.FASTER) <= {re.match(r"[\w.-]+", line)[0] for line in project["dependencies"]}
 
 
 def test_a_resolver_without_server_is_a_warning(tmp_path):

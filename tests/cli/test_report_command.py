@@ -88,7 +88,15 @@ def crawled(directory, *, links):
         directory,
         [
             record(front, title=EVIL, links=links_of(front, [broken]) if links else None),
-            record("http://a.test/b", title="B", at=1_800_000_090.0, rule="r<b>", items=[b"{}", b"{}"], depth=1),
+            record(
+                "http://a.test/b",
+                title="B",
+                at=1_800_000_090.0,
+                meta='{"fetch_s":"2.500","a":"b"}',
+                rule="r<b>",
+                items=[b"{}", b"{}"],
+                depth=1,
+            ),
             record(broken, Outcome.FAILED, "http_404", 1_800_000_030.0, depth=1),
             record("http://b.test/" + "x" * 3000, Outcome.DENIED, "robots", 1_800_000_060.0),
         ],
@@ -114,7 +122,14 @@ def test_a_report_is_one_harmless_file(tmp_path, nephila, links):
     assert all(one.startswith("http://") for one in found.links)
     assert "default-src 'none'" in text
     assert str(tmp_path) not in text
-    for words in ("2 pages from 1 host were stored", "1 URL could not be fetched", "404 Not Found", "2 items"):
+    for words in (
+        "2 pages from 1 host were stored",
+        "1 URL could not be fetched",
+        "404 Not Found",
+        "2 items",
+        "Slowest pages",
+        "2.5 s",
+    ):
         assert words in found.said
     if links:
         assert "on http://a.test/ “" in found.said
@@ -167,7 +182,7 @@ def test_figures_are_written_for_people():
         "4.8 MB",
         "3.0 TB",
     ]
-    assert [span(s) for s in (0.04, 5, 61, 3700, 90_000)] == ["40 ms", "5.0 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]
+    assert [span(s) for s in (0.04, 5, 61, 3700, 90_000)] == ["40 ms", "5 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]
     assert [share(*n) for n in ((0, 5), (1, 100_000), (1, 30), (5, 5))] == ["0 %", "< 0.1 %", "3.3 %", "100 %"]
 
 

@@ -66,7 +66,7 @@ async def test_length_known(make: Make) -> None:
     assert isinstance(answer.body, bytes)
 
 
-@pytest.mark.parametrize("size", [0, 1, 70_000, 262_143, 262_144, 262_145, 1_000_000])
+@pytest.mark.parametrize("size", [0, 1, 70_000, 262_143, 262_144, 262_145, 1_000_000, 5_000_000])
 async def test_sizes(make: Make, size: int) -> None:
     """Bodies around and beyond the size of a read buffer come whole."""
     body = bytes(range(256)) * (size // 256 + 1)

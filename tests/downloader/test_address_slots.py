@@ -331,6 +331,37 @@ async def test_the_gap_counts_from_what_was_sent() -> None:
     assert len(room.fetcher.fetches) == 2
 
 
+async def test_a_loop_that_stood_still_between_dial_and_send_keeps_the_gap() -> None:
+    """The second start was due meanwhile: the first is sent before it, and the gap counts from there."""
+    room = await room_of(address_gap_s=0.25)
+    for number in range(2):
+        room.request(f"http://h{number}.test/")
+    await room.settle()
+    room.clock._move_to(room.clock.monotonic() + 0.4)
+    room.clock.run_due()
+    assert len(room.fetcher.fetches) == 1
+    sent = room.fetcher.fetches[0].order.on_sent
+    assert sent is not None
+    sent()
+    room.clock.advance(0.249)
+    assert len(room.fetcher.fetches) == 1
+    room.clock.advance(0.002)
+    assert len(room.fetcher.fetches) == 2
+
+
+async def test_a_loop_that_stands_still_again_and_again_dials_all_the_same() -> None:
+    """It is put off four times at most."""
+    room = await room_of(address_gap_s=0.25)
+    for number in range(2):
+        room.request(f"http://h{number}.test/")
+    await room.settle()
+    for _ in range(5):
+        assert len(room.fetcher.fetches) == 1
+        room.clock._move_to(room.clock.monotonic() + 0.4)
+        room.clock.run_due()
+    assert len(room.fetcher.fetches) == 2
+
+
 async def test_a_loop_that_stood_still_keeps_the_gap() -> None:
     """Starts that were due meanwhile are made one after the other."""
     slots: AddressSlots[int] = AddressSlots(Networks(4, 0.25))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
+import struct
 from typing import Any
 
 import pytest
@@ -68,6 +70,30 @@ async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None
         await writer.drain()
 
 
+CHUNKED = f"HTTP/1.1 200 OK\r\n{HTML}\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+
+
+def trickle(start: bytes, again: bytes) -> Any:
+    """A server that sends a little, again and again."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(start)
+        while True:
+            writer.write(again)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    return talk
+
+
+async def reset_in_a_chunk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A connection that is reset in the middle of a chunk."""
+    writer.write(CHUNKED + b"ff\r\nabc")
+    await writer.drain()
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
 BOMB = response(gzip.compress(b"\0" * (40 << 20)), HTML, "Content-Encoding: gzip")
 CASES: list[tuple[Any, str, dict[str, float]]] = [
     (never, "timeout", {"headers_timeout_s": 0.1}),
@@ -75,11 +101,16 @@ CASES: list[tuple[Any, str, dict[str, float]]] = [
     (endless, "too_large", {"max_wire_bytes": 2 << 20}),
     (BOMB, "too_large", {}),
     (b"garbage\r\n\r\n", "protocol", {}),
+    (trickle(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"), "timeout", {"headers_timeout_s": 0.1}),
+    (trickle(CHUNKED, b"0"), "timeout", {"body_timeout_s": 0.15, "idle_timeout_s": 0.1}),
+    (trickle(CHUNKED + b"0\r\n", b"a: b\r\n"), "timeout", {"body_timeout_s": 0.15, "idle_timeout_s": 0.1}),
+    (reset_in_a_chunk, "disconnected", {}),
 ]
+IDS = ["never", "drip", "endless", "bomb", "garbage", "head", "size", "trailers", "reset"]
 
 
 @pytest.mark.parametrize("fetcher", ["lean", "aiohttp"])
-@pytest.mark.parametrize(("talk", "reason", "settings"), CASES, ids=["never", "drip", "endless", "bomb", "garbage"])
+@pytest.mark.parametrize(("talk", "reason", "settings"), CASES, ids=IDS)
 async def test_hostile(talk: Any, reason: str, settings: dict[str, float], fetcher: str) -> None:
     """The hostile page fails with its reason; the page after it comes."""
     async with Server(talk, response(b"fine", HTML)) as server:

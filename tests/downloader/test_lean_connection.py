@@ -238,3 +238,23 @@ async def test_work_that_is_given_up(ending: str) -> None:
     reasons = {"abort": [], "time out": ["timeout"], "torn": ["disconnected"]}
     assert [answer.reason for answer in line.answers] == reasons[ending]
     assert line.connection._work is None
+
+
+@pytest.mark.parametrize("ending", ["", "abort", "time out", "hang up"])
+async def test_large_bodies_are_handed_out_in_a_turn_of_their_own(ending: str) -> None:
+    """Whatever happens before that turn, a fetch ends once."""
+    line = Line()
+    handle = line.fetcher.fetch(ORDER, line.answers.append)
+    line.say(HEAD + b"Content-Length: 5000000\r\n\r\n" + b"x" * 5_000_000)
+    assert not line.answers
+    if ending == "abort":
+        handle.abort()
+    elif ending == "time out":
+        line.fetcher.time_out(handle, "total: too long")
+    elif ending == "hang up":
+        line.hang_up()
+    await asyncio.sleep(0)
+    expected = {"abort": [], "time out": [("timeout", 0)]}.get(ending, [("", 5_000_000)])
+    assert [(answer.reason, len(answer.body)) for answer in line.answers] == expected
+    assert line.wire.aborted or ending == "hang up"
+    assert line.fetcher.idle_connections == 0

@@ -254,3 +254,40 @@ def test_diff_shows_the_last_two_texts(tmp_path):
     unknown = run("diff", "http://a.test/none", "--out", "o", cwd=tmp_path)
     assert unknown.returncode == 1
     assert "Traceback" not in unknown.stderr
+
+
+def test_a_refresh_that_is_killed_is_gone_on_with(tmp_path):
+    """At its first commits and in the middle of its fetches: each page is fetched again, none is left open."""
+    with serve(small) as web:
+        assert crawl(web, "http://a.test/", cwd=tmp_path).returncode == 0
+        for point in ("frontier_commit_before:2", "sink_flush_after:1"):
+            killed = crawl(web, "--refresh", cwd=tmp_path, NEPHILA_FAILPOINT=point)
+            assert killed.returncode == -9
+            done = crawl(web, "--resume", cwd=tmp_path)
+            assert done.returncode == 0, done.stderr
+            assert run_json(tmp_path)["again"] == []
+            assert run_json(tmp_path)["left"] == 0
+    assert {count for (count,) in rows(tmp_path, "fetch_no")} == {3}
+    assert run_json(tmp_path)["outcomes"] == {"stored": 4, "failed": 1, "denied": 1}
+    told = run("explain", "http://a.test/a", "--out", "o", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "stored" in told.stdout
+    assert "Traceback" not in told.stderr
+
+
+def test_a_recrawl_that_makes_no_sense_is_told_before_anything_is_made(tmp_path):
+    spec = {"seeds": ["http://a.test/"], "recrawl": {"min": "2d", "max": "1d"}}
+    job = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "j"}, "spec": spec}
+    (tmp_path / "job.yaml").write_text(json.dumps(job))
+    done = run("crawl", "job.yaml", "--out", "o", cwd=tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert not (tmp_path / "o").exists()
+
+
+def test_a_report_of_a_crawl_says_which_pages_were_slow(tmp_path):
+    with serve(small) as web:
+        crawl(web, "http://a.test/", "--links", cwd=tmp_path)
+    assert run("report", "o", cwd=tmp_path).returncode == 0
+    text = (tmp_path / "o" / "report.html").read_text()
+    for words in ("Slowest pages", "Largest pages", "404 Not Found", ">on <a"):
+        assert words in text

@@ -143,6 +143,13 @@ async def test_memory_is_bounded() -> None:
     assert found.known("c.test", 80) is not None
 
 
+async def test_many_addresses() -> None:
+    """Of a name with thousands of addresses a few are kept."""
+    names = Names(a_test=[f"8.8.{n >> 8}.{n & 255}" for n in range(4_000)])
+    addresses, _ = await egress(names, ManualClock()).place("a.test", 80)
+    assert addresses == tuple(f"8.8.0.{n}" for n in range(32))
+
+
 def test_families_in_turn() -> None:
     """The two families take turns, beginning with the one preferred."""
     assert interleave(["::1", "::2", "1.1.1.1"]) == ["::1", "1.1.1.1", "::2"]

@@ -295,9 +295,15 @@ def _run(
         keys = ", ".join(f"spec.{key}" for key in plan.ignored)
         note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
+    return run_request(request, directory, plan, run, lambda: run_loop(main()), quiet=quiet)
+
+
+def run_request(
+    request: Request, directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, quiet: bool
+) -> tuple[Result, Summary]:
+    """`run_in` for what a command line or a call asks."""
     again = _seeds_were_read(request, directory, run)
-    room = partial(clear, request.clear, directory, quiet=quiet)
-    return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
+    return run_in(directory, plan, run, go, again=again, room=partial(clear, request.clear, directory, quiet=quiet))
 
 
 def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:
@@ -335,6 +341,12 @@ def run_in(
     refused: list[tuple[str, str]] = []
     seeds = seeds_of(run, plan, refused, again=again)
     plan.seeds = seeds if again else _begun(seeds, plan, run)
+
+    def queued_again() -> None:
+        run.again = []
+        directory.write(run)
+
+    plan.on_again = queued_again
     with directory.locked():
         room()
         run.runs += 1
@@ -387,7 +399,6 @@ def _close_books(directory: Directory, run: Run, result: Result, counts: Summary
         }
         run.rows = sum(counts.outcomes.values())
     run.left = result.left
-    run.again = [] if result.again_done else run.again
     run.degraded_rules = result.degraded
     run.reason = result.reason
     run.state = "finished" if result.reason in ("done", "max_pages", "waiting") else "stopped"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
@@ -32,16 +33,34 @@ PYTHON = (3, 11)
 SQLITE = (3, 24)
 """First version with ON CONFLICT DO UPDATE."""
 
-LIBRARIES = {
+FASTER = {
     "uvloop": "a faster event loop",
     "isal": "faster gzip",
     "brotli": "pages sent with Content-Encoding: br",
     **({} if sys.version_info >= (3, 14) else {"backports.zstd": "pages sent with Content-Encoding: zstd"}),
-    "pyarrow": "Parquet files",
-    "psycopg": "rows in PostgreSQL (--store)",
-    "tldextract": "--scope domain, cookies",
 }
-"""Optional library → what it is for."""
+"""Library of every installation that some machines have no wheel of → what it is for."""
+
+KAFKA = ("aiokafka", "protobuf", "zstandard", "prometheus-client", "structlog")
+COMMANDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("scheduler, downloader, parser, storage, topics, dead", KAFKA, "kafka"),
+    ("crawl, jobs, explain --bootstrap", ("aiokafka", "protobuf", "zstandard"), "kafka"),
+    ("crawl, up, storage --store postgresql://…", ("psycopg",), "postgres"),
+    ("crawl, up, export --format parquet", ("pyarrow",), "parquet"),
+    ("scheduler.blobs, kafka.blobs: s3://…", ("obstore",), "s3"),
+    ("crawl --main-text trafilatura", ("trafilatura", "lxml_html_clean"), "trafilatura"),
+)
+"""What a command or option needs beside the libraries of every installation: libraries, and the extra that has them."""
+
+
+class Need(msgspec.Struct):
+    """A row of the table of commands."""
+
+    command: str
+    needs: list[str]
+    found: str
+    remedy: str = ""
+    """The command line that installs what is missing; empty when nothing is."""
 
 
 class Check(msgspec.Struct):
@@ -58,9 +77,10 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
     checks = [check for run in CHECKS for check in run()]
     usable = all(check.state != "fail" for check in checks)
     if json:
-        print_json({"usable": usable, "version": __version__, "checks": checks})
+        print_json({"usable": usable, "version": __version__, "checks": checks, "commands": check_commands()})
     else:
         _show(checks, usable)
+        _show_commands(check_commands())
     if not usable:
         raise typer.Exit(1)
 
@@ -103,17 +123,52 @@ def _native_remedy() -> str:
     return "install Rust (https://rustup.rs), then: make clean install"
 
 
+def base_libraries() -> list[str]:
+    """Libraries of every installation, by this distribution's own metadata; those with a condition are in `FASTER`."""
+    wanted = metadata.requires("nephila") or []
+    return [found[0] for line in wanted if ";" not in line and (found := re.match(r"[\w.-]+", line))]
+
+
 def check_libraries() -> list[Check]:
-    """Optional libraries and what each is for."""
-    checks = []
-    for name, purpose in LIBRARIES.items():
-        try:
-            checks.append(Check(name, "ok", f"{metadata.version(name)}: {purpose}"))
-        except metadata.PackageNotFoundError:
-            checks.append(
-                Check(name, "warn", f"not installed: {purpose}", "make install, or pip install 'nephila[all]'")
-            )
+    """What crawling needs, and what makes it faster."""
+    missing = [name for name in base_libraries() if not _version(name)]
+    if missing:
+        checks = [Check("libraries", "fail", f"not installed: {', '.join(missing)}", "make install, or pip install .")]
+    else:
+        checks = [Check("libraries", "ok", "all that crawl, up, extract and the Python API need")]
+    for name, purpose in FASTER.items():
+        if version := _version(name):
+            checks.append(Check(name, "ok", f"{version}: {purpose}"))
+        else:
+            checks.append(Check(name, "warn", f"not installed: {purpose}", f"pip install {name}"))
     return checks
+
+
+def check_commands() -> list[Need]:
+    """The table of commands that need more than every installation has."""
+    rows = []
+    for command, needs, extra in COMMANDS:
+        missing = [name for name in needs if not _version(name)]
+        found = f"not installed: {', '.join(missing)}" if missing else "all"
+        rows.append(Need(command, list(needs), found, f"pip install 'nephila[{extra}]'" if missing else ""))
+    return rows
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _show_commands(rows: list[Need]) -> None:
+    cells = [("command", "needs", "found", "remedy")]
+    cells += [(row.command, ", ".join(row.needs), row.found, row.remedy) for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(4)]
+    typer.echo("\nMore is needed by:")
+    for row in cells:
+        line = " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        typer.echo(line.rstrip(" |"))
 
 
 def check_sqlite() -> list[Check]:

@@ -48,22 +48,15 @@ COMMANDS = {
 """Command → (where its function or group is, one line of help), in the order of --help."""
 
 EXTRAS = {
-    "aiodns": "downloader",
-    "aiohttp": "downloader",
-    "tldextract": "scheduler",
-    "selectolax": "parser",
-    "lxml": "parser",
-    "jsonpath_rfc9535": "parser",
-    "jmespath": "parser",
-    "quickjs": "parser",
-    "webencodings": "parser",
-    "pyarrow": "storage",
     "aiokafka": "kafka",
     "google": "kafka",
-    "rich": "cli",
-    "yaml": "cli",
-    "prometheus_client": "service",
-    "structlog": "service",
+    "prometheus_client": "kafka",
+    "structlog": "kafka",
+    "zstandard": "kafka",
+    "psycopg": "postgres",
+    "pyarrow": "parquet",
+    "obstore": "s3",
+    "trafilatura": "trafilatura",
 }
 """Library → the extra of this distribution that installs it."""
 
@@ -155,6 +148,9 @@ def _failed(error: Exception) -> int:
         extra = EXTRAS.get(error.name.partition(".")[0])
         if extra is not None:
             note(f"this needs {error.name}; install it with: pip install 'nephila[{extra}]'")
+            return 1
+        if not error.name.startswith("nephila"):
+            note(f"{error.name} is missing, which every installation needs; run again: pip install nephila")
             return 1
     if isinstance(error, OSError) and error.strerror:
         _silence_stdout()  # most likely it is what cannot be written, and the interpreter would try once more

@@ -31,6 +31,7 @@ from nephila.parser import othertext
 from nephila.parser.config import ParserConfig
 from nephila.process import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.recrawl import Policy
 from nephila.scheduler.scope import CompiledScope
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
@@ -55,6 +56,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
+    Policy(job.recrawl)  # times that make no sense are told now
     ignored = _once(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
@@ -68,6 +70,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         writer=run.writer,
         recrawls=False,
         seeds=job.seeds,
+        archive=archive_name(job.uid, run),
     )
     options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
@@ -143,6 +146,11 @@ def check_rules(job: CrawlJob, place: Path | None) -> None:
             raise UsageError(f"there is no rule {name!r} in {place} (spec.rules); {suggest(name, known)}")
 
 
+def archive_name(name: str, run: Run) -> str:
+    """Job and start of a run, as WARC files are named."""
+    return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
+
+
 def place_rows(run: Run, store: str) -> str:
     """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
 
@@ -175,9 +183,11 @@ def make_rooms(
     writer: str = "",
     recrawls: bool = True,
     seeds: Sequence[str] = (),
+    archive: str = "",
 ) -> Rooms:
     """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
-    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets."""
+    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets.
+    `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -203,7 +213,7 @@ def make_rooms(
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
-    rows = {"directory": directory, "formats": formats, "writer": writer}
+    rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, HERE, "storage")
     check_names(product_token(downloader.agent()), {}, HERE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}

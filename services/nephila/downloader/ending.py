@@ -99,8 +99,8 @@ def retry_after_s(value: str, now: float) -> float:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 
-def page_of(request: m.FetchRequest, answer: Answer, started: float) -> m.Page:
-    """The page of a 2xx or 304."""
+def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: float) -> m.Page:
+    """The page of a 2xx or 304; instants are seconds since 1970 UTC."""
     headers = answer.headers
     get = headers.get
     return m.Page(
@@ -126,4 +126,19 @@ def page_of(request: m.FetchRequest, answer: Answer, started: float) -> m.Page:
         not_modified=answer.status == 304,
         robots_tag=get("x-robots-tag", "").lower(),
         priority=int(request.priority),
+        took_s=max(ended - started, 0.0),
+        truncated=answer.truncated,
     )
+
+
+_TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconnect"}
+
+
+def exchange_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.Page:
+    """An answer that is no page, as it was on the wire. Credentials of its URL are left out."""
+    made = page_of(request, answer, started, ended)
+    made.url = target.shown
+    made.not_modified = False
+    if not made.truncated and answer.reason:
+        made.truncated = _TRUNCATED.get(answer.reason, "unspecified")
+    return made

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nephila.downloader.lean import Exchange, LeanFetcher
 
 SHARED_BYTES = 256 << 10
+LARGE_BYTES = 4 << 20
 _SPARE = 64
 
 IDLE, HEAD, FILL, LENGTH, CHUNKS, CLOSE, GONE = range(7)
@@ -277,6 +278,7 @@ class Connection(asyncio.BufferedProtocol):
             if length > limit and not keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
+                exchange.answer.truncated = "length"
                 self._finish(b"", False)
                 return
             if len(rest) > length:
@@ -398,14 +400,25 @@ class Connection(asyncio.BufferedProtocol):
         answer = exchange.answer
         answer.wire_bytes = body.wire_bytes
         answer.wire_body = body.wire_body()
+        if body.full:
+            answer.truncated = "length"
         self._finish(body.finish(), reuse)
 
     def _finish(self, body: bytes, reuse: bool) -> None:
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         self._body = self._chunked = self._work = None
+        answer = exchange.answer
+        if self._is_wanted(exchange):
+            answer.body = body
+        elif self._fetcher.config.raw_capture:
+            answer.wire_body = body
+        if len(body) >= LARGE_BYTES:
+            # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
+            self._state = GONE
+            asyncio.get_running_loop().call_soon(self._fetcher.done, exchange, False)
+            return
         self._state = IDLE if reuse else GONE
-        exchange.answer.body = body if 200 <= exchange.answer.status < 300 else b""
         self._fetcher.done(exchange, reuse)
 
     def _fail(self, error: FetchError) -> None:
@@ -418,6 +431,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fetcher.lost(exchange, error.detail)
         elif exchange.answer.status and not self._is_wanted(exchange):
             # The status said all there is to know; its body was only read to keep the connection.
+            exchange.answer.truncated = "disconnect"
             self._finish(b"", False)
         else:
             if self._body is not None:

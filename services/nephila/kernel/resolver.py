@@ -140,6 +140,8 @@ def interleave(addresses: Sequence[str]) -> list[str]:
 
 
 Place = tuple[tuple[str, ...], int]
+MAX_ADDRESSES = 32
+"""Of one name; an answer has room for 4,000, and a zone for any number of names that have them."""
 
 
 class Egress:
@@ -218,7 +220,8 @@ class Egress:
             elif _is_literal(host):
                 place = self._guard.allowed(host, (host,)), 0
             else:
-                place = self._guard.allowed(host, await self._resolver.resolve(host)), 0
+                found = await self._resolver.resolve(host)
+                place = self._guard.allowed(host, found[:MAX_ADDRESSES]), 0
         except EgressError as error:
             place, ttl_s = _Failure(EgressError, error.args), self._negative_ttl_s
         except ResolveError as error:

@@ -44,6 +44,8 @@ JSON_LINKS: Final = "json"
 MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 asks anyone to accept."""
 
+FETCH_S = "fetch_s"
+"""Entry of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the rest."""
 Links = Sequence[m.Outlinks]
 
 
@@ -140,6 +142,7 @@ class Maker:
             record.text = text
         record.meta = to_json(
             {
+                FETCH_S: _took(page),
                 "encoding": encoding,
                 "description": found.description,
                 "canonical": found.canonical,
@@ -195,7 +198,7 @@ class Maker:
         record.lang = content.lang[:MAX_LANG_CHARS]
         entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
         entries |= {"published": content.published, "modified": content.modified, **content.facts}
-        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
+        record.meta = to_json({FETCH_S: _took(page), **entries}, [], config.max_meta_chars, config.max_meta_entries)
         rows = whole(resolved(page.url, content.entries())) if content.links else []
         depth = page.depth + 1
         if job.keep_links and rows:
@@ -219,7 +222,7 @@ class Maker:
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
         entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
-        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
+        record.meta = to_json({FETCH_S: _took(page), **entries}, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))
         if self._may_follow(page, job, ""):
@@ -238,6 +241,10 @@ class Maker:
 def wants_more(job: m.CrawlJob, seen: Seen) -> bool:
     """Whether links beside those of the page pass are asked for."""
     return seen.follow and job.parse is not None and bool(job.parse.follow)
+
+
+def _took(page: m.Page) -> str:
+    return f"{page.took_s:.3f}" if page.took_s else ""
 
 
 def record_of(page: m.Page) -> m.Record:

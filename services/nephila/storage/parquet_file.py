@@ -30,7 +30,7 @@ class ParquetFile:
             import pyarrow
             import pyarrow.parquet
         except ImportError:
-            raise UserError("Parquet needs pyarrow: pip install 'nephila[storage]'") from None
+            raise UserError("Parquet needs pyarrow: pip install 'nephila[parquet]'") from None
         self._arrow: Any = pyarrow
         self._schema = pyarrow.schema([(name, self._type(name)) for name in COLUMNS])
         self._file = path.open("wb")

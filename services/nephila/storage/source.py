@@ -30,7 +30,7 @@ def require_driver() -> None:
     try:
         import psycopg  # noqa: F401
     except ImportError:
-        raise UserError("PostgreSQL needs psycopg: pip install 'nephila[storage]'") from None
+        raise UserError("PostgreSQL needs psycopg: pip install 'nephila[postgres]'") from None
 
 
 def without_password(url: str) -> str:

@@ -47,10 +47,10 @@ def render(facts: Facts, head: Head) -> str:
         _when(facts),
         _outcomes(facts),
         _hosts(facts),
-        _broken(facts),
         _shapes(facts),
         _lists(facts),
         _rules(facts, head),
+        _broken(facts),
         _settings(head),
         _closing(head),
     )
@@ -88,7 +88,7 @@ def _opening(facts: Facts, head: Head, title: str) -> str:
         lead += f" {_ENDS[head.reason]}"
     figures = [(count(stored), "pages stored"), (count(facts.rows), "URLs ended"), (size(facts.bytes), "of content")]
     if took >= 1:
-        figures.append((f"{facts.fetches / took:.1f}", "fetches a second"))
+        figures.append((f"{facts.fetches / took:.1f}", "fetches/s"))
     figures.append((share(failed, facts.rows), "failed"))
     if facts.links_kept:
         figures.append((count(facts.links), "links"))
@@ -152,11 +152,12 @@ def _shapes(facts: Facts) -> str:
 
 def _lists(facts: Facts) -> str:
     parts = []
-    for title, pages, form in (("Slowest pages", facts.slowest, span), ("Largest pages", facts.largest, size)):
+    lists = (("Slowest pages", facts.slowest, span, "Time"), ("Largest pages", facts.largest, size, "Size"))
+    for title, pages, form, unit in lists:
         if pages:
             rows = [(_page(page), form(page.value)) for page in pages]
-            parts.append(section(title, table((("Page", "wide"), ("", "num")), rows)))
-    return "".join(parts)
+            parts.append(section(title, table((("Page", "wide"), (unit, "num")), rows)))
+    return f"<div class=pair>{''.join(parts)}</div>"
 
 
 def _page(page: PageFact) -> str:

@@ -5,8 +5,10 @@ Cost: each query reads every row's first page once, about 1 s per 100,000 rows; 
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,13 +18,13 @@ from urllib.parse import urlsplit
 from nephila.storage.reading import Reading, reading
 from nephila.storage.source import Source
 
-TOP: Final = 15
+TOP: Final = 10
 """Rows of a list of pages or hosts."""
-BROKEN: Final = 200
+BROKEN: Final = 100
 """Broken URLs that are named."""
 REFERRERS: Final = 3
 """Pages that are named for each of them."""
-BINS: Final = 72
+BINS: Final = 96
 """Steps of time in the chart at most."""
 OUTCOMES: Final = ("stored", "dropped", "denied", "failed")
 DAY_S: Final = 86_400.0
@@ -31,6 +33,8 @@ STEPS: Final = (
     *(3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0, DAY_S),
 )
 """Lengths of a step of time that a person reads at once."""
+_FETCH_S: Final = re.compile(r'\{"fetch_s":"(\d{1,9}(?:\.\d{1,9})?)"')
+"""First entry of the column meta, where the fetch was measured."""
 _KIB: Final = 1024
 
 
@@ -240,6 +244,12 @@ def _pages(facts: Facts, query: _Query) -> None:
         f" LIMIT {TOP}"
     )
     facts.largest = [PageFact(*row) for row in rows]
+    keys = query("SELECT job, url_key, substr(meta, 1, 32) FROM pages WHERE {only} AND outcome = 'stored'")
+    timed = ((float(found[1]), job, key) for job, key, meta in keys if (found := _FETCH_S.match(meta)))
+    for took_s, job, key in heapq.nlargest(TOP, timed):
+        one = "SELECT url, title FROM pages WHERE {only} AND job = :of AND url_key = :key"
+        ((url, title),) = query(one, of=job, key=key)
+        facts.slowest.append(PageFact(url, title, took_s))
 
 
 def _broken(facts: Facts, query: _Query) -> None:
