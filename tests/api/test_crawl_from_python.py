@@ -203,6 +203,19 @@ def test_what_makes_no_sense_is_refused_at_once(words, given, said):
         nephila.crawl(*words, **given)
 
 
+def test_again_in_a_directory(web, options, tmp_path):
+    """A crawl that stored nothing is begun anew, a finished one is refused, moved aside, or fetched again where due."""
+    assert list(nephila.crawl("http://a.test/none", out=tmp_path, **options)) == []
+    assert len(list(nephila.crawl(START, out=tmp_path, max_pages=2, **options))) == 2
+    with pytest.raises(nephila.UsageError, match="holds"):
+        nephila.crawl(START, out=tmp_path, **options)
+    assert len(list(nephila.crawl(START, out=tmp_path, fresh=True, **options))) == PAGES
+    assert (tmp_path / "old").is_dir()
+    asked = len(web.requests)
+    assert len(list(nephila.crawl(out=tmp_path, refresh=True, **options))) == PAGES
+    assert len(web.requests) > asked
+
+
 def test_a_crawl_is_iterated_over_once(options):
     """The second time would be another crawl."""
     crawl = nephila.crawl(START, max_pages=1, **options)
