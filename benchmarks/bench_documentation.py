@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--pages", type=int, default=60, help="of each package")
     arguments = parser.parse_args()
-    fetch(arguments.cache)
+    fetch(arguments.cache, PACKAGES)
     known = [(page, truth(page)) for page in pages(arguments.cache, arguments.pages)]
     makers = {"page pass + main text": OURS["page pass + main text"]}
     if arguments.rivals:

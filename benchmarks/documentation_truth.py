@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from nephila.native import page_pass
 from selectolax.lexbor import LexborHTMLParser
+
+from benchmarks.maintext_truth import TruePage
 
 LEAST_WORDS = 5
 """A shorter paragraph may stand in a page by chance."""
@@ -37,7 +40,19 @@ PACKAGES = (
     Package("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html/*.html", "body", ".navheader, .navfooter, .toc"),
     Package("git-doc", "usr/share/doc/git/html/*.html", "#content", "#footer"),
 )
-"""Documentation of Debian 12, by four generators."""
+"""Documentation of Debian 12, by four generators: what is measured."""
+TRAINING = (
+    Package("cmake-doc", "usr/share/doc/cmake-data/html/*/*.html", "div.body", "a.headerlink"),
+    Package("python-django-doc", "usr/share/doc/python-django-doc/html/[fhrt]*/**/*.html", "div.yui-b", "a.headerlink"),
+    Package("nodejs-doc", "usr/share/doc/nodejs/api/*.html", "#apicontent", "a.mark"),
+    Package("libglib2.0-doc", "usr/share/gtk-doc/html/*/*.html", "div.refentry, div.chapter", "table.navigation, .toc"),
+    Package("exim4-doc-html", "usr/share/doc/exim4-doc-html/spec_html/*.html", "#content", "#toc, .navigation"),
+    Package("sqlite3-doc", "usr/share/doc/sqlite3/*.html", "body", ".nosearch, .toc, .toc_header, .hidemobile"),
+    Package("rust-doc", "usr/share/doc/rust-doc/html/[bs][ot][od]*/**/*.html", "main", ".sidebar"),
+)
+"""Of other packages: what the model is trained on (tools/train_maintext.py)."""
+TRAINING_PAGES = 8
+"""Of each package."""
 
 
 class Page(NamedTuple):
@@ -59,10 +74,10 @@ class Parts:
     words: Counter[str] = field(default_factory=Counter)
 
 
-def fetch(cache: Path) -> None:
+def fetch(cache: Path, packages: tuple[Package, ...]) -> None:
     """Download and unpack what is not in the cache. SystemExit where that fails."""
     cache.mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
+    for package in packages:
         target = cache / package.name
         if target.exists():
             continue
@@ -75,13 +90,23 @@ def fetch(cache: Path) -> None:
         (cache / f"{package.name}.part").rename(target)
 
 
-def pages(cache: Path, most: int) -> Iterator[Page]:
+def pages(cache: Path, most: int, packages: tuple[Package, ...] = PACKAGES) -> Iterator[Page]:
     """At most so many pages of each package, always the same ones."""
-    for package in PACKAGES:
+    for package in packages:
         root = cache / package.name
         paths = [path for path in root.glob(package.pages) if path.is_file() and not path.is_symlink()]
         for path in sorted(paths, key=lambda path: zlib.crc32(path.name.encode()))[:most]:
             yield Page(f"{package.name}/{path.name}", path.read_bytes(), package)
+
+
+def true_pages(cache: Path) -> Iterator[TruePage]:
+    """Pages to train on: the text of each one's content."""
+    for page in pages(cache, TRAINING_PAGES, TRAINING):
+        content = content_of(page)
+        if content is not None:
+            html = f"<!doctype html><body>{content.html}".encode()
+            text = page_pass(html, "http://page.invalid/", "utf-8", main_text=False).text.decode()
+            yield TruePage(page.name, f"http://{page.package.name}.invalid/", "documentation", page.body, text)
 
 
 def squeezed(text: str) -> str:
@@ -89,13 +114,18 @@ def squeezed(text: str) -> str:
     return "".join(text.replace("|", "").split())
 
 
-def truth(page: Page) -> Parts:
-    """The parts of its content. Cells of a row are one line; a paragraph of a table belongs to its row."""
+def content_of(page: Page) -> Any:
+    """The element that holds its content (selectolax); None without one."""
     tree = LexborHTMLParser(page.body)
-    parts = Parts()
     for node in tree.css(f"{page.package.without}, script, style"):
         node.decompose()
-    content = tree.css_first(page.package.content)
+    return tree.css_first(page.package.content)
+
+
+def truth(page: Page) -> Parts:
+    """The parts of its content. Cells of a row are one line; a paragraph of a table belongs to its row."""
+    content = content_of(page)
+    parts = Parts()
     if content is None:
         return parts
     for node in content.css("pre"):

@@ -80,7 +80,8 @@ def responses(path: Path) -> Iterator[str]:
     with path.open("rb") as file:
         for record in ArchiveIterator(file, record_types=WarcRecordType.response):
             record.reader.read()
-            yield record.headers["WARC-Target-URI"]
+            if record.headers.get("Nephila-Status", "200") == "200":
+                yield record.headers["WARC-Target-URI"]
 
 
 def torn_gzip(path: Path) -> str:

@@ -1,12 +1,13 @@
 """Train the main-text model (services/nephila/native/maintext.txt) and say what it reaches on sites it has not seen.
 
-    python tools/train_maintext.py ../shared/data/wcxb-dev [--articles test-pages.tar.xz] [--folds 5] [--aside]
-        [--unseen-types] [--write]
+    python tools/train_maintext.py ../shared/data/wcxb-dev [--articles test-pages.tar.xz] [--documentation CACHE]
+        [--folds 5] [--aside] [--unseen-types] [--write]
 
 Each text line is an example: main text if its words stand in the page's truth, weighing what its words weigh in the
 page's F1; a second copy of a line that is main text weighs nothing. Sites are cut into folds; every page is answered
 by a model that saw no page of its site, and the word-F1 of those answers is printed by page type. --articles names
-Readability's test pages: more to train on, never asked about. --aside keeps a fifth of the sites out of everything
+Readability's test pages, --documentation a cache directory for Debian's documentation packages: more to train on,
+never asked about. --aside keeps a fifth of the sites out of everything
 but one last question. --unseen-types asks of each page type a model that saw none of it. With --write a model of all
 pages replaces maintext.txt: build the core again after that. Symmetric trees by CatBoost (`pip install catboost
 numpy`), rounded to whole numbers. A CPU-minute or two.
@@ -27,6 +28,7 @@ from nephila.native import sniff_encoding
 from nephila.native._core import MODEL_FEATURES, main_text_by, training_table
 from nephila.parser.charset import encoding_of
 
+from benchmarks import documentation_truth
 from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, words
 
 TARGET = Path(__file__).parents[1] / "services/nephila/native/maintext.txt"
@@ -211,6 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--articles", type=Path)
+    parser.add_argument("--documentation", type=Path)
     parser.add_argument("--folds", type=int, default=5, help="0: none")
     parser.add_argument("--aside", action="store_true")
     parser.add_argument("--unseen-types", action="store_true")
@@ -218,6 +221,9 @@ def main() -> None:
     arguments = parser.parse_args()
     known = [example(page) for page in pages(arguments.directory)]
     articles = [example(page) for page in readability(arguments.articles)] if arguments.articles else []
+    if arguments.documentation:
+        documentation_truth.fetch(arguments.documentation, documentation_truth.TRAINING)
+        articles += [example(page) for page in documentation_truth.true_pages(arguments.documentation)]
     kept = [one for one in known if not (arguments.aside and aside(one.page))]
     if arguments.folds:
         tell("sites not seen", cross_validated(kept, articles, arguments.folds))

@@ -193,7 +193,7 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
 def left_out(source: Source, told: Explanation) -> Explanation:
     """The same; of a URL that nothing links to as far as is known it is said when pages have more links than are taken
     of one. Reads the disk, O(rows)."""
-    if told.kind == "unknown":
+    if told.kind == "unknown" and _is_there(source):
         pages, links = reader.links_left_out(source, told.job)
         if pages:
             told.sentence += (

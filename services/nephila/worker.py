@@ -41,7 +41,7 @@ from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.lifeline import die_with
 from nephila.kernel.messages import FetchRequest
-from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
+from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
@@ -100,7 +100,7 @@ class Worker:
             bus, link = self.bus, self.link
             # A raw page has to be at main before its record; a job is known here before a page of it comes.
             bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
-            for topic in (*((PAGES,) if settings.pages else ()), OUTCOMES, RECORDS, DEAD, RULE_STATS):
+            for topic in (*((PAGES, EXCHANGES) if settings.pages else ()), OUTCOMES, RECORDS, DEAD, RULE_STATS):
                 link.forward(topic, GROUP)
             bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
             self._parser = build_parser(

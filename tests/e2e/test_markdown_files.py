@@ -43,6 +43,7 @@ def test_a_file_per_page(web, tmp_path, workers):
     """Below the host's name; what is no HTML is its text."""
     done = crawl(web, "http://a.test/", "--format", "markdown", "--workers", workers, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert "pages in o/markdown, counts in" in done.stdout
     first, second = sorted((tmp_path / "o/markdown/a.test").iterdir())
     assert first.name.startswith("index-")
     assert body(first.read_text()) == BODY

@@ -202,6 +202,73 @@ def test_notes_of_one_template_repeat_themselves(core: ModuleType) -> None:
     assert text.count(note) == 5
 
 
+THREAD = page(
+    f'<main><h1>How do orb-weavers survive the winter?</h1><div class="post">'
+    f'<div class="post-body">{paragraphs(2)}</div></div>'
+    + "".join(
+        f'<div class="post comment"><div class="post-body message-content">'
+        f"<p>{PROSE[n % 3]}(answered) {n}</p></div></div>"
+        for n in range(6)
+    )
+    + "</main>",
+    "How do orb-weavers survive the winter? - Forum",
+)
+COMMENTS = "".join(f'<li class="comment"><div class="comment-body"><p>{PROSE[n % 3]}{n}</p></div>' for n in range(4))
+ESSAY = (
+    f'<article><h1>The spider\'s web</h1><div class="entry-content">{paragraphs(6)}'
+    f"<figure><img src=x><figcaption>{PROSE[1]} (caption)</figcaption></figure></div></article>"
+    f'<div id="comments"><ol class="comment-list">{COMMENTS}</ol></div>'
+)
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        '<meta property="og:type" content="Article">',
+        '<script type="application/ld+json">{"@context": "x", "@graph": [{"@type" : [ "NewsArticle"]}]}</script>',
+        '<script type=\' application/LD+JSON \'>{"@type":"BlogPosting"}</script>',
+    ],
+)
+def test_an_article_ends_where_its_comments_begin(core: ModuleType, says: str) -> None:
+    """A page that calls itself an article has its text, without captions and what others wrote below it."""
+    text = run(core, says.encode() + page(f"<main>{ESSAY}</main>")).main_text.decode()
+    assert text.count(PROSE[0].strip()) == 6
+    assert "(caption)" not in text
+    assert not any(f"{PROSE[n % 3]}{n}" in text for n in range(4))
+    assert "(answered)" not in run(core, says.encode() + THREAD).main_text.decode()
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        '<meta property="og:type" content="article"><script type="application/ld+json">'
+        '{"@type":"DiscussionForumPosting"}</script>',
+        '<script>{"@type": "Article"}</script>',
+        '<script type="application/ld+json">{"@type": {"Article": 1}}</script>',
+        '<meta property="og:type" content="website">',
+    ],
+)
+def test_threads_and_other_pages_keep_their_posts(core: ModuleType, says: str) -> None:
+    """Posts are what a thread is about, whatever else the page calls itself."""
+    text = run(core, says.encode() + THREAD).main_text.decode()
+    assert text.count("(answered)") == 6
+
+
+def test_an_article_in_a_box_named_after_comments(core: ModuleType) -> None:
+    """A body whose class says that comments are open holds the article all the same."""
+    body = f'<meta property="og:type" content="article"><div class="post comments-open">{paragraphs(6)}</div>'
+    assert run(core, page(body)).main_text.decode().count(PROSE[0].strip()) == 6
+
+
+def test_printed_data_is_no_text(core: ModuleType) -> None:
+    """JSON that a template left in the page; a listing of it stays."""
+    data = '{"layout": 2, "label": "' + PROSE[0].strip() + '"}'
+    text = run(
+        core, page(f"<main><article>{paragraphs(3)}<p>{data}</p>{paragraphs(3)}<pre>{data}</pre></article></main>")
+    )
+    assert text.main_text.decode().count(data) == 1
+
+
 def test_only_on_demand(core: ModuleType) -> None:
     """Who wants links alone does not pay for main text."""
     found = run(core, ARTICLE, main_text=False)

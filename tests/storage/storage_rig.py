@@ -13,7 +13,7 @@ from typing import Any
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.clock import ManualClock
-from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.storage.config import StorageConfig
 from nephila.storage.service import Storage, build
 
@@ -94,6 +94,10 @@ class Rig:
     def send_page(self, *pages: m.Page) -> list[Any]:
         """Publish raw pages."""
         return [self.bus.publish(PAGES, 0, item) for item in pages]
+
+    def send_exchange(self, *pages: m.Page) -> list[Any]:
+        """Publish answers that are no pages."""
+        return [self.bus.publish(EXCHANGES, 0, item) for item in pages]
 
 
 @asynccontextmanager

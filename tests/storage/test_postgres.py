@@ -22,6 +22,7 @@ from nephila.storage.faults import StoreLost
 from nephila.storage.postgres_link import connect
 from nephila.storage.postgres_schema import STEPS, migrate
 from nephila.storage.reading import reading
+from nephila.storage.versions import versions
 from nephila.storage.writer import Writer
 from storage_rig import JOB, Rig, key, lines, page, record, running
 
@@ -466,3 +467,21 @@ def test_changes_are_told_as_in_a_directory(tmp_path, store):
     assert [row[4] for row in told[0]].count("changed") == 1
     assert exported[:2] == exported[2:]
     assert exported[0]
+
+
+def test_the_text_before_the_present_one_is_kept(tmp_path, store):
+    """One earlier text of each page that has changed; several changes of a page in one batch as well."""
+    one = writer(tmp_path, store)
+    for fetch_no, word in enumerate((b"one", b"two", b"two", b"three"), 1):
+        fetches = [record(number, fetch_no, text=word, text_hash=word, sha256=word.ljust(32)) for number in (1, 2)]
+        one.commit(fetches, [None] * len(fetches), [])
+    last = [record(2, fetch_no, text=b"x", text_hash=bytes([fetch_no])) for fetch_no in (5, 6)]
+    one.commit(last, [None, None], [])
+    one.close()
+    page = versions(store, JOB, key(1))
+    assert page is not None
+    assert page.before is not None
+    assert (page.before.text, page.now.text) == ("two", "three")
+    assert (page.before.fetch_no, page.now.fetch_no) == (3, 4)
+    assert versions(store, None, key(2)) is not None
+    assert versions(store, JOB, key(3)) is None

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import struct
 import zlib
 
 import pytest
+import warcio
 from fastwarc.warc import ArchiveIterator, WarcRecordType
+from nephila.kernel.messages import Outlinks
 from nephila.storage.backends import warc_records
 from storage_rig import page, record, rows, running
 
@@ -21,6 +24,8 @@ def read(directory):
             for item in ArchiveIterator(stream, parse_http=True):
                 if item.record_type == WarcRecordType.warcinfo:
                     assert item.headers["WARC-Filename"] == path.name
+                    continue
+                if item.record_type == WarcRecordType.metadata:
                     continue
                 found.append((item.record_type, dict(item.headers), dict(item.http_headers or {}), item.reader.read()))
     return found
@@ -169,3 +174,108 @@ def test_a_true_head_is_kept_byte_for_byte():
     """Where nothing has to be renamed even odd line ends stay."""
     head = b"HTTP/1.1 200 OK\nContent-Length: 5\nX: 1\r\n\r\n"
     assert warc_records.true_head(head, 5, True) == head
+
+
+async def test_a_revisit_names_the_record_it_confirms(tmp_path):
+    """Date and digest of the last whole answer, of this run or read from the archive of an earlier one."""
+    async with running(tmp_path, formats=WARC) as rig:
+        rig.send_page(page(1), page(2))
+        rig.send(record(1), record(2))
+        await rig.storage.flush()
+        rig.send_page(page(1, 2, status=304, body=b"", not_modified=True))
+        rig.send(record(1, 2, not_modified=True))
+        await rig.storage.flush()
+    async with running(tmp_path, formats=WARC, warc_bytes=1) as rig:
+        for number in (2, 7):
+            rig.send_page(page(number, 2, status=304, body=b"", not_modified=True))
+            rig.send(record(number, 2, not_modified=True))
+            await rig.storage.flush()
+    found = read(tmp_path)
+    captured = {headers["WARC-Target-URI"]: headers for kind, headers, *_ in found if kind == WarcRecordType.response}
+    revisits = [headers for kind, headers, *_ in found if kind == WarcRecordType.revisit]
+    for headers in revisits[:2]:
+        first = captured[headers["WARC-Refers-To-Target-URI"]]
+        assert headers["WARC-Refers-To-Date"] == first["WARC-Date"]
+        assert headers["WARC-Payload-Digest"] == first["WARC-Payload-Digest"]
+    assert len(revisits) == 3
+    assert "WARC-Refers-To-Date" not in revisits[2]
+
+
+async def test_answers_that_are_no_pages(tmp_path):
+    """A redirect, a 404 with its words, one that was cut: each at once, without a row."""
+    head = b"HTTP/1.1 %d X\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
+    async with running(tmp_path, formats=(*WARC, "raw")) as rig:
+        sent = rig.send_exchange(
+            page(1, status=301, body=b"", response_head=head % (301, 0)),
+            page(2, status=404, body=b"", wire_body=b"gone", response_head=head % (404, 4)),
+            page(3, status=500, body=b"", truncated="length", response_head=head % (500, 10**6)),
+        )
+        await rig.storage.flush()
+        assert all(one.done for one in sent)
+        assert rows(tmp_path) == []
+    found = read(tmp_path)
+    assert [kind for kind, *_ in found] == [WarcRecordType.request, WarcRecordType.response] * 3
+    assert [body for _, _, _, body in found[1::2]] == [b"", b"gone", b""]
+    assert [headers.get("WARC-Truncated") for _, headers, *_ in found[1::2]] == [None, None, "length"]
+    assert found[5][2]["X-Crawler-Content-Length"] == "1000000"
+
+
+async def test_files_carry_job_and_start_and_tell_what_made_them(tmp_path):
+    """As many crawls' archives lie together; a resume continues the same file, whatever its own start is."""
+    for number, archive in enumerate(("news/1-20270115080000", "news/1-20280115080000")):
+        async with running(tmp_path, formats=WARC, archive=archive) as rig:
+            rig.send_page(page(number, request_head=b"GET / HTTP/1.1\r\nuser-agent: Bot/1\r\n\r\n"))
+            rig.send(record(number))
+            await rig.storage.flush()
+    (path,) = tmp_path.glob("*.warc.gz")
+    assert path.name == "nephila-news_1-20270115080000-00000.warc.gz"
+    assert len(read(tmp_path)) == 4
+    with path.open("rb") as stream:
+        info = next(iter(ArchiveIterator(stream))).reader.read().decode()
+    fields = dict(line.split(": ", 1) for line in info.splitlines())
+    assert {"software", "format", "conformsTo", "hostname", "isPartOf", "http-header-user-agent"} <= fields.keys()
+    assert fields["http-header-user-agent"] == "Bot/1"
+
+
+async def test_metadata_stands_beside_a_page(tmp_path):
+    """Depth and, where links are kept, outlinks; it refers to its response, and no title makes a field."""
+    ends = struct.pack("<2I", 9, 18)
+    links = Outlinks(fingerprints=b"a" * 32, urls=b"http://a/http://b/", url_ends=ends, anchor_ends=bytes(8))
+    async with running(tmp_path, formats=WARC) as rig:
+        rig.send_page(page(1))
+        rig.send(record(1, depth=3, title="x\r\noutlink: http://evil/", links=links))
+        await rig.storage.flush()
+    found = {}
+    for path in tmp_path.glob("*.warc.gz"):
+        with path.open("rb") as stream:
+            for item in ArchiveIterator(stream, parse_http=False):
+                found[item.headers["WARC-Type"]] = (dict(item.headers), item.reader.read().decode())
+    headers, block = found["metadata"]
+    assert headers["WARC-Refers-To"] == found["response"][0]["WARC-Record-ID"]
+    assert block.splitlines() == [
+        "hopsFromSeed: 3",
+        "fetchNo: 1",
+        "title: x outlink: http://evil/",
+        "outlink: http://a/",
+        "outlink: http://b/",
+    ]
+
+
+async def test_warcio_has_nothing_to_complain_about(tmp_path):
+    """Every digest of every kind of record, as `warcio check` looks at them."""
+    async with running(tmp_path, formats=WARC) as rig:
+        rig.send_page(page(1), page(2, wire_body=gzip.compress(b"x" * 900)))
+        rig.send(record(1), record(2))
+        rig.send_exchange(page(3, status=404, body=b"", wire_body=b"gone"))
+        await rig.storage.flush()
+        rig.send_page(page(1, 2, status=304, body=b"", not_modified=True))
+        rig.send(record(1, 2, not_modified=True))
+        await rig.storage.flush()
+    kinds = []
+    for path in tmp_path.glob("*.warc.gz"):
+        with path.open("rb") as stream:
+            for item in warcio.ArchiveIterator(stream, check_digests=True):
+                item.content_stream().read()
+                assert item.digest_checker.passed is not False, item.digest_checker.problems
+                kinds.append(item.rec_type)
+    assert sorted(set(kinds)) == ["metadata", "request", "response", "revisit", "warcinfo"]

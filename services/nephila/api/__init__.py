@@ -20,6 +20,9 @@ def crawl(
     *seeds: str,
     out: str | Path | None = None,
     resume: bool = False,
+    fresh: bool = False,
+    refresh: bool = False,
+    retry_failed: bool = False,
     rules: Rules | None = None,
     on_page: OnPage | None = None,
     ahead: int = AHEAD,
@@ -30,6 +33,8 @@ def crawl(
     """Crawl from URLs, or by a job.yaml, and hand over each page as it is fetched, by `for` or `async for`.
 
     `out` keeps the result and makes the crawl resumable; without it a temporary directory is used and removed.
+    `resume`, `fresh`, `refresh` and `retry_failed` are those of the command; what a server calls unchanged (304) is not
+    handed over again.
     `rules`: a rule file, a directory of rules, or rules as mappings; they fill `page.items`. `on_page` is called with
     each page before it is handed over; the links that it returns are followed as well. `ahead`: URLs fetched ahead of
     the page in hand; a slow consumer slows the crawl. `all_outcomes`: also what was denied, failed or dropped.
@@ -40,6 +45,9 @@ def crawl(
         seeds,
         out=None if out is None else Path(out),
         resume=resume,
+        fresh=fresh,
+        refresh=refresh,
+        retry_failed=retry_failed,
         rules=rules,
         on_page=on_page,
         ahead=ahead,

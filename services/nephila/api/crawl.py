@@ -18,7 +18,6 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -28,7 +27,7 @@ import msgspec
 from nephila.api.handover import Handover
 from nephila.api.options import Rules, request_of
 from nephila.api.page import Page
-from nephila.cli.crawling import clear, fetch_again, run_in, settle
+from nephila.cli.crawling import fetch_again, run_request, settle
 from nephila.cli.plan import make_plan, place_rows
 from nephila.directory import Directory
 from nephila.embedded import Crawl as Embedded
@@ -84,13 +83,16 @@ class Crawl:
         all_outcomes: bool,
         found_links: bool,
         tries: int = 0,
+        fresh: bool = False,
+        refresh: bool = False,
+        retry_failed: bool = False,
         options: Mapping[str, Any],
     ) -> None:
         """`tries`: attempts per fetch; 0 = as the scheduler is set. Raises `UsageError`, `UserError`."""
         if ahead < 1:
             raise UsageError(f"ahead is {ahead}; at least one page has to be fetched at a time")
-        if resume and out is None:
-            raise UsageError("resume needs out, the directory of the crawl")
+        if (resume or refresh or retry_failed) and out is None:
+            raise UsageError("resume, refresh and retry_failed need out, the directory of the crawl")
         self.out: Path = Path(tempfile.mkdtemp(prefix="nephila-")) if out is None else out
         """Directory of the result; without `out` a temporary one, which goes when the crawl has ended."""
         self._remove = weakref.finalize(self, shutil.rmtree, self.out, True) if out is None else None
@@ -99,12 +101,13 @@ class Crawl:
         self._on_page = on_page
         self._all_outcomes = all_outcomes
         self._directory = Directory(self.out)
-        request = request_of(seeds, self.out, rules, resume=resume, options=options)
+        request = self._request = request_of(seeds, self.out, rules, resume=resume, options=options)
+        request.fresh, request.refresh, request.retry_failed = fresh, refresh, retry_failed
+        request.resume = resume or refresh or retry_failed
         self._run = settle(request, self._directory)
         url = place_rows(self._run, request.store)
         plan = make_plan(self._run, self.out, url)
         fetch_again(request, self._run, plan, quiet=True)
-        self._room = partial(clear, request.clear, self._directory, quiet=True)
         scheduler = msgspec.structs.replace(plan.rooms.scheduler, window=ahead, **({"tries": tries} if tries else {}))
         plan.rooms.scheduler = scheduler
         if out is None:
@@ -112,7 +115,6 @@ class Crawl:
             plan.rooms.storage = msgspec.structs.replace(plan.rooms.storage, fsync=False, flush_interval_s=0.02)
         self._run.window = ahead
         self._plan = plan
-        self._again = resume
         clock = SystemClock()
         self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links)
         self._clock = clock
@@ -201,9 +203,7 @@ class Crawl:
     def _work(self) -> None:
         error: BaseException | None = None
         try:
-            result, counts = run_in(
-                self._directory, self._plan, self._run, self._go, again=self._again, room=self._room
-            )
+            result, counts = run_request(self._request, self._directory, self._plan, self._run, self._go, quiet=True)
             error = result.error
             self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
             if not self._all_outcomes:

@@ -74,7 +74,7 @@ class Handover(LocalBus):
             self._pages[message.url_key, message.fetch_no, message.attempt] = message
         elif topic is RECORDS:
             page = self._pages.pop((message.url_key, message.fetch_no, message.attempt), None)
-            if self._all or message.outcome is m.Outcome.STORED:
+            if self._all or (message.outcome is m.Outcome.STORED and not message.not_modified):
                 return self._hold(partition, message, page)
         elif topic is OUTLINKS and not self._found_links and not message.source:
             return Receipt(0)

@@ -38,7 +38,7 @@ DEFAULT_OUT = Path("crawl-out")
 STDIN = "-"
 MAX_URL = 8192
 """Characters of a seed, as of a page's link."""
-MAX_LINE = 1 << 20
+MAX_LINE = 1 << 24
 """Bytes of a line of a seed file: what has no line ends is no list."""
 MAX_NUMBER = 10**12
 """More pages than there are; a number with a digit too many is a slip."""
@@ -275,7 +275,7 @@ def read_seeds(name: str, skipped: Callable[[str, str], None], option: str = "--
         with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as lines:
             for number, raw in enumerate(iter(partial(lines.readline, MAX_LINE), b""), 1):
                 if len(raw) == MAX_LINE:
-                    raise UsageError(f"{option}{name}: line {number} is longer than 1 MB; give one URL a line")
+                    raise UsageError(f"{option}{name}: line {number} is longer than 16 MB; give one URL a line")
                 line = raw.strip().removeprefix(b"\xef\xbb\xbf")
                 if not line or line.startswith(b"#"):
                     continue

@@ -295,9 +295,15 @@ def _run(
         keys = ", ".join(f"spec.{key}" for key in plan.ignored)
         note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
+    return run_request(request, directory, plan, run, lambda: run_loop(main()), quiet=quiet)
+
+
+def run_request(
+    request: Request, directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, quiet: bool
+) -> tuple[Result, Summary]:
+    """`run_in` for what a command line or a call asks."""
     again = _seeds_were_read(request, directory, run)
-    room = partial(clear, request.clear, directory, quiet=quiet)
-    return run_in(directory, plan, run, lambda: run_loop(main()), again=again, room=room)
+    return run_in(directory, plan, run, go, again=again, room=partial(clear, request.clear, directory, quiet=quiet))
 
 
 def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:

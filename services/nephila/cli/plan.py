@@ -70,6 +70,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         writer=run.writer,
         recrawls=False,
         seeds=job.seeds,
+        archive=archive_name(job.uid, run),
     )
     options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
@@ -145,6 +146,11 @@ def check_rules(job: CrawlJob, place: Path | None) -> None:
             raise UsageError(f"there is no rule {name!r} in {place} (spec.rules); {suggest(name, known)}")
 
 
+def archive_name(name: str, run: Run) -> str:
+    """Job and start of a run, as WARC files are named."""
+    return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
+
+
 def place_rows(run: Run, store: str) -> str:
     """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
 
@@ -177,9 +183,11 @@ def make_rooms(
     writer: str = "",
     recrawls: bool = True,
     seeds: Sequence[str] = (),
+    archive: str = "",
 ) -> Rooms:
     """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
-    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets."""
+    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets.
+    `archive`: in the names of WARC files."""
     if "postgres" in formats and not store:
         raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
     if "parquet" in formats and store:
@@ -205,7 +213,7 @@ def make_rooms(
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
         Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
-    rows = {"directory": directory, "formats": formats, "writer": writer}
+    rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, HERE, "storage")
     check_names(product_token(downloader.agent()), {}, HERE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}

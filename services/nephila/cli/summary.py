@@ -71,7 +71,9 @@ def show(
         )
     where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"
-    console.print(f"\nResult: {where} ({table}), counts in {directory.run_file}")
+    folder = directory.path / "markdown"
+    also = f"pages in {folder}, " if folder.is_dir() else ""
+    console.print(f"\nResult: {where} ({table}), {also}counts in {directory.run_file}")
     for line in next_commands(directory, run, result):
         console.print(f"  {line}")
 

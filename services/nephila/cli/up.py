@@ -58,7 +58,7 @@ def up(
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
     from nephila.cli.headers import kept
-    from nephila.cli.plan import formats_of, make_rooms, place_rows
+    from nephila.cli.plan import archive_name, formats_of, make_rooms, place_rows
 
     options: dict[str, Any] = {
         "concurrency": concurrency,
@@ -76,7 +76,9 @@ def up(
     directory = Directory(out)
     run = settle(directory, options)
     url = place_rows(run, store)
-    rooms = make_rooms(options, out, formats_of(format, keep_raw), store=url, writer=run.writer)
+    rooms = make_rooms(
+        options, out, formats_of(format, keep_raw), store=url, writer=run.writer, archive=archive_name("up", run)
+    )
     options["header"] = kept(options["header"])
     run.window = rooms.scheduler.window
     try:

@@ -187,7 +187,9 @@ class AiohttpFetcher:
         ) as response:
             fetch.phase = BODY
             if self._config.raw_capture:
-                fetch.answer.request_head = _request_head(target.path, response.request_info.headers)
+                secrets = {"authorization", *(name.lower() for name in order.headers)}
+                shown = {k: v for k, v in response.request_info.headers.items() if k.lower() not in secrets}
+                fetch.answer.request_head = _request_head(target.path, shown)
             if not await self._read(fetch, response):
                 response.close()
 
@@ -214,6 +216,7 @@ class AiohttpFetcher:
             if is_page and length > limit and not order.keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not is_page and length > DRAIN_BYTES:
+                answer.truncated = "length"
                 return False
             codings = codings_of(headers.get("content-encoding", "")) if is_page else []
             keep = order.keep if is_page else DRAIN_BYTES
@@ -222,6 +225,7 @@ class AiohttpFetcher:
         except (FetchError, aiohttp.ClientError, OSError):
             if is_page:
                 raise
+            answer.truncated = "disconnect"
             return False
 
     async def _read_body(self, fetch: Fetch, response: aiohttp.ClientResponse, body: Body) -> bool:
@@ -240,7 +244,11 @@ class AiohttpFetcher:
             answer.wire_bytes = body.wire_bytes
         answer.wire_body = body.wire_body()
         decoded = body.finish()
-        answer.body = decoded if 200 <= answer.status < 300 else b""
+        answer.truncated = "length" if body.full else ""
+        if 200 <= answer.status < 300:
+            answer.body = decoded
+        elif self._config.raw_capture:
+            answer.wire_body = decoded
         return not body.full
 
     def _open_session(self) -> aiohttp.ClientSession:

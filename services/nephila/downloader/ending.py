@@ -127,4 +127,18 @@ def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: floa
         robots_tag=get("x-robots-tag", "").lower(),
         priority=int(request.priority),
         took_s=max(ended - started, 0.0),
+        truncated=answer.truncated,
     )
+
+
+_TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconnect"}
+
+
+def exchange_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.Page:
+    """An answer that is no page, as it was on the wire. Credentials of its URL are left out."""
+    made = page_of(request, answer, started, ended)
+    made.url = target.shown
+    made.not_modified = False
+    if not made.truncated and answer.reason:
+        made.truncated = _TRUNCATED.get(answer.reason, "unspecified")
+    return made

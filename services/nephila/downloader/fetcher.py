@@ -79,7 +79,8 @@ class Answer:
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
     headers because the type is unwanted; stale = a kept connection broke before the first byte of the answer. `body` is
     decoded from transfer and content encoding. `wire_body` is None when it equals `body` or was not asked for.
-    `wire_bytes` counts the body as it came, without framing.
+    `wire_bytes` counts the body as it came, without framing. With raw capture the wire body of a status that is no 2xx
+    is kept as well, up to `DRAIN_BYTES`; `truncated` says in the words of WARC why it is not whole.
     """
 
     __slots__ = (
@@ -93,6 +94,7 @@ class Answer:
         "request_head",
         "response_head",
         "status",
+        "truncated",
         "wire_body",
         "wire_bytes",
     )
@@ -105,6 +107,7 @@ class Answer:
         self.body = b""
         self.wire_body: bytes | None = None
         self.wire_bytes = 0
+        self.truncated = ""
         self.address = ""
         self.reason = ""
         self.detail = ""

@@ -53,6 +53,8 @@ def make_resolver(config: DownloaderConfig) -> Resolver:
 def _aiodns(config: DownloaderConfig) -> Resolver:
     from nephila.downloader.dns.ares import AresResolver
 
+    if find_spec("aiodns") is None:
+        raise UsageError("dns_resolver aiodns: aiodns is not installed; pip install 'nephila[downloader]'")
     return AresResolver(config.dns_servers, config.dns_timeout_s, config.dns_concurrency)
 
 

@@ -7,7 +7,7 @@ import asyncio
 from nephila.downloader.fetcher import Handle
 from nephila.downloader.target import Target
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.base import Delivery, Receipt
 from nephila.kernel.clock import Timer
 
 
@@ -16,6 +16,7 @@ class Flight:
 
     __slots__ = (
         "address",
+        "archived",
         "counted",
         "delivery",
         "dialled",
@@ -44,3 +45,4 @@ class Flight:
         self.hops = 0
         self.home = ""  # the address of the host itself, which further hops of a robots.txt may leave
         self.started = 0.0
+        self.archived: list[Receipt] = []  # of answers that are no pages

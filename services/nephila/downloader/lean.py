@@ -152,7 +152,7 @@ class LeanFetcher:
         exchange.phase = HEADERS
         head = self._heads.make(exchange.order)
         if self.config.raw_capture:
-            answer.request_head = head
+            answer.request_head = self._heads.shown(exchange.order)
         body = exchange.order.body
         connection.send(exchange, head if body is None else head + body)
         if exchange.order.on_sent is not None:

@@ -278,6 +278,7 @@ class Connection(asyncio.BufferedProtocol):
             if length > limit and not keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
+                exchange.answer.truncated = "length"
                 self._finish(b"", False)
                 return
             if len(rest) > length:
@@ -399,13 +400,19 @@ class Connection(asyncio.BufferedProtocol):
         answer = exchange.answer
         answer.wire_bytes = body.wire_bytes
         answer.wire_body = body.wire_body()
+        if body.full:
+            answer.truncated = "length"
         self._finish(body.finish(), reuse)
 
     def _finish(self, body: bytes, reuse: bool) -> None:
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         self._body = self._chunked = self._work = None
-        exchange.answer.body = body if 200 <= exchange.answer.status < 300 else b""
+        answer = exchange.answer
+        if self._is_wanted(exchange):
+            answer.body = body
+        elif self._fetcher.config.raw_capture:
+            answer.wire_body = body
         if len(body) >= LARGE_BYTES:
             # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
             self._state = GONE
@@ -424,6 +431,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fetcher.lost(exchange, error.detail)
         elif exchange.answer.status and not self._is_wanted(exchange):
             # The status said all there is to know; its body was only read to keep the connection.
+            exchange.answer.truncated = "disconnect"
             self._finish(b"", False)
         else:
             if self._body is not None:

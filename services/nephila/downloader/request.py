@@ -59,14 +59,22 @@ class RequestHeads:
         self._rest = "\r\n" + lines
         self._plain = self._rest + "\r\n"
 
-    def make(self, order: Order) -> bytes:
+    def shown(self, order: Order) -> bytes:
+        """The head without what may be secret: credentials and what the middleware has added. For archives."""
+        if not (order.headers or order.target.authorization):
+            return self.make(order)
+        plain = Order(order.target, (), 0, etag=order.etag, last_modified=order.last_modified)
+        return self.make(plain, secrets=False)
+
+    def make(self, order: Order, *, secrets: bool = True) -> bytes:
         """Request line and headers, CRLF lines, ending in an empty one."""
         target = order.target
         method = "GET" if order.body is None else "POST"
         start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
         if not (target.authorization or order.etag or order.last_modified or order.headers):
             return (start + self._plain).encode("ascii")
-        own = "".join(f"{name}: {value}\r\n" for name, value in order_headers(order))
+        headers = (pair for pair in order_headers(order) if secrets or pair[0] != "Authorization")
+        own = "".join(f"{name}: {value}\r\n" for name, value in headers)
         # A cookie is octets, kept as Latin-1.
         return f"{start}{self._rest}{own}\r\n".encode("latin-1")
 

@@ -3,6 +3,7 @@
 IN   requests   FetchRequest: one URL, once; page or robots.txt
      jobs       CrawlJob: those with delay 0 are not paced by server address
 OUT  pages      Page: what a 2xx or 304 brought, before its outcome
+     exchanges  Page: with raw capture any other answer, before its outcome
      outcomes   FetchOutcome: exactly one for every request taken, given back ones included; it frees the host
 
 Decides how, never when or whether: a request that is here is fetched, unless it is too late (start_by), the egress
@@ -21,7 +22,7 @@ from typing import Any
 
 from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.ending import REDIRECTS, location_of, outcome_of, page_of, unfetched
+from nephila.downloader.ending import REDIRECTS, exchange_of, location_of, outcome_of, page_of, unfetched
 from nephila.downloader.fetcher import Answer, Fetcher, FetchError
 from nephila.downloader.fetchers import make_egress, make_fetcher
 from nephila.downloader.flight import Flight
@@ -38,7 +39,7 @@ from nephila.kernel.errors import PermanentError
 from nephila.kernel.networks import Networks
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.resolver import Egress, NotAskedError, ResolveError
-from nephila.kernel.topics import JOBS, OUTCOMES, PAGES, REQUESTS
+from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS
 
 log = logging.getLogger(__name__)
 
@@ -321,7 +322,9 @@ class Downloader:
             log.exception("an answer could not be looked at")
             answer.reason, answer.detail = "internal", type(error).__name__
         is_robots = request.kind == m.FetchKind.ROBOTS
+        started = flight.started
         if is_robots and answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
+            self._archive(flight, target, answer, started)
             return
         page = None
         try:
@@ -332,7 +335,19 @@ class Downloader:
         except Exception as error:  # a fault of ours must not hold the host for ever
             log.exception("an answer could not be read")
             outcome = unfetched(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
+        if page is None:
+            self._archive(flight, target, answer, started)
         self._end(flight, outcome, page)
+
+    def _archive(self, flight: Flight, target: Target, answer: Answer, started: float) -> None:
+        """With raw capture: an answer that is no page. It is published before the outcome, which may end the URL."""
+        if not self._config.raw_capture or not answer.status:
+            return
+        try:
+            made = exchange_of(flight.request, target, answer, started, self._clock.now())
+            flight.archived.append(self._bus.publish(EXCHANGES, flight.delivery.partition, made))
+        except Exception:  # an archive that lacks one answer is no reason to lose the URL
+            log.exception("an answer was not archived")
 
     def _follow(self, flight: Flight, answer: Answer) -> bool:
         """A robots.txt may move up to five times (RFC 9309 2.3.1.2); each hop passes the egress guard anew."""
@@ -392,7 +407,8 @@ class Downloader:
             self._leave_everybody(flight)
             self._leave_host(flight)
         finally:
-            delivery.ack_after(self._told(delivery.partition, outcome, page) if outcome is not None else ())
+            told = self._told(delivery.partition, outcome, page) if outcome is not None else []
+            delivery.ack_after((*flight.archived, *told))
             self.shards.ended()
 
     def _told(self, partition: int, outcome: m.FetchOutcome, page: m.Page | None) -> list[Receipt]:

@@ -40,6 +40,11 @@ class Target:
         self.dial_host = self.host[1:-1] if self.host[:1] == "[" else self.host
         self.path = slash + path
 
+    @property
+    def shown(self) -> str:
+        """The URL without credentials."""
+        return f"{self.scheme}://{self.host_header}{self.path}"
+
 
 def _basic(userinfo: str) -> str:
     user, _, password = userinfo.partition(":")

@@ -173,7 +173,7 @@ LOGIN_FIELD = Map(
         "name": Key(Text(200, says="the name of a field"), "name of the field in the form", needed=True),
         "value": Key(Text(4096), "what is sent; not for secrets, since documents are kept and shown"),
         "env": Key(
-            Text(200, r"NEPHILA_SECRET_[A-Z0-9_]+", "a name like NEPHILA_SECRET_PASSWORD"),
+            Text(200, r"NEPHILA_SECRET(?:_[A-Z0-9]+)+", "a name like NEPHILA_SECRET_PASSWORD"),
             "environment variable of the downloader that holds it",
         ),
         "file": Key(

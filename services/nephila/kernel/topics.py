@@ -47,6 +47,8 @@ SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
 PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), patient=True)
+EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), patient=True)
+"""Answers that are no pages (3xx, 4xx, robots.txt, ...), for sinks that keep raw pages; only with raw capture."""
 OUTLINKS = Topic("outlinks", m.Outlinks, "parser", ("scheduler",))
 RECORDS = Topic("records", m.Record, "parser, scheduler", ("storage",), patient=True)
 RECEIPTS = Topic("receipts", m.Receipts, "storage", ("scheduler",))
@@ -62,7 +64,7 @@ DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
-    *(ADDRESSES, QUESTIONS, ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS),
+    *(ADDRESSES, QUESTIONS, ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
 )
 
 DEFAULT_PARTITIONS = 64

@@ -1,6 +1,7 @@
 """Title, author and date of a document from what it says about itself: an article in JSON-LD, <meta> elements.
 
-Invariant: only stated facts, as stated; nothing is guessed from the text. The tables are in order of trust.
+Invariant: only stated facts; nothing is guessed from the text. A date is ISO 8601, what is no name of an author is
+left out. The tables are in order of trust.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from nephila.parser.headline import nearer
+from nephila.parser.published import first_date
 
 MAX_JSON_BYTES: Final = 512 * 1024
 """A larger JSON-LD block is a catalogue, not a byline."""
@@ -94,15 +96,56 @@ def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str 
     said = [_named(article, title), _of(first, _TITLES)]
     # article:author is a profile page more often than a name.
     authors = [_person(article.get("author")), *(first[name] for name in _AUTHORS if name in first)]
-    dates = [_text(article.get("datePublished")), _of(first, _DATES)]
+    dates = [_text(article.get("datePublished")), *(first[name] for name in _DATES if name in first)]
     for node in nodes:
         said.append(_text(node.get("headline")))
         if "datePublished" in node or "headline" in node:
             authors.append(_person(node.get("author")))
         dates.append(_text(node.get("datePublished")))
-    return Byline(
-        _unescaped(_some(said), title), _some(author for author in authors if not _is_url(author)), _some(dates)
-    )
+    author = _some(name_of(author) for author in authors if not _is_url(author))
+    return Byline(_unescaped(_some(said), title), author, first_date(dates))
+
+
+_BY: Final = re.compile(
+    r"(?:(?:(?:words|text|article|review|story|post|photos?|written|posted|published|submitted)\s+)?by\b|author\b|von|par|por"
+    r"|di|af|av)(?:\s*:\s*|\s+)",
+    re.IGNORECASE,
+)
+_WHEN: Final = re.compile(
+    r"(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},?\s+)?(?:"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\s?\w{1,9}[-/.]?\s\d{4}|\w{3,9}\.?\s\d{1,2},?\s\d{4}"
+    r"|\d{1,2}\s\w{3,9},?\s\d{4}|\d+\s?(?:minutes?|mins?|h|hours?|days?|weeks?|months?|years?)\b)",
+    re.IGNORECASE,
+)
+_BEHIND: Final = re.compile(
+    r"[\s|•·»–—,(-](?:on|at|last|updated|published|posted|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})[\s:,]*$",
+    re.IGNORECASE,
+)
+_EDGES: Final = " \t\"'“”,;:|•·-–—»*("
+MAX_NAME_CHARS: Final = 300
+"""A longer author is a text."""
+_NO_NAMES: Final = re.compile(
+    r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
+    r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
+    r"|name\s*\*?|by|email|about(?: the authors?| us)?|follow|contact(?: us)?|(?:read|see|view|show) (?:more|all)"
+    r"|posts? by.*|default",
+    re.IGNORECASE,
+)
+
+
+def name_of(author: str) -> str:
+    """A stated author without the label before and the date behind the name; "" where that is no name."""
+    name = " ".join(unescape(author[: 2 * MAX_NAME_CHARS]).split()).strip(_EDGES)
+    if len(name) > MAX_NAME_CHARS:
+        return ""
+    if label := _BY.match(name):
+        name = name[label.end() :]
+    if when := _WHEN.search(name):
+        name = name[: when.start()]
+        while behind := _BEHIND.search(name.rstrip(_EDGES)):
+            name = name[: behind.start()]
+    name = name.strip(_EDGES)
+    return "" if _NO_NAMES.fullmatch(name) or "©" in name or not any(map(str.isalpha, name)) else name
 
 
 def _is_article(kind: Any) -> bool:

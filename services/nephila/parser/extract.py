@@ -23,13 +23,14 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.document import html_tree
 from nephila.parser.documents.read import TEXTS
 from nephila.parser.documents.single import fill_document, fill_list
-from nephila.parser.headline import from_title, without_site
+from nephila.parser.headline import from_title, is_site, without_site
 from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.links import unpack
 from nephila.parser.markdown import lines_of, resolver
 from nephila.parser.markdown import markdown as as_markdown
 from nephila.parser.media import Medium, media
 from nephila.parser.parts import Parts
+from nephila.parser.published import visible_date
 from nephila.parser.rules.bounds import tree_is_linear
 from nephila.parser.sandbox import BlockingSandbox, Broken
 from nephila.parser.sources import form_of
@@ -146,15 +147,20 @@ def fill_html(
     images, videos = media(pairs, parts.media, resolve)
     stated = dict(reversed(pairs))
     headings = parts.headings()
-    host = urlsplit(result["url"] or resolve(found.canonical)).hostname or ""
+    place = urlsplit(result["url"] or resolve(found.canonical))
+    host = place.hostname or ""
+    site = stated.get("og:site_name", "")
+    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0])
+    h1s = [text for one in headings[1] if (text := " ".join(one.split())) and not is_site(text, site, host)]
+    # The title of a front page is that name.
+    if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
+        title = h1s[0]
     result.update(
         encoding=encoding,
-        title=without_site(
-            said.title or from_title(found.title, *headings), stated.get("og:site_name", ""), host, headings[0]
-        )[: config.max_title_chars],
+        title=title[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,
-        published=said.published or parts.published(),
+        published=said.published or parts.published() or visible_date(found.text.decode(), (title, *headings[1])),
         author=said.author or parts.author(),
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,

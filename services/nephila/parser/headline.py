@@ -81,6 +81,12 @@ def without_site(title: str, site: str, host: str, headings: Sequence[str] = ())
     return title
 
 
+def is_site(title: str, site: str, host: str) -> bool:
+    """Whether a title is nothing but the name of its site."""
+    names = {_letters(site), _letters(host.removeprefix("www.")), *map(_letters, host.split(".")[:-1])} - {""}
+    return _letters(title[:MAX_CHARS]) in names
+
+
 def _letters(text: str) -> str:
     return "".join(_TOKEN.findall(text.lower()))
 

@@ -222,7 +222,7 @@ class Maker:
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
         entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
-        record.meta = to_json({FETCH_S: _took(page), **entries}, [], config.max_meta_chars, config.max_meta_entries)
+        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
             (record.links,) = outlinks(page, listing, rows, len(rows))
         if self._may_follow(page, job, ""):

@@ -5,12 +5,13 @@ Invariant: document order; at most so many of each as the constants say, media e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Any, Final
 
+from nephila.parser.byline import name_of
 from nephila.parser.document import css, css_first, one_by_one
+from nephila.parser.published import first_date
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100
@@ -24,7 +25,6 @@ _DATES: Final = 'time[datetime], [itemprop="datePublished"]'
 _AUTHORS: Final = '[rel="author"], [itemprop~="author"]'
 _MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
 _BYLINES: Final = '[class*="byline"], [class*="author"]'
-_BY: Final = re.compile(r"^(?:(?:written |posted |published )?by|von|par|por|di|af|av)\b:?\s+", re.IGNORECASE)
 
 
 class Parts:
@@ -60,12 +60,9 @@ class Parts:
                     yield name.lower(), attributes.get("content") or ""
 
     def published(self) -> str:
-        """The first <time datetime> or schema.org date of publication."""
-        for node in () if self._root is None else one_by_one(self._root, _DATES):
-            of = node.attributes
-            if node.tag == "time" or (of.get("itemprop") == "datePublished" and node.tag not in _MEDIA):
-                return (of.get("datetime") or of.get("content") or "").strip()
-        return ""
+        """The first <time datetime> or schema.org date of publication that is a date, in ISO 8601."""
+        nodes = () if self._root is None else islice(one_by_one(self._root, _DATES), MAX_TEXTS)
+        return first_date(map(_said, filter(_is_date, nodes)))
 
     def author(self) -> str:
         """What stands where pages put the author's name, when they state none."""
@@ -75,9 +72,18 @@ class Parts:
         for node in chain(said, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
             inner = css_first(node, '[itemprop="name"]') or node
             name = " ".join(inner.text().split())
-            if 0 < len(name) < MAX_AUTHOR_CHARS:
-                return _BY.sub("", name)
+            if 0 < len(name) < MAX_AUTHOR_CHARS and (name := name_of(name)):
+                return name
         return ""
+
+
+def _is_date(node: Any) -> bool:
+    return node.tag == "time" or (node.attributes.get("itemprop") == "datePublished" and node.tag not in _MEDIA)
+
+
+def _said(node: Any) -> str:
+    of = node.attributes
+    return of.get("datetime") or of.get("content") or ""
 
 
 def _is_author(node: Any) -> bool:

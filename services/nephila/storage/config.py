@@ -25,6 +25,9 @@ class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     writer: str = ""
     """Name of this writer, under which a database that others write to as well keeps the lengths of its files."""
 
+    archive: str = ""
+    """Part of the names of WARC files, such as the job and when it began: archives of many crawls may lie together."""
+
     partitions: Positive = DEFAULT_PARTITIONS
     """Partitions of the keyed topics, the same everywhere; the receipt of a dead record is sent by it."""
 

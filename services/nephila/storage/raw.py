@@ -29,6 +29,8 @@ class Taken:
     late: list[m.Page]
     """Pages whose records an earlier flush has made durable."""
     deliveries: list[Delivery]
+    exchanges: list[m.Page]
+    """Answers that are no pages."""
 
     def ack(self) -> None:
         """All of them are durable."""
@@ -49,10 +51,21 @@ class RawPages:
         self._missed: set[_Key] = set()
         self.late: list[Delivery] = []
         """Pages to be written without a record."""
+        self._exchanges: list[Delivery] = []
         self._on_late = on_late
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def due(self) -> bool:
+        """Whether something is to be written without a record."""
+        return bool(self.late or self._exchanges)
+
+    def on_exchange(self, delivery: Delivery) -> None:
+        """Handler of the topic `exchanges`: no record belongs to them."""
+        self._exchanges.append(delivery)
+        self._on_late()
 
     def on_page(self, delivery: Delivery) -> None:
         """Handler of the topic `pages`."""
@@ -103,9 +116,9 @@ class RawPages:
 
     def take(self, records: list[m.Record]) -> Taken:
         """Hand out the pages of these records and the late ones."""
-        taken = Taken([], [], self.late)
+        taken = Taken([], [], [*self.late, *self._exchanges], [delivery.message for delivery in self._exchanges])
         taken.late = [delivery.message for delivery in self.late]
-        self.late = []
+        self.late, self._exchanges = [], []
         for record in records:
             key = (record.job, record.url_key, record.fetch_no, record.attempt)
             found = self._waiting.pop(key, None)

@@ -103,6 +103,10 @@ class Batch:
     """(job, url_key) → the main text of its newest copy as Markdown, where the parser made it."""
     pages: list[m.Page] = field(default_factory=list)
     """Raw pages of these fetches, for the sinks that keep them."""
+    records: dict[int, m.Record] = field(default_factory=dict)
+    """id() of a raw page → its record, where both came together."""
+    exchanges: list[m.Page] = field(default_factory=list)
+    """Answers that are no pages, for archives."""
 
     def fetches(self) -> Iterator[Row]:
         """All rows, in the order in which they are to be written."""

@@ -19,7 +19,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.base import Bus, Delivery, Receipt
 from nephila.kernel.clock import Clock, Timer
 from nephila.kernel.errors import PermanentError, UserError
-from nephila.kernel.topics import PAGES, RECEIPTS, RECORDS
+from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
 from nephila.storage.changes import mark_of
 from nephila.storage.config import StorageConfig
@@ -75,6 +75,8 @@ class Storage:
         self._raw = RawPages(self._more, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
+            if writer.exchanges:
+                bus.subscribe(EXCHANGES, RAW_GROUP, self._raw.on_exchange, credits=config.raw_credits)
         bus.subscribe(RECORDS, GROUP, self._on_record, credits=config.credits, on_dead=self._on_dead)
 
     @property
@@ -116,7 +118,7 @@ class Storage:
     async def flush(self) -> None:
         """Return once all that has been taken until now is durable. Raises what made a flush fail."""
         self._goal = goal = self._taken
-        while self._settled < goal or (self._raw is not None and self._raw.late):
+        while self._settled < goal or (self._raw is not None and self._raw.due):
             if self._failed is not None:
                 raise self._failed
             self._begin()
@@ -182,7 +184,7 @@ class Storage:
             return
         if self._due or self._settled < self._goal:
             self._begin()
-        elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.late)):
+        elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.due)):
             self._timer = self._clock.call_at(self._clock.monotonic() + self._config.flush_interval_s, self._on_timer)
 
     def _on_timer(self) -> None:
@@ -204,8 +206,9 @@ class Storage:
         pages: list[m.Page | None]
         raw = self._raw.take(records) if self._raw is not None else None
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
+        exchanges = raw.exchanges if raw is not None else []
         try:
-            result = await self._patiently(thread, partial(self._writer.commit, records, pages, late))
+            result = await self._patiently(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()

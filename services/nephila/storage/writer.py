@@ -61,6 +61,11 @@ class Writer:
         return (*self._sinks, self._ledger)
 
     @property
+    def exchanges(self) -> bool:
+        """True when a sink keeps answers that are no pages."""
+        return any(getattr(sink, "exchanges", False) for sink in self._sinks)
+
+    @property
     def raw(self) -> bool:
         """True when a sink keeps raw pages."""
         return any(sink.raw for sink in self._sinks)
@@ -97,8 +102,15 @@ class Writer:
             if path.exists() and path.stat().st_size > committed:
                 keep_tail(path, committed)
 
-    def commit(self, records: Sequence[m.Record], pages: Sequence[m.Page | None], late: Sequence[m.Page]) -> Committed:
-        """Make the records durable, each with its raw page if it has one, and the `late` pages of earlier records.
+    def commit(
+        self,
+        records: Sequence[m.Record],
+        pages: Sequence[m.Page | None],
+        late: Sequence[m.Page],
+        exchanges: Sequence[m.Page] = (),
+    ) -> Committed:
+        """Make the records durable, each with its raw page if it has one, the `late` pages of earlier records, and
+        `exchanges` that are no pages.
 
         Raises `StoreLost` when the database has gone away: call again with the same batch. Raises `UserError` when the
         disk does not take it, anything else for a fault of this program; in both cases nothing of it is durable and
@@ -109,10 +121,11 @@ class Writer:
         try:
             self._in_place()
             if self._lost and self._reopen():
-                late = []
+                late, exchanges = [], []
             batch, result = self._prepare(records, pages)
             batch.pages += late
-            if batch.rows or batch.touched or batch.kept or batch.pages:
+            batch.exchanges += exchanges
+            if batch.rows or batch.touched or batch.kept or batch.pages or batch.exchanges:
                 self._write(batch)
             else:
                 self._ledger.rollback()
@@ -181,6 +194,7 @@ class Writer:
             durable[key] = known
             if page is not None:
                 batch.pages.append(page)
+                batch.records[id(page)] = record
             result.outcomes.append(known.outcome)
             result.new[OUTCOMES[known.outcome]] += 1
             if standing is not None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from nephila.kernel.bus import group as group_module
 from nephila.kernel.bus import kafka_topics
+from nephila.kernel.bus import opening as module
 from nephila.kernel.bus.base import Delivery
 from nephila.kernel.bus.kafka import KafkaBus
 from nephila.kernel.bus.kafka_config import KafkaConfig
@@ -233,6 +235,28 @@ async def test_who_cannot_work_gives_its_partitions_up_and_gets_its_share_again(
     assert "lost" not in [call for call, _ in b.calls]
     b.bus.set_able(True)
     await settled(a, b)
+
+
+async def test_what_leaves_before_it_is_open_is_not_taken_over(group, monkeypatch):
+    """The service was told that it leaves when it had nothing of it: told afterwards that it is here, it would claim
+    what is another's."""
+    slow = asyncio.Event()
+
+    async def openings(consumer, *arguments):
+        found = await module.openings(consumer, *arguments)
+        if consumer._client._client_id == "nephila-a":
+            await slow.wait()
+        return found
+
+    monkeypatch.setattr(group_module, "openings", openings)
+    a = await group("a")
+    b = await group("b")
+    await until(lambda: len(b.partitions) == PARTITIONS // 2)
+    assert a.partitions == frozenset()
+    slow.set()
+    await until(lambda: len(a.partitions) == PARTITIONS // 2)
+    gained = frozenset().union(*(partitions for call, partitions in a.calls if call == "gained"))
+    assert not gained & b.partitions
 
 
 async def test_receipts_follow_the_same_partitions(group):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import msgspec
 import pytest
+from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError
 from nephila.kernel.bus import agreement, kafka_topics
 from nephila.kernel.bus.kafka import KafkaBus
+from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.clock import SystemClock
 from nephila.kernel.errors import UsageError
 from nephila.kernel.topics import REQUESTS, SEEDS
@@ -58,6 +61,25 @@ async def test_what_a_member_said_is_forgotten_when_it_has_left(config):
     second = member(config, REQUESTS, "downloader", user_agent="examplebot")
     await second.start()
     await second.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "moving"),
+    [(0, None, False), (69, None, False), (30, None, False), (14, None, True),
+     (0, GroupAuthorizationFailedError(), False), (0, GroupCoordinatorNotAvailableError(), True)],
+)  # fmt: skip
+async def test_what_a_broker_does_not_tell_is_passed_over(code, error, moving):
+    """Groups that nobody has joined, or that the user of this program may not ask about; one that is read is waited
+    for. A member of another kind in a group says nothing."""
+
+    class Client:
+        async def describe_consumer_groups(self, groups):
+            if error is not None:
+                raise error
+            member = ("id", "client", "/10.0.0.3", b"\x00", b"")
+            return [SimpleNamespace(groups=[(code, groups[0], "Stable", "consumer", "x", [member])])]
+
+    assert await agreement._members(Client(), KafkaConfig()) == ([], moving)
 
 
 async def test_of_two_that_start_at_once_the_later_ends(config, monkeypatch):

@@ -1,7 +1,8 @@
 """A resolver on c-ares (aiodns): hundreds of look-ups at once over a few sockets, no thread for each.
 
 The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are asked
-for at once; truncated answers are asked for again over TCP.
+for at once; truncated answers are asked for again over TCP. The library is imported with the first look-up: 35 ms that
+a crawl behind a host map does not pay.
 """
 
 from __future__ import annotations
@@ -9,10 +10,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-
-import pycares
-from aiodns import DNSResolver
-from aiodns.error import ARES_EBADNAME, ARES_ENODATA, ARES_ENOTFOUND, DNSError
 
 from nephila.kernel.resolver import ResolveError, Turns, interleave
 
@@ -23,14 +20,19 @@ _TRIES = 5
 _ALL_TRIES = 2**_TRIES - 1
 _LOOKUPS = 2_000
 """Look-ups per channel. c-ares keeps answers for up to an hour and offers no limit; `Egress` has a bounded cache."""
-_LASTING = {ARES_ENOTFOUND: "no such name", ARES_ENODATA: "no address", ARES_EBADNAME: "not a host name"}
+_LASTING = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
 
 
 class _Channel:
     """One c-ares channel with its sockets; closed when it is replaced and its last look-up has ended."""
 
     def __init__(self, servers: Sequence[str], timeout_s: float) -> None:
-        self._resolver = DNSResolver(
+        import aiodns
+        import pycares
+
+        self._error = aiodns.error.DNSError
+        self._lasting = {getattr(aiodns.error, f"ARES_{name}"): text for name, text in _LASTING.items()}
+        self._resolver = aiodns.DNSResolver(
             servers or None,
             flags=pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS,
             lookups="fb",
@@ -41,11 +43,14 @@ class _Channel:
         self.looked_up = 0
 
     async def addresses(self, host: str) -> list[str]:
-        """The addresses in the order of RFC 6724; raises `DNSError`."""
+        """The addresses in the order of RFC 6724; raises `ResolveError`."""
         self.looked_up += 1
         self._under_way += 1
         try:
             found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
+        except self._error as error:
+            text = self._lasting.get(error.args[0])
+            raise ResolveError(text or str(error.args[-1]), lasting=text is not None) from None
         finally:
             self._under_way -= 1
             if self.looked_up >= _LOOKUPS and not self._under_way:
@@ -78,10 +83,6 @@ class AresResolver:
                     addresses = await self._open().addresses(host)
             except TimeoutError:
                 raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
-            except DNSError as error:
-                code = error.args[0]
-                text = _LASTING.get(code) or str(error.args[-1])
-                raise ResolveError(text, lasting=code in _LASTING) from None
         if not addresses:
             raise ResolveError("no address", lasting=True)
         return interleave(addresses)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
+from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError, KafkaError
 
 from nephila.kernel.bus.kafka_config import KafkaConfig
 from nephila.kernel.bus.kafka_topics import admin
@@ -33,8 +33,9 @@ SETTLE_S = 5.0
 """How long a start waits for groups that are in motion; what is not known then is compared after the join."""
 
 
-NOT_FOUND = 69
-"""What a broker says of a group that nobody has joined yet."""
+LOADING = (14, 15, 16)
+"""What a broker says of a group whose coordinator is not ready. Any other error, as of a group that nobody has joined
+or that this program's user may not ask about, names no members."""
 
 
 class Me(NamedTuple):
@@ -110,8 +111,10 @@ async def _members(client: AIOKafkaAdminClient, config: KafkaConfig) -> tuple[li
         except GroupCoordinatorNotAvailableError:  # a broker that has just begun
             moving = True
             continue
+        except GroupAuthorizationFailedError:  # this program's user may not ask about the groups of others
+            continue
         ((code, _, state, _, _, members, *_),) = answer.groups
-        moving = moving or code not in (0, NOT_FOUND) or state in IN_MOTION
+        moving = moving or code in LOADING or state in IN_MOTION
         for *_, host, data, _ in members:
             if (claim := _claim(data)) is not None:
                 found.append(Member(service, str(host).lstrip("/"), claim))

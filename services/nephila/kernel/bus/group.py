@@ -305,6 +305,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             except (KafkaError, IllegalStateError) as error:
                 self._bad(error)
             await asyncio.sleep(BACKOFF_S)
+        # What left meanwhile is another's, and the service knows it.
+        mine = {tp: place for tp, place in mine.items() if not (place.gone or place.leaving)}
+        if not mine:
+            return
         for tp, place in mine.items():
             place.position, place.note = Position(found[tp].start), found[tp].note
             if (refused := found[tp].refused) is not None:

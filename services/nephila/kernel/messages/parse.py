@@ -64,6 +64,9 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     priority: int = 0
     # Seconds from the start of the fetch to the end of the answer; 0 when it was not measured.
     took_s: float = 0.0
+    # Why the body is not whole, as WARC-Truncated has it: length, time, disconnect, unspecified; empty: it is
+    # whole.
+    truncated: str = ""
 
 
 class Outlinks(msgspec.Struct, array_like=True, gc=False):

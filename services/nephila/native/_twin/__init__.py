@@ -51,7 +51,11 @@ class PagePass:
         self.refresh = _links.resolve_one(base, refresh, True)
         self.text_lines = b"".join(pack("<IIIHH", *line[:5]) for line in page.text.lines)
         lines = page.text.lines
-        kept, self.main_text = _main_text(self.text, lines, page.boxes.items, page.title or b"") if main else ([], b"")
+        kept: list[int] = []
+        self.main_text = b""
+        if main:
+            title, article = page.title or b"", page.says_article and not page.says_thread
+            kept, self.main_text = _main_text(self.text, lines, page.boxes.items, title, article)
         _links.mark_main(page, kept, links)
         self.main_lines = _u32s(kept)
         self.link_count = len(links.ends)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from nephila.native._twin import blocks
+from nephila.native._twin.article import left_in, stricter
 from nephila.native._twin.boxes import Box
 from nephila.native._twin.features import MAX_LINES, Line, features
 from nephila.native._twin.forest import chances, model
 from nephila.native._twin.joined import joined
-from nephila.native._twin.tags import ids
+from nephila.native._twin.tags import F_PRE, ids
 
 LEAST: Final = 205
 """1,024ths: below 0.2 nothing is main text,"""
@@ -24,8 +25,11 @@ ONCE: Final = 32
 _AS_THEY_STAND: Final = frozenset(ids("pre td th"))
 
 
-def main_text(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) -> tuple[list[int], bytes]:
-    """The lines that are main text: their numbers, rising, and their text. O(bytes + lines + boxes)."""
+def main_text(text: bytes, lines: list[Line], boxes: list[Box], title: bytes, article: bool) -> tuple[list[int], bytes]:
+    """The lines that are main text: their numbers, rising, and their text. O(bytes + lines + boxes).
+
+    `article`: the page calls itself one.
+    """
     if not lines:
         return [], b""
     known = lines[:MAX_LINES]
@@ -34,17 +38,30 @@ def main_text(text: bytes, lines: list[Line], boxes: list[Box], title: bytes) ->
     places = blocks.places(boxes)
     blocks.level(found, known, boxes, places, model().chances)
     least = _cut(found, known)
+    if article:
+        least = stricter(found, known, least, model().chances)
     said: dict[bytes, int] = {}
     kept: list[int] = []
     at = 0
     while at < len(known):
         end = at + blocks.run(known, at, len(known), places)
-        if found[at] >= least and _is_new(known[at:end], texts[at:end], boxes, said):
+        if (
+            found[at] >= least
+            and not _is_data(known[at], texts[at])
+            and _is_new(known[at:end], texts[at:end], boxes, said)
+        ):
             kept += range(at, end)
         at = end
     if found[-1] >= least:
         kept += range(len(known), len(lines))
+    if article:
+        kept = left_in(kept, lines, boxes)
     return kept, joined(text, lines, kept, places)
+
+
+def _is_data(line: Line, text: bytes) -> bool:
+    """Whether a line is JSON that a page prints by mistake; code is none."""
+    return text[:1] in (b"{", b"[") and text[-1:] in (b"}", b"]") and not line[4] & F_PRE and b'":' in text
 
 
 def _is_new(lines: list[Line], texts: list[bytes], boxes: list[Box], said: dict[bytes, int]) -> bool:

@@ -81,6 +81,10 @@ class PageMeta(PageBase):
         else:
             self._meta()
 
+    def is_json_ld(self) -> bool:
+        """Whether the script just opened holds structured data."""
+        return (self.tok.attr(b"type") or b"").strip(SPACES).lower() == b"application/ld+json"
+
     def _meta(self) -> None:
         raw = self.decoded(b"content")
         if raw is None:
@@ -105,6 +109,7 @@ class PageMeta(PageBase):
             if self.description is None:
                 self.description = content
         elif (name in _NAMES or name.startswith(_PREFIXES)) and len(self.meta) < MAX_META:
+            self.says_article |= name == "og:type" and _ascii_lower(content) == "article"
             self.meta.append((name, content))
 
 

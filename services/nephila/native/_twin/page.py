@@ -20,7 +20,8 @@ KIND_REFRESH: Final = 5
 MAX_VALUE: Final = 8192
 NO_FRAMES: Final = -1
 """Value of `frames` outside a frameset; 0 is after it, n the number of open ones."""
-FOLLOW_NOTHING, FOLLOW_TITLE, FOLLOW_VISIBLE = range(3)
+_TYPE: Final = re.compile(rb'"@type"(?=[ \t\n\r\f]*:[ \t\n\r\f]*(?:\[[ \t\n\r\f]*)?"([^"]{0,63})")')
+FOLLOW_NOTHING, FOLLOW_TITLE, FOLLOW_VISIBLE, FOLLOW_JSON_LD = range(4)
 XMP, PLAINTEXT_TAG = ids("xmp plaintext")
 
 _SPECIAL: Final = re.compile(rb"[&\0]")
@@ -57,6 +58,7 @@ class PageBase:
         self.robots = ""
         self.agent = agent.lower()
         self.description: str | None = None
+        self.says_article = self.says_thread = False
         self.meta: list[tuple[str, str]] = []
         self.refresh: str | None = None
         self.links: list[RawLink] = []
@@ -140,6 +142,10 @@ class PageBase:
         elif follow == FOLLOW_TITLE:
             decoded = entities.decode(self.tok.data[start:end], True, False)
             self.title = collapse(decoded, MAX_VALUE)
+        elif follow == FOLLOW_JSON_LD:
+            for found in _TYPE.finditer(self.tok.data[start:end]):
+                self.says_article |= found[1].endswith((b"Article", b"BlogPosting"))
+                self.says_thread |= found[1] in (b"DiscussionForumPosting", b"QAPage")
         elif follow == FOLLOW_VISIBLE and not flags & F_HIDDEN and self.frames == NO_FRAMES:
             tag = PLAINTEXT_TAG if kind == tokenizer.PLAINTEXT else XMP
             context = (tag, flags | F_PRE, True, self.anchor is not None, self.stack.box(), tag)

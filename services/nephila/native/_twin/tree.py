@@ -9,6 +9,7 @@ from nephila.native._twin import tokenizer as t
 from nephila.native._twin.boxes import COMMENT
 from nephila.native._twin.meta import PageMeta
 from nephila.native._twin.page import (
+    FOLLOW_JSON_LD,
     FOLLOW_NOTHING,
     FOLLOW_TITLE,
     FOLLOW_VISIBLE,
@@ -201,7 +202,7 @@ class Page(PageMeta):
                 self.title = b""
             self._raw(t.RCDATA, FOLLOW_TITLE if first else FOLLOW_NOTHING)
         elif tag == SCRIPT:
-            self._raw(t.SCRIPT, FOLLOW_NOTHING)
+            self._raw(t.SCRIPT, FOLLOW_JSON_LD if self.is_json_ld() else FOLLOW_NOTHING)
         elif tag in _RAWTEXT:
             self._raw(t.RAWTEXT, FOLLOW_NOTHING)
         elif tag == TEXTAREA:

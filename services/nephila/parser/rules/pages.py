@@ -105,18 +105,13 @@ def _of_warc(path: Path) -> Iterator[Stored]:
     with path.open("rb") as file:
         for found in read_warc(file, MAX_BYTES):
             if isinstance(found, Archived):
+                if found.status != 200 or found.url.endswith("/robots.txt"):
+                    continue  # an archive holds every answer; these are no pages
                 pages += 1
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
-                if found.status == 200:
-                    yield Stored(
-                        found.url,
-                        found.content_type,
-                        found.charset,
-                        found.body,
-                        f"{path}: {found.url}",
-                        found.fetched_at,
-                    )
+                place = f"{path}: {found.url}"
+                yield Stored(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
             else:
                 bad = bad or found
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))

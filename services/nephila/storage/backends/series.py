@@ -14,14 +14,17 @@ from nephila.storage.ledger import Ledger
 
 
 class FileSeries:
-    """`<prefix>00000<suffix>` and so on, in the directory of the configuration."""
+    """`<prefix>00000<suffix>` and so on, in the directory of the configuration; `stem` stands before the number in the
+    names of new files."""
 
-    def __init__(self, config: StorageConfig, ledger: Ledger, prefix: str, suffix: str, size_bytes: int) -> None:
+    def __init__(
+        self, config: StorageConfig, ledger: Ledger, prefix: str, suffix: str, size_bytes: int, stem: str = ""
+    ) -> None:
         self.total_bytes = 0
         """Of all files of the series."""
         self._config = config
         self._ledger = ledger
-        self._prefix, self._suffix = prefix, suffix
+        self._prefix, self._suffix, self._stem = prefix, suffix, stem
         self._size_bytes = size_bytes
         self._number = 0
         self._file: AppendFile | None = None
@@ -30,7 +33,7 @@ class FileSeries:
         """See `Backend.open`; finished files are looked at as well, as a lost one should be known early."""
         sinks = self._ledger.sinks().items()
         known = {name: length for name, length in sinks if self._is_ours(name)}
-        last = max(known, default=None)
+        last = max(known, default=None, key=self._number_of)
         for name, length in known.items():
             if name != last:
                 path = self._config.directory / name
@@ -39,8 +42,13 @@ class FileSeries:
         if last is None:
             self._begin(0)
         else:
-            self._number = int(last.removeprefix(self._prefix).removesuffix(self._suffix))
+            self._number = self._number_of(last)
             self._file = AppendFile(self._config.directory / last, known[last], self._config.fsync)
+
+    def committed_files(self) -> dict[str, int]:
+        """Name → committed length of each file, in their order."""
+        known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_ours(name)]
+        return dict(sorted(known, key=lambda one: self._number_of(one[0])))
 
     @property
     def name(self) -> str:
@@ -83,12 +91,15 @@ class FileSeries:
         if self._file is not None:
             self._file.close()
 
+    def _number_of(self, name: str) -> int:
+        return int(name.removeprefix(self._prefix).removesuffix(self._suffix).rpartition("-")[2])
+
     def _is_ours(self, name: str) -> bool:
         return name.startswith(self._prefix) and name.endswith(self._suffix)
 
     def _begin(self, number: int) -> None:
         # Known to the ledger before it exists: whatever a crash leaves in it is recognised as ours and cut.
-        name = f"{self._prefix}{number:05d}{self._suffix}"
+        name = f"{self._prefix}{self._stem}{number:05d}{self._suffix}"
         path = self._config.directory / name
         refuse_foreign(path)
         self._ledger.register(name)

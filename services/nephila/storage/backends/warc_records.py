@@ -1,4 +1,4 @@
-"""WARC 1.1 records of a page, as bytes: request and response, or request and revisit for a 304.
+"""WARC 1.1 records of an HTTP answer, as bytes: request and response, or request and revisit for a 304; metadata.
 
 Heads are kept byte for byte. Where the body in the record is not the one on the wire, the headers that would no longer
 be true (Content-Encoding, Transfer-Encoding, Content-Length) are kept under the names that Common Crawl gives them,
@@ -12,6 +12,7 @@ import base64
 import hashlib
 import ipaddress
 import re
+import socket
 import uuid
 import zlib
 from collections.abc import Iterator
@@ -19,12 +20,15 @@ from typing import Any
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.rows import iso
+from nephila.storage.backends.captures import Capture
+from nephila.storage.rows import iso, unpack_links
 
 _CRLF = b"\r\n"
 _LINE_END = re.compile(rb"\r?\n")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f<>\"]")
 _REVISIT = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+_AGENT = re.compile(rb"(?im)^user-agent:[ \t]*([^\r\n]*)")
+_RECORD_ID = re.compile(rb"WARC-Record-ID: (\S+)")
 _GZIP_WBITS = 31
 _GZIP_LEVEL = 6
 _IGZIP_LEVEL = 2
@@ -43,22 +47,58 @@ def gzip_member(data: bytes) -> bytes:
     return zlib.compress(data, _GZIP_LEVEL, _GZIP_WBITS)
 
 
-def warcinfo(filename: str, date: str) -> bytes:
-    """The first record of a file. `date` is its WARC-Date, that of the first page in it."""
-    block = (
-        f"software: nephila/{__version__}\r\nformat: WARC File Format 1.1\r\n"
-        "conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
-    ).encode()
+def warcinfo(filename: str, page: m.Page) -> bytes:
+    """The first record of a file, of the time of the first answer in it."""
+    fields = [
+        ("software", f"nephila/{__version__} (https://nephila.dev)"),
+        ("format", "WARC File Format 1.1"),
+        ("conformsTo", "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"),
+        ("hostname", socket.gethostname()),
+        ("isPartOf", page.job),
+    ]
+    agent = _AGENT.search(bytes(page.request_head))
+    if agent is not None:
+        fields.append(("http-header-user-agent", agent[1].decode("latin-1")))
+    block = _fields(fields)
     return _record(
         {
             "WARC-Type": "warcinfo",
             "WARC-Record-ID": _new_id(),
-            "WARC-Date": date,
+            "WARC-Date": warc_date(page),
             "WARC-Filename": filename,
             "Content-Type": "application/warc-fields",
+            "WARC-Block-Digest": _digest(block),
         },
         block,
     )
+
+
+def metadata(page: m.Page, record: m.Record, response: bytes, date: str) -> bytes:
+    """What the crawl knows beside the answer: links from a seed, how the URL ended, and, where the job keeps links,
+    where the page leads. `response` is the record it belongs to."""
+    fields = [("hopsFromSeed", str(record.depth)), ("fetchNo", str(page.fetch_no)), ("title", record.title)]
+    fields += [("outlink", url) for url, _, _ in unpack_links(record.links)] if record.links is not None else []
+    block = _fields(fields)
+    head = response[: response.find(_CRLF * 2)]
+    found = _RECORD_ID.search(head)
+    return _record(
+        {
+            "WARC-Type": "metadata",
+            "WARC-Record-ID": _new_id(),
+            "WARC-Target-URI": _uri(page.url),
+            "WARC-Date": date,
+            **({"WARC-Refers-To": found[1].decode()} if found is not None else {}),
+            "Content-Type": "application/warc-fields",
+            "WARC-Block-Digest": _digest(block),
+        },
+        block,
+    )
+
+
+def _fields(fields: list[tuple[str, str]]) -> bytes:
+    """As application/warc-fields; a line break in a value must not become a field."""
+    lines = (f"{name}: {' '.join(value.split())}\r\n" for name, value in fields if value)
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def warc_date(page: m.Page) -> str:
@@ -66,8 +106,8 @@ def warc_date(page: m.Page) -> str:
     return iso(page.fetched_at) or iso(1.0)
 
 
-def page_records(page: m.Page) -> Iterator[bytes]:
-    """The records of one fetch, uncompressed."""
+def page_records(page: m.Page, earlier: Capture | None = None) -> Iterator[bytes]:
+    """The records of one fetch, uncompressed, the response or revisit last. `earlier`: what a 304 confirms."""
     payload = bytes(page.wire_body or page.body)
     decoded = not page.wire_body and bool(page.body)
     head = page.response_head or _plain_head(page)
@@ -97,6 +137,11 @@ def page_records(page: m.Page) -> Iterator[bytes]:
             **common,
             "WARC-Profile": _REVISIT,
             "WARC-Refers-To-Target-URI": common["WARC-Target-URI"],
+            **(
+                {"WARC-Refers-To-Date": earlier.date, "WARC-Payload-Digest": earlier.digest}
+                if earlier is not None
+                else {}
+            ),
             "Content-Type": "application/http; msgtype=response",
             "WARC-Block-Digest": _digest(block),
         }
@@ -110,6 +155,8 @@ def page_records(page: m.Page) -> Iterator[bytes]:
         "Content-Type": "application/http; msgtype=response",
         "WARC-Payload-Digest": _digest(payload),
         "WARC-Block-Digest": _digest(block),
+        "Nephila-Status": str(page.status),
+        **({"WARC-Truncated": page.truncated} if page.truncated else {}),
     }
     yield _record(headers, block)
 

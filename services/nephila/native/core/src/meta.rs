@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::entities;
-use crate::page::{Page, MAX_META, MAX_VALUE};
+use crate::page::{Head, Page, MAX_META, MAX_VALUE};
 use crate::tags::*;
 use crate::tokenizer::is_space;
 
@@ -25,6 +25,8 @@ const PREFIXES: [&str; 13] = [
     "parsely-",
     "sailthru.",
 ];
+
+const TYPE: &[u8] = b"\"@type\"";
 
 /// Without the space around it.
 fn trimmed(bytes: &[u8]) -> &[u8] {
@@ -82,6 +84,11 @@ impl Page<'_> {
         }
     }
 
+    /// Whether the script just opened holds structured data.
+    pub fn is_json_ld(&self) -> bool {
+        self.tok.attr(b"type").is_some_and(|kind| trimmed(kind).eq_ignore_ascii_case(b"application/ld+json"))
+    }
+
     fn has_rel(&self, wanted: &[u8]) -> bool {
         self.decoded(b"rel")
             .is_some_and(|rel| rel.split(|b| is_space(*b)).any(|word| word.eq_ignore_ascii_case(wanted)))
@@ -112,6 +119,7 @@ impl Page<'_> {
                 head.description.get_or_insert(content);
             }
             Kind::Kept if head.meta.len() < MAX_META => {
+                head.says_article |= is_article_type(name.as_deref().unwrap_or_default(), &content);
                 head.meta.push((name.unwrap_or_default().to_ascii_lowercase(), content));
             }
             _ => {}
@@ -126,6 +134,35 @@ impl Page<'_> {
             self.refresh_link(target.to_owned());
         }
     }
+}
+
+fn is_article_type(name: &str, content: &str) -> bool {
+    name.eq_ignore_ascii_case("og:type") && content.eq_ignore_ascii_case("article")
+}
+
+impl Head<'_> {
+    /// Note what JSON-LD says of the page by its types. O(n).
+    pub fn read_json_ld(&mut self, json: &[u8]) {
+        for at in memchr::memmem::find_iter(json, TYPE) {
+            let name = type_name(&json[at + TYPE.len()..]);
+            self.says_article |= name.ends_with(b"Article") || name.ends_with(b"BlogPosting");
+            self.says_thread |= name == b"DiscussionForumPosting" || name == b"QAPage";
+        }
+    }
+}
+
+/// The type that is named behind `"@type"`, the first of a list; empty if none is.
+fn type_name(mut value: &[u8]) -> &[u8] {
+    for sign in [b':', b'[', b'"'] {
+        let from = value.iter().position(|b| !is_space(*b)).unwrap_or(value.len());
+        value = &value[from..];
+        match value.first() {
+            Some(first) if *first == sign => value = &value[1..],
+            _ if sign == b'[' => {}
+            _ => return b"",
+        }
+    }
+    &value[..memchr::memchr(b'"', &value[..value.len().min(64)]).unwrap_or(0)]
 }
 
 /// What a meta is by its name.

@@ -75,6 +75,9 @@ pub struct Head<'a> {
     pub description: Option<String>,
     pub meta: Vec<(String, String)>,
     pub refresh: Option<String>,
+    /// The page calls itself an article, by og:type or in JSON-LD; a thread of posts, in JSON-LD.
+    pub says_article: bool,
+    pub says_thread: bool,
 }
 
 /// The raw text that follows a start tag: where it goes.
@@ -83,6 +86,7 @@ pub enum Follow {
     Nothing,
     Title,
     Visible,
+    JsonLd,
 }
 
 pub struct Page<'a> {
@@ -263,6 +267,7 @@ impl<'a> Page<'a> {
                     self.text.break_line();
                 }
             }
+            _ if follow == Follow::JsonLd => self.head.read_json_ld(part),
             _ => {}
         }
     }

@@ -155,7 +155,8 @@ fn scan(input: &[u8], document: Url, max_links: usize, max_text: usize, main: bo
     let mut found = links::finish(&page, &base, max_links);
     let main = if main {
         let title = page.head.title.as_deref().unwrap_or_default();
-        maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title)
+        let article = page.head.says_article && !page.head.says_thread;
+        maintext::main_text(&page.text.text, &page.text.lines, &page.boxes.items, title, article)
     } else {
         maintext::Main::default()
     };
@@ -262,6 +263,7 @@ pub fn main_text_by<'py>(
         .ok_or_else(|| PyValueError::new_err(format!("unknown encoding '{encoding}'")))?;
     let mut page = Page::new(&input, 10_000, 4_000_000, true, b"");
     page.run();
-    let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores);
+    let article = page.head.says_article && !page.head.says_thread;
+    let main = maintext::by_scores(&page.text.text, &page.text.lines, &page.boxes.items, &scores, article);
     Ok(PyBytes::new(py, &main.text))
 }

@@ -160,7 +160,10 @@ impl Page<'_> {
                 }
                 return self.raw(Raw::Rcdata, if first { Follow::Title } else { Follow::Nothing });
             }
-            SCRIPT => return self.raw(Raw::Script, Follow::Nothing),
+            SCRIPT => {
+                let follow = if self.is_json_ld() { Follow::JsonLd } else { Follow::Nothing };
+                return self.raw(Raw::Script, follow);
+            }
             STYLE | NOFRAMES | NOEMBED => return self.raw(Raw::Rawtext, Follow::Nothing),
             TEXTAREA => {
                 self.frameset_ok = false;

@@ -5,6 +5,7 @@
 //! them is.
 
 mod around;
+mod article;
 mod blocks;
 mod features;
 mod forest;
@@ -17,7 +18,7 @@ mod windows;
 use hashbrown::HashMap;
 
 use crate::boxes::Box;
-use crate::tags::{PRE, TD, TH};
+use crate::tags::{F_PRE, PRE, TD, TH};
 use crate::text::Line;
 
 use features::features;
@@ -41,32 +42,40 @@ pub struct Main {
 }
 
 /// The main text of a page by the model. O(bytes + lines + boxes).
-pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Main {
+///
+/// `article`: the page calls itself one.
+pub fn main_text(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8], article: bool) -> Main {
     if lines.is_empty() {
         return Main::default();
     }
     let known = &lines[..lines.len().min(MAX_LINES)];
-    choose(chances(&features(text, known, boxes, title), known.len()), text, lines, boxes)
+    choose(chances(&features(text, known, boxes, title), known.len()), text, lines, boxes, article)
 }
 
 /// The main text by the chances of the first `MAX_LINES` lines (entries of `CHANCES`); there is a line.
-fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box]) -> Main {
+fn choose(mut found: Vec<u8>, text: &[u8], lines: &[Line], boxes: &[Box], article: bool) -> Main {
     let (known, places) = (&lines[..found.len()], blocks::places(boxes));
     blocks::level(&mut found, known, boxes, &places);
-    let least = cut(&found, known);
+    let mut least = cut(&found, known);
+    if article {
+        least = article::stricter(&found, known, least);
+    }
     let taken = |at: usize| usize::from(found[at]) >= least;
     let mut said = Said { boxes, first: HashMap::default() };
     let mut kept = Vec::with_capacity(lines.len() / 2);
     let mut at = 0;
     while at < known.len() {
         let end = at + blocks::run(&known[at..], &places);
-        if taken(at) && said.is_new(&known[at..end], text) {
+        if taken(at) && !is_data(&known[at], text) && said.is_new(&known[at..end], text) {
             kept.extend(at as u32..end as u32);
         }
         at = end;
     }
     if taken(known.len() - 1) {
         kept.extend(known.len() as u32..lines.len() as u32);
+    }
+    if article {
+        article::leave_out(&mut kept, lines, boxes);
     }
     Main { text: joined::joined(text, lines, &kept, &places), lines: kept }
 }
@@ -77,12 +86,20 @@ pub fn table(text: &[u8], lines: &[Line], boxes: &[Box], title: &[u8]) -> Vec<i1
 }
 
 /// The main text by other scores (thousandths of log-odds) than the model's: how a new one is judged.
-pub fn by_scores(text: &[u8], lines: &[Line], boxes: &[Box], scores: &[i32]) -> Main {
+pub fn by_scores(text: &[u8], lines: &[Line], boxes: &[Box], scores: &[i32], article: bool) -> Main {
     let known = lines.len().min(MAX_LINES);
     if known == 0 || scores.len() != known {
         return Main::default();
     }
-    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, boxes)
+    choose(scores.iter().map(|score| forest::entry(*score)).collect(), text, lines, boxes, article)
+}
+
+/// Whether a line is JSON that a page prints by mistake; code is none.
+fn is_data(line: &Line, text: &[u8]) -> bool {
+    let words = &text[line.start as usize..(line.start + line.len) as usize];
+    matches!((words.first(), words.last()), (Some(b'{' | b'['), Some(b'}' | b']')))
+        && line.flags & F_PRE == 0
+        && memchr::memmem::find(words, b"\":").is_some()
 }
 
 /// The main text so far: of each line where it was said first.

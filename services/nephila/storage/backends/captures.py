@@ -1,0 +1,104 @@
+"""Which record of an archive holds the last whole answer of a URL: what a revisit refers to.
+
+What this process has written is remembered; what earlier runs have written is read from the archive's record headers
+when the first 304 comes. Bounds: `MAX` URLs, the oldest go first, and `READ_BYTES` of archive; a revisit of anything
+beyond names the URL alone, which WARC allows.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nephila.kernel import messages as m
+
+MAX = 100_000
+"""URLs remembered, some 300 bytes each."""
+READ_BYTES = 2 << 30
+"""Of archive that is read to know earlier captures, the newest files first; some 200 MB a second."""
+_CHUNK = 256 << 10
+_HEAD_BYTES = 64 << 10
+_END = b"\r\n\r\n"
+
+
+class Capture(NamedTuple):
+    """One record, as a revisit names it."""
+
+    date: str
+    digest: str
+
+
+class Captures:
+    """URL → its last whole answer. `files` are those of the archive with their committed lengths."""
+
+    def __init__(self, files: Callable[[], list[tuple[Path, int]]]) -> None:
+        self._files = files
+        self._known: OrderedDict[str, Capture] = OrderedDict()
+        self._read = False
+
+    def note(self, page: m.Page, response: bytes) -> None:
+        """A record was written."""
+        if page.status == 200 and not page.truncated:
+            self._take(header_block(response))
+
+    def find(self, page: m.Page) -> Capture | None:
+        """The capture that a 304 confirms."""
+        found = self._known.get(page.url)
+        if found is None and not self._read:
+            self._read = True
+            self._read_archive()
+            found = self._known.get(page.url)
+        return found
+
+    def _read_archive(self) -> None:
+        newer, self._known = self._known, OrderedDict()
+        left, chosen = READ_BYTES, []
+        for path, length in reversed(self._files()):
+            left -= length
+            if left < 0:
+                break
+            chosen.append((path, length))
+        for path, length in reversed(chosen):
+            for head in record_heads(path, length):
+                self._take(head)
+        self._known.update(newer)
+
+    def _take(self, head: dict[str, str]) -> None:
+        if head.get("WARC-Type") != "response" or "WARC-Truncated" in head or head.get("Nephila-Status") != "200":
+            return
+        url = head["WARC-Target-URI"]
+        self._known[url] = Capture(head["WARC-Date"], head["WARC-Payload-Digest"])
+        self._known.move_to_end(url)
+        if len(self._known) > MAX:
+            self._known.popitem(last=False)
+
+
+def header_block(record: bytes) -> dict[str, str]:
+    """The headers of a record."""
+    lines = record[: record.find(_END)].decode("utf-8", "replace").split("\r\n")[1:]
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def record_heads(path: Path, length: int) -> Iterator[dict[str, str]]:
+    """The headers of each record of a file, of which `length` bytes are committed. What cannot be read ends it."""
+    data = b""
+    try:
+        with path.open("rb") as file:
+            while data or length > 0:
+                unpacked, head = zlib.decompressobj(31), b""
+                while not unpacked.eof:
+                    if not data:
+                        data = file.read(min(_CHUNK, length))
+                        length -= len(data)
+                        if not data:
+                            return
+                    out = unpacked.decompress(data)
+                    if len(head) < _HEAD_BYTES and _END not in head:
+                        head += out[:_HEAD_BYTES]
+                    data = unpacked.unused_data if unpacked.eof else b""
+                yield header_block(head)
+    except (OSError, zlib.error):
+        return

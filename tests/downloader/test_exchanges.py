@@ -1,0 +1,82 @@
+"""With raw capture every answer goes to the archive: pages as pages, all others as exchanges before their outcome."""
+
+from __future__ import annotations
+
+import pytest
+from downloader_room import Room, answer
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.fetcher import Answer, Order
+from nephila.downloader.request import RequestHeads
+from nephila.downloader.target import Target
+from nephila.kernel import messages as m
+from nephila.kernel.messages import FetchKind
+from nephila.kernel.topics import EXCHANGES
+
+
+async def archived(*answers: Answer, capture: bool = True, **fields: object) -> list[m.Page]:
+    """What one request publishes for the archive when the fetcher answers like this."""
+    room = Room(raw_capture=capture)
+    found: list[m.Page] = []
+
+    def on_exchange(delivery: object) -> None:
+        assert not room.outcomes
+        found.append(delivery.message)  # type: ignore[attr-defined]
+        delivery.ack()  # type: ignore[attr-defined]
+
+    room.bus.subscribe(EXCHANGES, "raw", on_exchange, credits=100)
+    await room.downloader.start()
+    room.request(**fields)
+    for number, one in enumerate(answers):
+        await room.settle()
+        room.reply(number, one)
+    await room.settle()
+    assert len(room.outcomes) == 1
+    assert room.bus.unacked == 0
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "truncated"),
+    [
+        (answer(301, location="/x"), ""),
+        (answer(404), ""),
+        (answer(503, retry_after="9"), ""),
+        (answer(200, reason="content_type"), "unspecified"),
+        (answer(200, reason="too_large"), "length"),
+        (answer(200, reason="timeout"), "time"),
+        (answer(200, reason="disconnected"), "disconnect"),
+    ],
+)
+async def test_an_answer_that_is_no_page(made: Answer, truncated: str) -> None:
+    """Its heads and what came of its body."""
+    made.request_head, made.response_head, made.wire_body = b"GET", b"HTTP/1.1 X", b"body"
+    (found,) = await archived(made, url="http://me:pw@a.test/x?y")
+    assert (found.url, found.status, found.truncated) == ("http://a.test/x?y", made.status, truncated)
+    assert (found.request_head, found.response_head, found.wire_body) == (b"GET", b"HTTP/1.1 X", b"body")
+
+
+async def test_pages_and_no_answers_leave_none() -> None:
+    """A page is archived as a page; what never answered has nothing to show."""
+    assert await archived(answer(200, b"x")) == []
+    assert await archived(answer(0, reason="connect")) == []
+    assert await archived(answer(404), capture=False) == []
+
+
+async def test_each_hop_of_a_robots_txt() -> None:
+    """The redirect and the file that it leads to."""
+    hops = (answer(301, location="http://a.test/r"), answer(200, b"User-agent: *"))
+    found = await archived(*hops, url="http://a.test/robots.txt", kind=FetchKind.ROBOTS, job="")
+    assert [(one.url, one.status) for one in found] == [("http://a.test/robots.txt", 301), ("http://a.test/r", 200)]
+
+
+def test_an_archived_request_holds_no_credentials() -> None:
+    """Neither those of the URL nor cookies nor headers of single hosts; validators and the usual headers stay."""
+    order = Order(Target("http://me:pw@a.test/"), (), 80, etag='"e"')
+    order.headers["Cookie"] = "sid=1"
+    heads = RequestHeads(DownloaderConfig(headers=("X-All: 1",)))
+    sent, shown = heads.make(order), heads.shown(order)
+    assert b"Cookie: sid=1" in sent
+    assert b"Authorization: Basic" in sent
+    assert b"sid" not in shown
+    assert b"Authorization" not in shown
+    assert b'X-All: 1\r\nIf-None-Match: "e"\r\n\r\n' in shown
