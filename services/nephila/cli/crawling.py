@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -291,9 +290,6 @@ def _run(
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)
 
-    if plan.ignored and not request.refresh:
-        keys = ", ".join(f"spec.{key}" for key in plan.ignored)
-        note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
     raise_open_files()
     return run_request(request, directory, plan, run, lambda: run_loop(main()), quiet=quiet)
 
@@ -303,7 +299,14 @@ def run_request(
 ) -> tuple[Result, Summary]:
     """`run_in` for what a command line or a call asks."""
     again = _seeds_were_read(request, directory, run)
-    return run_in(directory, plan, run, go, again=again, room=partial(clear, request.clear, directory, quiet=quiet))
+
+    def room() -> None:
+        if plan.ignored and not request.refresh:
+            keys = ", ".join(f"spec.{key}" for key in plan.ignored)
+            note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
+        clear(request.clear, directory, quiet=quiet)
+
+    return run_in(directory, plan, run, go, again=again, room=room)
 
 
 def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:
