@@ -14,14 +14,14 @@ from collections.abc import Callable
 from itertools import count, pairwise
 from typing import Any
 
-from nephila.kernel.bus.base import Delivery, Receipt
-from nephila.kernel.clock import ManualClock, Timer
+from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.messages import AddressWord
-from nephila.kernel.networks import Networks
-from nephila.scheduler.addresses import Addresses
-from nephila.scheduler.gates import Gates
-from nephila.scheduler.lines import Lines
-from nephila.scheduler.turndesk import TurnDesk
+from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.runtime.clock import ManualClock, Timer
+from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
+from nephila.scheduler.cluster.addresses.shared_pace import Lines
+from nephila.scheduler.cluster.commit_pipeline import Gates
+from nephila.scheduler.politeness.address_queue import Addresses
 
 CONNECTIONS, GAP_S = 4, 0.25
 LATENCY_S = 0.02

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, OUTLINKS, PAGES, RECEIPTS, RECORDS, REQUESTS, Topic
 
 from benchmarks.report import save, versions

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import webencodings
 from nephila.native import sniff_encoding
-from nephila.parser.charset import encoding_of
+from nephila.parser.page.charset import encoding_of
 
 ENCODINGS = {
     **dict.fromkeys(("cs", "pl", "hu", "ro", "hr"), ("windows-1250", "iso-8859-2")),

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from nephila.native import page_pass, sniff_encoding
-from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.feeds import read_feed
-from nephila.parser.listing import whole
-from nephila.parser.oversize import PAGE, payload_of
+from nephila.parser.links.link_list import whole
+from nephila.parser.lists.feeds import read_feed
+from nephila.parser.page.charset import encoding_of
 from nephila.parser.sandbox import BlockingSandbox
+from nephila.parser.sandbox.oversize import PAGE, payload_of
 
 from benchmarks.report import save, versions
 

@@ -15,10 +15,10 @@ import time
 import uvloop
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
 from nephila.kernel.messages import FetchRequest, FetchResult
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
 
 FETCHES = 12_000

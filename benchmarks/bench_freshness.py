@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.messages import Outcome, Recrawl, UrlState
-from nephila.scheduler.agenda import Agenda
-from nephila.scheduler.freshness import measure
-from nephila.scheduler.recrawl import PRICE, Policy
+from nephila.scheduler.recrawl.due_table import Agenda
+from nephila.scheduler.recrawl.freshness import measure
+from nephila.scheduler.recrawl.policy import PRICE, Policy
 
 from benchmarks import report
 from benchmarks.changing import DAY_S, HOUR_S, START, Copies, Page, adaptive, fixed, known, means, web

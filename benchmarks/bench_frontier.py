@@ -38,13 +38,13 @@ from nephila.kernel.messages import (
     ScopeMode,
 )
 from nephila.native import IMPLEMENTATION, page_pass
-from nephila.scheduler.admission import add_links
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.host import Dispatch
-from nephila.scheduler.restore import open_frontier, restore
-from nephila.scheduler.snapshots import cleanup, snapshots
-from nephila.scheduler.store import CommitLog
+from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.durability.recovery import open_frontier, restore
+from nephila.scheduler.durability.snapshots import cleanup, snapshots
+from nephila.scheduler.engine.admission import add_links
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.host_state import Dispatch
 
 from benchmarks import measure, report
 from benchmarks.frontier_load import LINKS, SHAPES, Web

@@ -29,12 +29,12 @@ from pathlib import Path
 from typing import Any
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.ring import place
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS
 from nephila.native import parse_url, partition_of
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.failpoints import POINTS
+from nephila.kernel.runtime.failpoints import POINTS
 
 from benchmarks import durable, measure, plainweb, report
 

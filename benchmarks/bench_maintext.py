@@ -23,7 +23,7 @@ Run = Callable[[bytes, str], str]
 
 def extract_all() -> Run:
     """`nephila extract`: charset, title, metadata, links and media as well."""
-    from nephila.parser.extract import extract
+    from nephila.parser.page.extract import extract
 
     return lambda body, url: str(extract(body, url)["text"])
 
@@ -31,7 +31,7 @@ def extract_all() -> Run:
 def page_pass() -> Run:
     """What a crawl does: the page pass with links, title and main text."""
     from nephila.native import page_pass, sniff_encoding
-    from nephila.parser.charset import encoding_of
+    from nephila.parser.page.charset import encoding_of
 
     def run(body: bytes, url: str) -> str:
         found = page_pass(body, url or "http://page.invalid/", encoding_of(body, "", sniff_encoding))
@@ -43,7 +43,7 @@ def page_pass() -> Run:
 def without_main_text() -> Run:
     """The same pass, its text unfiltered."""
     from nephila.native import page_pass, sniff_encoding
-    from nephila.parser.charset import encoding_of
+    from nephila.parser.page.charset import encoding_of
 
     def run(body: bytes, url: str) -> str:
         encoding = encoding_of(body, "", sniff_encoding)

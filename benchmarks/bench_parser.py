@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from nephila.parser.document import Document
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.parser.rules.match import RuleSet
-from nephila.parser.rules.pages import Stored
-from nephila.parser.rules.running import Runner
+from nephila.rulekit.run_rule import Runner
+from nephila.rulekit.stored_pages import Stored
 
 ROUNDS = 5
 URL = "https://www.example.org/2026/10/page"

@@ -62,7 +62,7 @@ def least_ms(work: Callable[[], object]) -> float:
 
 def _pass(main_text: bool) -> Work:
     from nephila.native import page_pass, sniff_encoding
-    from nephila.parser.charset import encoding_of
+    from nephila.parser.page.charset import encoding_of
 
     def work(body: bytes) -> Taken:
         found = page_pass(body, URL, encoding_of(body, "", sniff_encoding), main_text=main_text)
@@ -95,7 +95,7 @@ def without_main_text() -> Work:
 
 def with_tree() -> Work:
     """The page pass, and a tree of the page for rules."""
-    from nephila.parser.document import Document
+    from nephila.parser.rules.document import Document
 
     first = _pass(True)
 
@@ -110,11 +110,11 @@ def with_tree() -> Work:
 def whole_page() -> Work:
     """All that the service does with a page: its kind, the pass, SHA-256, record and links."""
     from nephila.kernel import messages as m
-    from nephila.kernel.clock import SystemClock
+    from nephila.kernel.runtime.clock import SystemClock
     from nephila.native import page_pass, sniff_encoding
     from nephila.parser.config import ParserConfig
-    from nephila.parser.kinds import HEAD_BYTES, kind_of
-    from nephila.parser.making import Maker
+    from nephila.parser.page.body_kind import HEAD_BYTES, kind_of
+    from nephila.parser.page_to_record import Maker
 
     maker = Maker(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
     job = m.CrawlJob(uid="j")
@@ -129,7 +129,7 @@ def whole_page() -> Work:
 
 def one_document() -> Work:
     """`nephila extract`: with a tree, media, author and date."""
-    from nephila.parser.extract import extract
+    from nephila.parser.page.extract import extract
 
     def work(body: bytes) -> Taken:
         found = extract(body, URL, "text/html")
@@ -277,7 +277,7 @@ def title_row(archive: Path) -> str:
     """How many titles of readability's test pages are as its metadata has them."""
     if not archive.is_file():
         return f"-- titles: {archive} is not there"
-    from nephila.parser.extract import extract
+    from nephila.parser.page.extract import extract
 
     right = count = 0
     with tarfile.open(archive) as tar:

@@ -10,7 +10,7 @@ import tarfile
 import time
 from pathlib import Path
 
-from nephila.kernel.robots import Robots, parse
+from nephila.kernel.net.robots import Robots, parse
 from nephila.native import IMPLEMENTATION
 
 AGENT = "nephila"

@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any
 
-from nephila.parser.rot.health import RuleHealth
-from nephila.parser.rot.tally import Tally
+from nephila.parser.rule_health.counts import Tally
+from nephila.parser.rule_health.health import RuleHealth
 
 from benchmarks.report import save, versions
 from benchmarks.rot_sites import (

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
 from nephila.kernel.messages import FetchRequest, FetchResult
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
-from nephila.process import run_loop
+from nephila.programs.process_setup import run_loop
 
 from benchmarks import measure
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from hashlib import md5
 
 from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.scheduler.agenda import Agenda
-from nephila.scheduler.recrawl import Policy
+from nephila.scheduler.recrawl.due_table import Agenda
+from nephila.scheduler.recrawl.policy import Policy
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0

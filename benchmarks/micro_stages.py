@@ -90,7 +90,7 @@ def url_key(stack: ExitStack) -> Work:
 
 def seen_hit(stack: ExitStack) -> Work:
     """The links of a page asked in a set of 200,000 that has them all; per link."""
-    from nephila.scheduler.seen import new_seen
+    from nephila.scheduler.frontier.seen import new_seen
 
     seen, known = new_seen("", 0), fingerprints(200_000)
     seen.add(known)
@@ -100,7 +100,7 @@ def seen_hit(stack: ExitStack) -> Work:
 
 def seen_insert(stack: ExitStack) -> Work:
     """The links of new pages asked and added; per link."""
-    from nephila.scheduler.seen import new_seen
+    from nephila.scheduler.frontier.seen import new_seen
 
     pages = [fingerprints(LINKS, seed) for seed in range(200)]
 
@@ -116,7 +116,7 @@ def seen_insert(stack: ExitStack) -> Work:
 def queue(stack: ExitStack) -> Work:
     """A URL packed, pushed, popped and unpacked; per URL."""
     from nephila.native import HostStore
-    from nephila.scheduler.entry import pack, unpack
+    from nephila.scheduler.frontier.queue_entry import pack, unpack
 
     keys = fingerprints(1000)
     entries = [(keys[16 * n : 16 * n + 16], page_url(n, 100, 8088).encode()) for n in range(1000)]
@@ -152,7 +152,7 @@ def workbench(stack: ExitStack) -> Work:
 
 def url_shape(stack: ExitStack) -> Work:
     """Whether the shape of a new URL gives a trap away; per URL of an ordinary web."""
-    from nephila.scheduler.shapes import shape
+    from nephila.scheduler.traps.url_shape import shape
 
     urls = [page_url(n, 100, 8088) for n in range(500)]
     urls += [f"https://www.example.org/news/2026/{n % 12 + 1:02}/title-of-article-{n}.html" for n in range(500)]
@@ -166,7 +166,7 @@ def url_shape(stack: ExitStack) -> Work:
 
 def trap_yield(stack: ExitStack) -> Work:
     """What a fetched page with 50 new links brought its places; per page."""
-    from nephila.scheduler.traps import Yield
+    from nephila.scheduler.traps.novelty import Yield
 
     judge = Yield("job", "www.example.org")
     urls = [f"http://www.example.org/news/{n % 30}/article-{n}.html" for n in range(1000)]
@@ -184,7 +184,7 @@ def relevance(stack: ExitStack) -> Work:
     """Priorities of the 100 links of a page for three keywords; per page."""
     from nephila.kernel.messages.parse import Outlinks
     from nephila.native import page_pass as run
-    from nephila.parser.relevance import Relevance
+    from nephila.parser.links.relevance import Relevance
 
     page = run(document(), page_url(0, 100, 8088), "utf-8")
     links = Outlinks(
@@ -200,7 +200,7 @@ def relevance(stack: ExitStack) -> Work:
 
 def importance(stack: ExitStack) -> Work:
     """Cash of a page given to its 50 links; per link."""
-    from nephila.scheduler.importance import Importance
+    from nephila.scheduler.frontier.importance import Importance
 
     table, pages = Importance(), [fingerprints(50, seed) for seed in range(200)]
 
@@ -213,7 +213,7 @@ def importance(stack: ExitStack) -> Work:
 
 def fair_share(stack: ExitStack) -> Work:
     """Which of ten jobs is next; per fetch."""
-    from nephila.scheduler.fairshare import FairShare
+    from nephila.scheduler.frontier.fair_share import FairShare
 
     share, jobs = FairShare[int](), set(range(10))
     for job in jobs:
@@ -229,7 +229,7 @@ def fair_share(stack: ExitStack) -> Work:
 def log_append(stack: ExitStack) -> Work:
     """A commit of one page (100 new URLs) encoded and appended, without fsync; per commit."""
     from nephila.kernel.messages.frontier import FrontierCommit, QueuedUrl
-    from nephila.scheduler.store import CommitLog
+    from nephila.scheduler.durability.commit_log import CommitLog
 
     log = CommitLog(Path(stack.enter_context(tempfile.TemporaryDirectory())))
     log.open()
@@ -280,7 +280,7 @@ def sqlite_batch(stack: ExitStack) -> Work:
 
 def gunzip(stack: ExitStack) -> Work:
     """A page of 80 KB decoded from gzip; per page."""
-    from nephila.downloader.decode import codings_of, pump_all
+    from nephila.downloader.http.decode import codings_of, pump_all
 
     wire = gzip.compress(document(), 6, mtime=0)
 
@@ -294,10 +294,10 @@ def gunzip(stack: ExitStack) -> Work:
 def lean_fetcher(stack: ExitStack) -> Work:
     """A page of 80 KB fetched over a kept connection; per fetch, our server's CPU included (same process)."""
     from nephila.downloader.config import DownloaderConfig
-    from nephila.downloader.fetcher import Answer, Order
-    from nephila.downloader.lean import LeanFetcher
-    from nephila.downloader.target import Target
-    from nephila.kernel.clock import SystemClock
+    from nephila.downloader.http.contract import Answer, Order
+    from nephila.downloader.http.lean import LeanFetcher
+    from nephila.downloader.http.target import Target
+    from nephila.kernel.runtime.clock import SystemClock
 
     from benchmarks.web.serve import Server
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nephila.kernel import messages as m
-from nephila.parser.rot.health import RuleHealth
-from nephila.parser.rot.tally import Tally
+from nephila.parser.rule_health.counts import Tally
+from nephila.parser.rule_health.health import RuleHealth
 from nephila.parser.rules.extract import Count, Extraction
 from nephila.parser.rules.spec import Rule, build
 

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TABLES = {"crawljob": "nephila.kernel.jobtable", "parserule": "nephila.parser.rules.table"}
+TABLES = {"crawljob": "nephila.kernel.documents.job_schema", "parserule": "nephila.parser.rules.table"}
 """Name of a file -> the module whose `schema()` it holds."""
 
 

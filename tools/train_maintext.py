@@ -26,7 +26,7 @@ import numpy as np
 from catboost import CatBoostClassifier
 from nephila.native import sniff_encoding
 from nephila.native._core import MODEL_FEATURES, main_text_by, training_table
-from nephila.parser.charset import encoding_of
+from nephila.parser.page.charset import encoding_of
 
 from benchmarks import documentation_truth
 from benchmarks.maintext_truth import ASIDE, TruePage, aside, f1, fold, means, pages, readability, words

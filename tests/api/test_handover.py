@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from nephila.api.handover import Handover
 from nephila.kernel import messages as m
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, RECORDS
 
 

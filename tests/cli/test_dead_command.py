@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.claims import BlobClaims
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.claim_check import BlobClaims
 from nephila.kernel.messages import FetchRequest, Page
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, REQUESTS
 
 from tests.contracts.buses import config_for, until

@@ -7,8 +7,8 @@ import os
 
 import pytest
 from nephila.cli.client import needed
-from nephila.directory import Directory, Run
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.output_directory import Directory, Run
 
 
 @pytest.fixture

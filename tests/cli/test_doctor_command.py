@@ -12,8 +12,8 @@ from pathlib import Path
 
 import nephila.native
 import pytest
-from nephila.cli import doctor
 from nephila.cli.main import EXTRAS
+from nephila.cli.tools import doctor
 
 
 def test_this_machine_is_usable(nephila, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import sys
 import pytest
 from nephila import __version__
 from nephila.cli import main as program
-from nephila.kernel.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError
 
 
 def boom(kind: str) -> None:
@@ -109,8 +109,8 @@ def test_help_imports_no_service():
     """The start is quick because rooms and heavy libraries are imported by the commands that need them."""
     code = (
         "import sys; from nephila.cli.main import main; main(['url', 'key', 'http://a/']);"
-        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.embedded',"
-        "'nephila.up', 'nephila.control');"
+        "rooms = ('nephila.scheduler', 'nephila.downloader', 'nephila.parser', 'nephila.storage', 'nephila.control',"
+        "'nephila.programs.crawl', 'nephila.programs.serve');"
         "print([m for m in sys.modules if m.startswith(rooms) or m in ('asyncio', 'aiohttp', 'rich', 'sqlite3')])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -6,11 +6,11 @@ import json
 import os
 
 import pytest
-from nephila.cli.explained import WIDTH
-from nephila.directory import Directory, Run
-from nephila.kernel.clock import ManualClock
+from nephila.cli.explain.render import WIDTH
 from nephila.kernel.messages import Outcome, Record
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.native import parse_url
+from nephila.programs.output_directory import Directory, Run
 
 from tests.cli.crawled import store
 from tests.scheduler.world import JOB, World, site
@@ -122,7 +122,7 @@ def test_a_crawl_that_was_killed_is_not_running(nephila, out):
 
 def test_a_log_replaced_meanwhile_is_read_again(nephila, out, monkeypatch):
     """A running crawl deletes segments when it has written a snapshot."""
-    from nephila.scheduler.store import CommitLog
+    from nephila.scheduler.durability.commit_log import CommitLog
 
     recover = CommitLog.recover
     calls = []

@@ -1,4 +1,4 @@
-"""`nephila export`: what the command adds to `nephila.storage.export`: options, messages, exit codes."""
+"""`nephila export`: what the command adds to `nephila.storage.read.export`: options, messages, exit codes."""
 
 from __future__ import annotations
 

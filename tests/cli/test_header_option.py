@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from nephila.cli.headers import headers_of, kept
-from nephila.downloader.headers import split_header
-from nephila.kernel.errors import UsageError
+from nephila.downloader.http.headers import split_header
+from nephila.kernel.runtime.errors import UsageError
 
 
 def test_a_header_that_may_be_a_secret_goes_to_the_seeds_hosts() -> None:

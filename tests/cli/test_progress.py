@@ -7,13 +7,13 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-from nephila.cli import up
 from nephila.cli.progress import Progress, duration
-from nephila.jobview import JobFacts
+from nephila.cli.services import up
+from nephila.control.job_view import JobFacts
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
 from nephila.kernel.outcomes import is_error
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECORDS
 from rich.console import Console
 

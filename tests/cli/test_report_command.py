@@ -9,9 +9,9 @@ import pytest
 from nephila.cli.report.charts import timeline
 from nephila.cli.report.facts import BINS, BROKEN, Timeline, gather
 from nephila.cli.report.markup import link, share, size, span
-from nephila.directory import Directory, Run
 from nephila.kernel.messages import Outcome, Outlinks, Record
 from nephila.native import parse_url
+from nephila.programs.output_directory import Directory, Run
 
 from tests.cli.crawled import store
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.cli.safe import plain, plain_lines, safe
+from nephila.cli.terminal import plain, plain_lines, safe
 from rich.text import Text
 
 HOSTILE = [

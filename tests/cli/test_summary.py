@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
-from nephila.cli import summary
-from nephila.directory import Run
-from nephila.embedded import Result
-from nephila.storage.reader import Summary
+from nephila.cli.crawl import summary
+from nephila.programs.crawl import Result
+from nephila.programs.output_directory import Run
+from nephila.storage.read.reader import Summary
 from rich.console import Console
 
 

@@ -9,11 +9,13 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus import kafka_grow, kafka_topics, topic_settings
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import UsageError
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import grow as kafka_grow
+from nephila.kernel.bus.kafka import topic_settings
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchRequest, FrontierRecord, Seed
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import FRONTIER, JOBS, REQUESTS, SEEDS, TOPICS
 
 from tests.contracts.buses import config_for, until

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 from charset_corpus import CORPUS, PYTHON_CODECS
 from nephila.native import sniff_encoding, to_utf8
-from nephila.parser.charset import encoding_of, encoding_of_text
+from nephila.parser.page.charset import encoding_of, encoding_of_text
 
 pytestmark = pytest.mark.conformance
 

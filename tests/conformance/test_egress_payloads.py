@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from nephila.downloader.target import Target
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.egress import EgressError, EgressGuard
-from nephila.kernel.resolver import Egress, ResolveError
+from nephila.downloader.dns.resolver import Egress, ResolveError
+from nephila.downloader.http.target import Target
+from nephila.kernel.net.egress import EgressError, EgressGuard
+from nephila.kernel.runtime.clock import ManualClock
 
 from tests.acceptance import locate
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from nephila.native import UrlError, parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.listing import resolved, whole
-from nephila.parser.sources import form_of, read
+from nephila.parser.links.link_list import resolved, whole
+from nephila.parser.lists.detection import form_of, read
 
 pytestmark = pytest.mark.conformance
 

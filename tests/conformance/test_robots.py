@@ -7,7 +7,7 @@ import json
 import tarfile
 
 import pytest
-from nephila.kernel.robots import Robots, parse
+from nephila.kernel.net.robots import Robots, parse
 
 from tests.acceptance import locate
 

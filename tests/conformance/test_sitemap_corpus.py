@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.extract import extract
-from nephila.parser.listing import Listing, whole
-from nephila.parser.sources import form_of, read
+from nephila.parser.links.link_list import Listing, whole
+from nephila.parser.lists.detection import form_of, read
+from nephila.parser.page.extract import extract
 
 pytestmark = pytest.mark.conformance
 

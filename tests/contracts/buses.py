@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.bus.link import Link
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.bus.workers.link import Link
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import TOPICS
 
 WAIT_S = 20.0

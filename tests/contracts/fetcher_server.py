@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Fetcher, Order
-from nephila.downloader.target import Target
+from nephila.downloader.http.contract import Answer, Fetcher, Order
+from nephila.downloader.http.target import Target
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 CERTIFICATE = Path(__file__).with_name("fetcher_server.pem")

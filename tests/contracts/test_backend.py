@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel import rawfile
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
 from nephila.storage.backends import FORMATS
 from nephila.storage.config import StorageConfig
-from nephila.storage.postgres_link import fault
+from nephila.storage.ledgers.postgres_link import fault
 from nephila.storage.rows import COLUMNS
 from nephila.storage.writer import Writer
 from warcio.archiveiterator import ArchiveIterator

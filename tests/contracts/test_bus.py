@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from nephila.kernel.bus.base import Delivery, Receipt
-from nephila.kernel.errors import PermanentError, TemporaryError
+from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.messages import DeadLetter, Record, Seed
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.topics import DEAD, RECORDS, SEEDS
 
 from tests.contracts.buses import RIGS

@@ -14,12 +14,12 @@ import brotli
 import pytest
 import zstandard
 from fetcher_server import Server, chunked, get, order, response, settings
-from nephila.downloader.aio import AiohttpFetcher
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Fetcher, Order
-from nephila.downloader.lean import LeanFetcher
-from nephila.downloader.target import Target
-from nephila.kernel.clock import SystemClock
+from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.contract import Answer, Fetcher, Order
+from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.target import Target
+from nephila.kernel.runtime.clock import SystemClock
 
 HTML = "Content-Type: text/html; charset=UTF-8"
 PAGE = b"<title>x</title>" * 500

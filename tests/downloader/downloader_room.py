@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, OnDone, Order
+from nephila.downloader.dns.resolver import Egress, ResolveError
+from nephila.downloader.http.contract import Answer, OnDone, Order
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.egress import EgressGuard
-from nephila.kernel.resolver import Egress, ResolveError
+from nephila.kernel.net.egress import EgressGuard
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
 
 

@@ -8,13 +8,13 @@ from collections import Counter
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.address_slots import TOLERANCE_S, AddressSlots
+from nephila.downloader.limits.address_slots import TOLERANCE_S, AddressSlots
 from nephila.kernel import messages as m
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchKind, FetchResult
-from nephila.kernel.networks import Networks
+from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
-from nephila.scheduler.addresses import Addresses
+from nephila.scheduler.politeness.address_queue import Addresses
 
 
 async def room_of(**settings: object) -> Room:

@@ -9,11 +9,11 @@ import zlib
 import brotli
 import pytest
 from encoders import ENCODERS
-from nephila.downloader.body import Body
-from nephila.downloader.chunked import Chunked
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.decode import codings_of
-from nephila.downloader.fetcher import FetchError
+from nephila.downloader.http.body import Body
+from nephila.downloader.http.chunked import Chunked
+from nephila.downloader.http.contract import FetchError
+from nephila.downloader.http.decode import codings_of
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])

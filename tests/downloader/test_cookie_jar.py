@@ -8,7 +8,7 @@ import pytest
 from nephila.downloader.middleware import cookie_jar
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import parse_set_cookie, read_cookie_file
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 
 NOW = 1_800_000_000.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Order
-from nephila.downloader.request import RequestHeads
-from nephila.downloader.target import Target
+from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.request import RequestHeads
+from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from downloader_room import Room, answer
-from nephila.downloader.contacts import FirstContacts
-from nephila.downloader.target import counted_first
+from nephila.downloader.http.target import counted_first
+from nephila.downloader.limits.late_address_check import FirstContacts
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS

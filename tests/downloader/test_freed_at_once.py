@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import uvloop
 from fetcher_server import Server, get, order, response, settings
-from nephila.downloader.aio import AiohttpFetcher
-from nephila.downloader.fetcher import Fetcher
-from nephila.downloader.lean import LeanFetcher
-from nephila.kernel.clock import SystemClock
+from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
+from nephila.downloader.http.contract import Fetcher
+from nephila.downloader.http.lean import LeanFetcher
+from nephila.kernel.runtime.clock import SystemClock
 
 HTML = "Content-Type: text/html"
 LONG = response(b"x" * 1000, HTML, "Content-Length: 2000", length=False)

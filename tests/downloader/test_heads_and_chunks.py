@@ -8,12 +8,12 @@ import random
 import pytest
 import zstandard
 from encoders import ENCODERS
-from nephila.downloader import head
-from nephila.downloader.body import Body
-from nephila.downloader.chunked import Chunked
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.decode import codings_of
-from nephila.downloader.fetcher import FetchError
+from nephila.downloader.http import response_head as head
+from nephila.downloader.http.body import Body
+from nephila.downloader.http.chunked import Chunked
+from nephila.downloader.http.contract import FetchError
+from nephila.downloader.http.decode import codings_of
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 HTML = "Content-Type: text/html"

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Order
-from nephila.downloader.lean import LeanFetcher
-from nephila.downloader.lean_conn import Connection
-from nephila.downloader.target import Target
-from nephila.kernel.clock import ManualClock
+from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.lean import LeanFetcher
+from nephila.downloader.http.lean_conn import Connection
+from nephila.downloader.http.target import Target
+from nephila.kernel.runtime.clock import ManualClock
 
 KEY = ("127.0.0.1", 80, "a.test", "http")
 ORDER = Order(Target("http://a.test/"), ("127.0.0.1",), 80)

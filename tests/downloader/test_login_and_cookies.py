@@ -8,11 +8,11 @@ from urllib.parse import parse_qs
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.fetcher import Answer, Order
+from nephila.downloader.http.contract import Answer, Order
 from nephila.downloader.middleware.login_form import login_form
 from nephila.kernel import messages as m
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
 
 FORM = (

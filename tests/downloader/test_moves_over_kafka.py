@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from downloader_room import FakeFetcher, Names, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.orphans import Orphans
+from nephila.downloader.dns.resolver import Egress
+from nephila.downloader.limits.orphans import Orphans
 from nephila.downloader.service import Downloader
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.egress import EgressGuard
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.resolver import Egress
+from nephila.kernel.net.egress import EgressGuard
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 from tests.contracts.buses import config_for, until

@@ -12,15 +12,15 @@ from downloader_room import Room
 from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.ares import AresResolver
-from nephila.downloader.fetchers import make_egress
+from nephila.downloader.dns.resolver import Egress, NotAskedError, ResolveError, SystemResolver, Turns
+from nephila.downloader.http.fetchers import make_egress
 from nephila.downloader.service import build
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock, SystemClock
-from nephila.kernel.egress import EgressError, EgressGuard
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
-from nephila.kernel.resolver import Egress, NotAskedError, ResolveError, SystemResolver, Turns
+from nephila.kernel.net.egress import EgressError, EgressGuard
+from nephila.kernel.runtime.clock import ManualClock, SystemClock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 from tests.dns_server import NXDOMAIN, REFUSED, SERVFAIL, DnsServer

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from nephila.downloader import orphans as module
-from nephila.downloader.orphans import Orphans
-from nephila.kernel.bus.base import Receipt
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import TemporaryError, UserError
+from nephila.downloader.limits import orphans as module
+from nephila.downloader.limits.orphans import Orphans
+from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from downloader_room import Room, answer
-from nephila.kernel.errors import PermanentError
 from nephila.kernel.messages import FetchResult
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import PAGES
 
 MINE = frozenset({5})

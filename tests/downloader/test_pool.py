@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from nephila.downloader.pool import Pool
+from nephila.downloader.http.pool import Pool
 
 
 def test_newest_first() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from downloader_room import Room, answer
-from nephila.downloader.slots import Slots
+from nephila.downloader.limits.slots import Slots
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.topics import OUTCOMES
 

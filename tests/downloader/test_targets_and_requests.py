@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.ending import retry_after_s
-from nephila.downloader.fetcher import Order
-from nephila.downloader.request import RequestHeads, media_filter, names_list
+from nephila.downloader.http.contract import Order
+from nephila.downloader.http.request import RequestHeads, media_filter, names_list
+from nephila.downloader.http.target import Target
+from nephila.downloader.outcome import retry_after_s
 from nephila.downloader.service import build
-from nephila.downloader.target import Target
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.config import load
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.errors import UsageError
 
 
 @pytest.mark.parametrize(

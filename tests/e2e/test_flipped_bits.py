@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.directory import Directory, Run
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import Directory, Run
 
 from tests.e2e import flips
 

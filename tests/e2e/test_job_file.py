@@ -94,7 +94,7 @@ def test_new_options_reach_the_job(tmp_path):
     with serve(answer) as web:
         done = crawl(web, "http://a.test/0", *words, *budget, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    from nephila.scheduler.store import CommitLog
+    from nephila.scheduler.durability.commit_log import CommitLog
 
     specs = [spec for entry in CommitLog(tmp_path / "o" / "frontier", read_only=True).recover() for spec in entry.jobs]
     job = specs[0]

@@ -48,7 +48,8 @@ def workers_of(process) -> list[int]:
         text = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     except OSError:
         return []
-    return [pid for pid in map(int, text.split()) if b"nephila.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    name = b"nephila.programs.workers.worker"
+    return [pid for pid in map(int, text.split()) if name in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def at(path, happened):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.link import UNBOUNDED, Link
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import Member, Workers
-from nephila.kernel.clock import Clock
+from nephila.kernel.bus.workers.bus import Member, Workers
+from nephila.kernel.bus.workers.link import UNBOUNDED, Link
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECORDS, REQUESTS
 
 

@@ -8,7 +8,7 @@ import socket
 import pytest
 from nephila.kernel import blobs as blobs_module
 from nephila.kernel.blobs import DirectoryBlobs, ObjectBlobs, open_blobs
-from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
 
 
 @pytest.fixture(params=["directory", "obstore memory", "obstore directory", "s3"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.clock import ManualClock, SystemClock
+from nephila.kernel.runtime.clock import ManualClock, SystemClock
 
 
 def test_calls_are_made_in_order_and_at_their_instants():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.config import load
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.config import SchedulerConfig
 
 

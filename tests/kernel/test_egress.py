@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.egress import BAD_PORTS, EgressError, EgressGuard, HostMap, denial, embedded
-from nephila.kernel.errors import UsageError
+from nephila.kernel.net.egress import BAD_PORTS, EgressError, EgressGuard, HostMap, denial, embedded
+from nephila.kernel.runtime.errors import UsageError
 
 PUBLIC = [
     "93.184.216.34",

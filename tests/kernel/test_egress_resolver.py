@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.egress import EgressError, EgressGuard, HostMap
-from nephila.kernel.resolver import Egress, ResolveError, SystemResolver, interleave
+from nephila.downloader.dns.resolver import Egress, ResolveError, SystemResolver, interleave
+from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
+from nephila.kernel.runtime.clock import ManualClock
 
 
 class Names:

@@ -8,7 +8,9 @@ import socket
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.bus.frames import (
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.workers.link import FRAME_BYTES, Link
+from nephila.kernel.bus.workers.protocol import (
     ACKS,
     CONTROL,
     DECODE,
@@ -21,10 +23,8 @@ from nephila.kernel.bus.frames import (
     decode_acks,
     decode_word,
 )
-from nephila.kernel.bus.link import FRAME_BYTES, Link
-from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.pipe import Pipe, connect, pair
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECORDS, SEEDS
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.kernel import jobtable
-from nephila.kernel.errors import UsageError
-from nephila.kernel.jobspec import distinct, from_json, keywords, load
+from nephila.kernel.documents import job_schema as jobtable
+from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
 from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
+from nephila.kernel.runtime.errors import UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: news}\nspec:\n  seeds: [https://news.example/]\n"

@@ -6,8 +6,8 @@ import ipaddress
 import random
 
 import pytest
-from nephila.kernel.errors import UsageError
-from nephila.kernel.networks import Bears, Networks
+from nephila.kernel.net.address_limits import Bears, Networks
+from nephila.kernel.runtime.errors import UsageError
 
 
 def test_the_longest_prefix_counts() -> None:

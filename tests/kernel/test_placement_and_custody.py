@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.custody import Custody
-from nephila.kernel.bus.placement import Placement
-from nephila.kernel.bus.suspects import MOST, Suspects
+from nephila.kernel.bus.workers.in_flight import Custody
+from nephila.kernel.bus.workers.placement import Placement
+from nephila.kernel.bus.workers.poison import MOST, Suspects
 
 from tests.kernel.far_worker import outcome_of, record_of, request
 

@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 import pytest
-from nephila.readahead import read_ahead
+from nephila.programs.read_ahead import read_ahead
 
 
 async def test_all_values_in_their_order():

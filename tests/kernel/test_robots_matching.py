@@ -7,7 +7,7 @@ import re
 import time
 
 import pytest
-from nephila.kernel.robots import Verdict, parse, policy_for
+from nephila.kernel.net.robots import Verdict, parse, policy_for
 
 
 def allowed(text: str | bytes, path: str, agent: str = "nephila") -> bool:

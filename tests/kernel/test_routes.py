@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from nephila.kernel.fragment_routes import parse_for, parse_routed, redirected
 from nephila.kernel.messages import CrawlJob, Parse
-from nephila.kernel.routes import parse_for, parse_routed, redirected
 from nephila.native import UrlError, _twin, parse_url, partition_of
 from nephila.native import parse_any as native_any
 

@@ -6,8 +6,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.kernel.errors import UsageError
-from nephila.kernel.strictyaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Node, from_builtins, parse
+from nephila.kernel.documents.yaml import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Node, from_builtins, parse
+from nephila.kernel.runtime.errors import UsageError
 
 LOADERS = [yaml.SafeLoader, pytest.param(getattr(yaml, "CSafeLoader", None), id="libyaml")]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery, Receipt
-from nephila.kernel.bus.frames import Drain, Forget
+from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers import Workers
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.bus.workers.bus import Workers
+from nephila.kernel.bus.workers.protocol import Drain, Forget
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDICTS
 
 from tests.kernel.far_worker import FarWorker, request

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_CHROME, IN_MAIN
 
 from .conftest import check_page, links_of
 from .test_main_text import PROSE, page

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, OUTLINKS, PAGES, RECORDS
 from nephila.parser.config import ParserConfig
 from nephila.parser.sandbox import Sandbox

@@ -6,7 +6,7 @@ import textwrap
 from typing import Any
 
 import msgspec
-from nephila.parser.document import Document
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument, load
 

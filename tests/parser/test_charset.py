@@ -6,7 +6,7 @@ import time
 
 import pytest
 from nephila.native import sniff_encoding
-from nephila.parser.charset import detect, encoding_of, encoding_of_text
+from nephila.parser.page.charset import detect, encoding_of, encoding_of_text
 
 PROSE = {
     "shift_jis": "東京都は新しい道路の建設を決定したと発表した。これはテストです。",

@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
-from nephila.parser import document, extract_child, morelinks, morelinks_child
 from nephila.parser.config import ParserConfig
-from nephila.parser.extract import extract
-from nephila.parser.rules import task
+from nephila.parser.links import extra_links as morelinks
+from nephila.parser.links import extra_links_child as morelinks_child
+from nephila.parser.page.extract import extract
+from nephila.parser.rules import document, task
 from nephila.parser.rules.bounds import tree_fits
-from nephila.parser.rules.pages import Stored
-from nephila.parser.rules.running import Runner
-from nephila.parser.sandbox import Sandbox
+from nephila.parser.sandbox import Sandbox, extract_child
 from nephila.parser.service import Parser
+from nephila.rulekit.run_rule import Runner
+from nephila.rulekit.stored_pages import Stored
 
 from tests.parser.rule_rig import rule as rule_of
 
@@ -57,7 +58,7 @@ async def crawled(body: bytes, follow: list[str], monkeypatch: pytest.MonkeyPatc
     def here(*_: Any) -> Any:
         raise AssertionError("a tree in the loop")
 
-    monkeypatch.setattr("nephila.parser.making.tree_of", here)
+    monkeypatch.setattr("nephila.parser.page_to_record.tree_of", here)
     clock = ManualClock()
     bus = LocalBus(clock)
     parser = Parser(ParserConfig(), bus, clock, page_pass, sniff_encoding, Sandbox())

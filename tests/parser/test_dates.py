@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from nephila.parser.dates import utc_of
+from nephila.parser.lists.dates import utc_of
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 

@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.feeds import read_feed, read_json_feed
-from nephila.parser.listing import Entry, Listing, whole
+from nephila.parser.links.link_list import Entry, Listing, whole
+from nephila.parser.lists.feeds import read_feed, read_json_feed
 
 NOW = 1_790_000_000.0
 MAY_2 = 1_714_608_000.0

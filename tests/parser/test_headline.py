@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.parser.byline import byline
-from nephila.parser.headline import alike, from_title, without_site
+from nephila.parser.page.byline import byline
+from nephila.parser.page.headline import alike, from_title, without_site
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from nephila.parser.kinds import Kind, kind_of
+from nephila.parser.page.body_kind import Kind, kind_of
 from parser_room import FakePass, Room
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00"

@@ -14,8 +14,8 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.listing import Entry, Listing, outlinks, resolved, whole
-from nephila.parser.sources import MAX_MEMBERS, Form, form_of, read
+from nephila.parser.links.link_list import Entry, Listing, outlinks, resolved, whole
+from nephila.parser.lists.detection import MAX_MEMBERS, Form, form_of, read
 from parser_room import Room
 
 URLSET = b"<urlset><url><loc>http://a.test/1</loc><lastmod>2024-05-02</lastmod></url></urlset>"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 
 from nephila.kernel import messages as m
-from nephila.kernel.clock import ManualClock
-from nephila.parser import slices
-from nephila.parser.listing import ENTRIES_PER_SLICE, LINKS_PER_MESSAGE
-from nephila.parser.slices import Slicing
-from nephila.parser.sources import PIECE_BYTES
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.parser.links.link_list import ENTRIES_PER_SLICE, LINKS_PER_MESSAGE
+from nephila.parser.lists import cooperative as slices
+from nephila.parser.lists.cooperative import Slicing
+from nephila.parser.lists.detection import PIECE_BYTES
 from parser_room import Room
 
 COUNT = 50_000
@@ -77,7 +77,7 @@ async def test_an_error_in_a_later_slice_ends_the_page(monkeypatch, caplog) -> N
     """As failed(dead_letter), like that of any page."""
     room = await Room().start()
     room.send(sitemap(COUNT))
-    monkeypatch.setattr("nephila.parser.making.rows_hash", lambda rows: 1 / 0)
+    monkeypatch.setattr("nephila.parser.page_to_record.rows_hash", lambda rows: 1 / 0)
     room.clock.run_due()
     assert [(one.outcome, one.reason) for one in room.log] == [(m.Outcome.FAILED, "dead_letter")]
     assert "ZeroDivisionError" in room.log[0].meta

@@ -7,7 +7,7 @@ from xml.parsers import expat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.markup import MAX_TOKEN_BYTES, PAUSE, attributes, plain, tokens
+from nephila.parser.lists.markup import MAX_TOKEN_BYTES, PAUSE, attributes, plain, tokens
 
 NAMES = st.sampled_from(["url", "loc", "a:b", "x-y", "_z"])
 VALUES = st.text(alphabet='ab =/>é"&<', max_size=8)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.parser.media import best_of_srcset, media
-from nephila.parser.parts import Parts
+from nephila.parser.page.media import best_of_srcset, media
+from nephila.parser.page.tree_walk import Parts
 from selectolax.lexbor import LexborHTMLParser
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
-from nephila.parser.morelinks import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, more_links, tree_of
+from nephila.parser.links.extra_links import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, more_links, tree_of
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 

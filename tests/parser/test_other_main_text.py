@@ -6,12 +6,12 @@ import json
 import logging
 
 import pytest
-from nephila.cli.plan import check_text
+from nephila.cli.crawl.plan import check_text
 from nephila.kernel import messages as m
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
-from nephila.parser import othertext
 from nephila.parser.sandbox import Broken, Task
+from nephila.parser.sandbox import trafilatura_text as othertext
 from parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser import service
 from nephila.parser.config import ParserConfig
-from nephila.parser.oversize import PAGE, Found, checked, payload_of, run
 from nephila.parser.sandbox import Sandbox
+from nephila.parser.sandbox.oversize import PAGE, Found, checked, payload_of, run
 from nephila.parser.service import Parser
 
 HTML = (

@@ -16,8 +16,8 @@ from nephila.kernel import messages as m
 from nephila.parser import service as parser_service
 from nephila.parser.documents.content import Content, checked
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.elsewhere import Elsewhere
 from nephila.parser.sandbox import BlockingSandbox, Broken, Sandbox
+from nephila.parser.sandbox.offload import Elsewhere
 from parser_room import FakePass, Room
 from pdfs import bomb, pdf
 

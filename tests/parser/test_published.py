@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nephila.parser.byline import name_of
-from nephila.parser.extract import extract
-from nephila.parser.published import as_date, visible_date
+from nephila.parser.page.byline import name_of
+from nephila.parser.page.extract import extract
+from nephila.parser.page.published import as_date, visible_date
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import parse_url
-from nephila.parser import extract_child
 from nephila.parser.config import ParserConfig
-from nephila.parser.extract import extract
+from nephila.parser.page.extract import extract
+from nephila.parser.sandbox import extract_child
 from nephila.parser.service import build
 
 

@@ -8,10 +8,10 @@ import random
 import struct
 
 import pytest
-from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_CHROME, IN_MAIN
 from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
-from nephila.parser.relevance import MAX_HITS, Relevance
-from nephila.scheduler.strategies import STRATEGIES, inherited
+from nephila.parser.links.relevance import MAX_HITS, Relevance
+from nephila.scheduler.frontier.strategies import STRATEGIES, inherited
 
 from tests.parser.parser_room import Room, with_links
 

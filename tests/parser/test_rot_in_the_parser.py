@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
-from nephila.parser.rot.health import ITEMS, LINKS
-from nephila.parser.rot.owner import SAVE_PAGES, Owner
-from nephila.parser.rot.reporter import PAGES, TELL_S
-from nephila.parser.rot.tally import MATCH
+from nephila.parser.rule_health.collector import PAGES, TELL_S
+from nephila.parser.rule_health.counts import MATCH
+from nephila.parser.rule_health.health import ITEMS, LINKS
+from nephila.parser.rule_health.judge import SAVE_PAGES, Owner
 from parser_room import Room, with_links
 from rule_rig import rule
 

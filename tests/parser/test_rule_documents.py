@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.load import HASHED, distinct, from_json, from_text, load
 from nephila.parser.rules.table import schema
 from rule_rig import HEAD, rule

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET
-from nephila.kernel.errors import UserError
+from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET
+from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.match import RuleSet
-from nephila.parser.rules.pages import Stored
-from nephila.parser.rules.running import Runner
+from nephila.rulekit.run_rule import Runner
+from nephila.rulekit.stored_pages import Stored
 from rule_rig import items, ran, rule
 
 SHOP = """

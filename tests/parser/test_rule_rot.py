@@ -8,8 +8,8 @@ from statistics import mean
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.parser.rot.health import ITEMS, STALE_S, RuleHealth, decode, encode
-from nephila.parser.rot.signal import LEARN, Signal, wilson
+from nephila.parser.rule_health.drift_test import LEARN, Signal, wilson
+from nephila.parser.rule_health.health import ITEMS, STALE_S, RuleHealth, decode, encode
 
 from benchmarks.rot_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
 

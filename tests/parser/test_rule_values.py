@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.times import iso_date
 from rule_rig import URL, items, ran, rule, value

@@ -10,10 +10,10 @@ import pytest
 from nephila.native import page_pass
 from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
 from nephila.parser.rules.extract import TooLongError, extract
-from nephila.parser.rules.pages import Stored
-from nephila.parser.rules.running import Runner
 from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES
+from nephila.rulekit.run_rule import Runner
+from nephila.rulekit.stored_pages import Stored
 from rule_rig import URL, document, ran, rule, value
 
 LONGEST_S = 2 * RULES.wall_s + 20
@@ -83,7 +83,7 @@ def test_formatting_elements_that_multiply(runner: Runner) -> None:
 
 def test_depth_is_never_below_that_of_the_tree() -> None:
     """What decides where a rule runs holds for pages that nest in all the ways there are."""
-    from nephila.parser.document import Document
+    from nephila.parser.rules.document import Document
 
     for unit in (
         b"<div>",

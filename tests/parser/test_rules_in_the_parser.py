@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.rules.bounds import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, Link

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser import sitemaps
-from nephila.parser.listing import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, whole
-from nephila.parser.sitemaps import MAX_FIELD_BYTES, read_sitemap, read_text_sitemap
+from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, whole
+from nephila.parser.lists import sitemaps
+from nephila.parser.lists.sitemaps import MAX_FIELD_BYTES, read_sitemap, read_text_sitemap
 
 NOW = 1_790_000_000.0
 MAY_2 = 1_714_608_000.0

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel import rawfile
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, PAGES, RECORDS, RULES
 from nephila.parser.config import ParserConfig
-from nephila.parser.rules.pages import Stored, pages_of
-from nephila.parser.rules.running import Runner
 from nephila.parser.service import build
+from nephila.rulekit.run_rule import Runner
+from nephila.rulekit.stored_pages import Stored, pages_of
 from rule_rig import URL, rule
 
 SPEC = """

@@ -12,9 +12,9 @@ import zlib
 from pathlib import Path
 
 import pytest
-from nephila.kernel.errors import UserError
-from nephila.parser.rules.pages import pages_of
+from nephila.kernel.runtime.errors import UserError
 from nephila.parser.warcs import Archived, Bad, read_warc
+from nephila.rulekit.stored_pages import pages_of
 
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=koi8-r\r\nX-Robots-Tag: none\r\n"
 

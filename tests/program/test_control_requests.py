@@ -12,14 +12,14 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila import jobview
-from nephila.control import Control, Request
-from nephila.kernel.jobspec import load
-from nephila.kernel.jobtable import SPEC
+from nephila.control import job_view as jobview
+from nephila.control.api import Control, Request
+from nephila.kernel.documents.job_document import load
+from nephila.kernel.documents.job_schema import SPEC
 from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
-from nephila.scheduler.hosts import yield_of
+from nephila.scheduler.frontier.host_table import yield_of
 
 from tests.cli.crawled import store
 from tests.scheduler.world import World, site

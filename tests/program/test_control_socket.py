@@ -9,8 +9,8 @@ import socket
 import stat
 
 import pytest
-from nephila.controlsocket import MAX_CLIENTS, MAX_LINE, NAME, ControlSocket, connect
-from nephila.kernel.errors import UserError
+from nephila.control.socket import MAX_CLIENTS, MAX_LINE, NAME, ControlSocket, connect
+from nephila.kernel.runtime.errors import UserError
 
 
 class Echo:

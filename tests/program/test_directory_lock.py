@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.directory import Directory
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import Directory
 
 
 def test_a_second_program_is_refused(tmp_path):

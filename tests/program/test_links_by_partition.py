@@ -6,14 +6,14 @@ import random
 import struct
 
 import pytest
-from nephila.exchange import HOLD_S, LINKS, Exchange, partitions_of, split
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Receipt, gathered
+from nephila.kernel.bus.contract import Receipt, gathered
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import PermanentError
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, RECORDS
 from nephila.native import partition_of
+from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, Exchange, partitions_of, split
 
 from tests.links import outlinks, urls_of
 

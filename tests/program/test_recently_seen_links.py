@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
-from nephila.recent import Recent, only
+from nephila.programs.recently_seen import Recent, only
 
 from tests.links import outlinks, urls_of
 

@@ -7,15 +7,15 @@ import os
 from pathlib import Path
 
 import pytest
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import ParseRule
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import RULES
 from nephila.parser.rules.load import RuleDocument
-from nephila.rulefiles import read_all
-from nephila.rulewatch import LOOK_S, RuleWatch
+from nephila.rulekit.files import read_all
+from nephila.rulekit.watch import LOOK_S, RuleWatch
 
 
 class Rig:
@@ -138,7 +138,7 @@ def test_what_is_mended_while_the_mistake_is_read_is_not_missed(rig: Rig, monkey
             rig.write("one", "h6")
 
     with monkeypatch.context() as patch:
-        patch.setattr("nephila.rulewatch.read_all", read_then_mended)
+        patch.setattr("nephila.rulekit.watch.read_all", read_then_mended)
         assert rig.look() == []
     assert rig.look() == [("one", False)]
 

@@ -8,22 +8,22 @@ import logging
 
 import pytest
 import typer
-from nephila import program as module
-from nephila.cli import service
-from nephila.cli.service import read
+from nephila.cli.services import service
+from nephila.cli.services.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import FIGURES as DOWNLOADER
-from nephila.kernel import logs
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import Unready, UsageError, UserError
 from nephila.kernel.messages import FetchRequest
-from nephila.kernel.status import StatusServer
+from nephila.kernel.runtime import logs
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.status import StatusServer
 from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import FIGURES as PARSER
-from nephila.program import Kind, Program
+from nephila.programs import service_main as module
+from nephila.programs.service_main import Kind, Program
 from nephila.scheduler.metrics import FIGURES as SCHEDULER
 from nephila.storage.metrics import FIGURES as STORAGE
 from prometheus_client import CollectorRegistry

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.cli.service import read
-from nephila.kernel.errors import UsageError
+from nephila.cli.services.service import read
+from nephila.kernel.runtime.errors import UsageError
 
 AGENT = "examplebot/1.0 (+https://example.org/bot)"
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from nephila import submission as module
-from nephila.cli.systemjobs import taken
-from nephila.kernel.bus.base import Receipt
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.cli.jobs.cluster import taken
+from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock, SystemClock
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import CrawlJob, JobStatus, Seed
+from nephila.kernel.runtime.clock import ManualClock, SystemClock
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
-from nephila.submission import SEED_BATCH, Submission
+from nephila.programs.cluster import job_submission as module
+from nephila.programs.cluster.job_submission import SEED_BATCH, Submission
 
 
 class System:

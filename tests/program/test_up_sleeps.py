@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 
-from nephila.assembly import Rooms
 from nephila.downloader.config import DownloaderConfig
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig
+from nephila.programs.assembly import Rooms
+from nephila.programs.serve import Up
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
-from nephila.up import Up
 
 JOB = {
     "apiVersion": "nephila.dev/v1",

@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from nephila import workers as module
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.workers import WorkerProcesses
+from nephila.programs.workers import supervisor as module
+from nephila.programs.workers.supervisor import WorkerProcesses
 
 from tests.e2e.web import Web, page, serve
 

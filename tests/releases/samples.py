@@ -46,7 +46,7 @@ def value(field: Any) -> Any:
 def records() -> dict[str, str]:
     """See the module."""
     try:
-        from nephila.kernel.bus.wire import CODECS, frame_of, seal
+        from nephila.kernel.bus.kafka.wire import CODECS, frame_of, seal
     except ImportError:
         return {}
     found = {}

@@ -14,10 +14,10 @@ import pytest
 import zstandard
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 from google.protobuf.descriptor import FieldDescriptor
-from nephila.kernel.bus.wire import CODECS, HEADERS, TooNew, frame_of, message_of, seal, unseal
+from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, TooNew, frame_of, message_of, seal, unseal
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
 from nephila.kernel.topics import TOPICS
-from nephila.scheduler.store import CommitLog
+from nephila.scheduler.durability.commit_log import CommitLog
 
 from tests.releases.freeze import killed_crawl
 from tests.releases.past import ROOT, releases

@@ -9,7 +9,7 @@ import struct
 import msgspec
 import pytest
 from nephila.cli.main import main
-from nephila.scheduler.store import frame
+from nephila.scheduler.durability.commit_log import frame
 
 from tests.releases.past import releases, site, unpack_data
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, Scope
-from nephila.scheduler.desk import Desk, home
-from nephila.scheduler.told import Told
+from nephila.scheduler.cluster.jobs.job_protocol import Desk, home
+from nephila.scheduler.cluster.jobs.job_view import Told
 
 JOB = "j"
 

@@ -14,17 +14,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import FetchKind, FetchRequest, FrontierCommit, LinkSource, Outcome, Outlinks, Record
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, RECORDS, REQUESTS
-from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.entry import COPY_SHIFT, unpack
-from nephila.scheduler.frontier import DELETED
-from nephila.scheduler.service import Scheduler
-from nephila.scheduler.store import _encode, frame
+from nephila.scheduler.durability.commit_log import _encode, frame
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.frontier.frontier import DELETED
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, unpack
+from nephila.scheduler.standalone import Scheduler
 
 from tests.scheduler.frontier_model import HOST_OF, KEYS, PARTITION_OF, PARTS, URL_OF, JobModel, Key, Marks, Model, Way
 

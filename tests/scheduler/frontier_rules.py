@@ -25,7 +25,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
-from nephila.scheduler.politeness import is_refusal, may_retry
+from nephila.scheduler.politeness.host_pace import is_refusal, may_retry
 
 from tests.scheduler.frontier_inputs import ANSWERS, BODIES, WORDS, picks, specs, uids, urls
 from tests.scheduler.frontier_model import HOSTS, KEYS, JobModel, Way

@@ -15,11 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nephila.kernel.bus.base import Delivery, Receipt
-from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.wire import frame_of, message_of
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import TemporaryError
+from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.kernel.bus.kafka.offsets import Position
+from nephila.kernel.bus.kafka.wire import frame_of, message_of
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -35,11 +33,13 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.messages import Receipt as Durable
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS, TOPICS
 from nephila.native import parse_url, partition_of
-from nephila.scheduler.audit import check
+from nephila.scheduler.cluster.scheduler import Shards
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.shards import Shards
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import outlinks
 

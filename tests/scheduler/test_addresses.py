@@ -6,8 +6,8 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from nephila.kernel.networks import Networks
-from nephila.scheduler.addresses import Addresses
+from nephila.kernel.net.address_limits import Networks
+from nephila.scheduler.politeness.address_queue import Addresses
 
 
 class Host:

@@ -10,8 +10,8 @@ from itertools import islice
 import msgspec
 import pytest
 from nephila.kernel.messages import Outcome, UrlState
-from nephila.scheduler.agenda import Agenda
-from nephila.scheduler.freshness import measure
+from nephila.scheduler.recrawl.due_table import Agenda
+from nephila.scheduler.recrawl.freshness import measure
 
 NOW = 1_800_000_000.0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from nephila.kernel.fragment_routes import ROUTE
 from nephila.kernel.messages import CrawlJob, Parse, Politeness, Quarantine, Question, Scope, ScopeMode, Seed
-from nephila.kernel.routes import ROUTE
 from nephila.kernel.topics import ANSWERS, JOBS, QUESTIONS, SEEDS
 from nephila.native import parse_url
-from nephila.scheduler.asked import WAITING
-from nephila.scheduler.hosts import yield_of
+from nephila.scheduler.cluster.explain_queries import WAITING
+from nephila.scheduler.frontier.host_table import yield_of
 
 from tests.scheduler.shard_rig import Site, World, web
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
     EndedUrl,
     FrontierClaim,
@@ -13,7 +12,8 @@ from nephila.kernel.messages import (
     QueuedUrl,
     RobotsTxt,
 )
-from nephila.scheduler.changelog import Reading, pieces, weight
+from nephila.kernel.runtime.errors import UserError
+from nephila.scheduler.cluster.changelog import Reading, pieces, weight
 
 
 def claim(member: str, at: float = 0.0) -> FrontierRecord:

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 import pytest
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import Outcome, Recrawl
-from nephila.scheduler.audit import check
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import UserError
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import World, chain, site
 
@@ -164,7 +164,7 @@ async def test_a_disk_that_fills_while_the_log_is_written(tmp_path: Path, monkey
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("nephila.scheduler.store.os.write", full)
+        patch.setattr("nephila.scheduler.durability.commit_log.os.write", full)
         world.run(20.0)
     assert len(errors) == 1
     assert isinstance(errors[0], UserError)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, PlacesGiven, Scope
-from nephila.scheduler.allowance import Allowance
-from nephila.scheduler.coordinator import Coordinator
-from nephila.scheduler.desk import REPEAT_S, Desk, home
-from nephila.scheduler.told import Told
+from nephila.scheduler.cluster.jobs.coordinator import Coordinator
+from nephila.scheduler.cluster.jobs.job_protocol import REPEAT_S, Desk, home
+from nephila.scheduler.cluster.jobs.job_view import Told
+from nephila.scheduler.cluster.jobs.page_quota import Allowance
 
 JOB = "j"
 

@@ -16,7 +16,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.topics import JOBS, RECEIPTS, SEEDS
-from nephila.scheduler.audit import check
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import JOB, Answer, World, chain, site
 

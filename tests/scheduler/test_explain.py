@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 
 import pytest
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import CrawlJob, FetchKind, Politeness, Scope
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS
 from nephila.native import UrlError, parse_url
-from nephila.scheduler.explain import Explanation, explain
-from nephila.scheduler.facts import Home, LeaseFact
-from nephila.scheduler.restore import restore
-from nephila.scheduler.store import CommitLog
+from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.durability.recovery import restore
+from nephila.scheduler.explain.explain import Explanation, explain
+from nephila.scheduler.explain.facts import Home, LeaseFact
 
 from tests.scheduler.world import JOB, Answer, World, site
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 
 import nephila
 import pytest
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import (
     FetchKind,
     HostBudget,
@@ -23,14 +22,15 @@ from nephila.kernel.messages import (
     Recrawl,
     Scope,
 )
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import RECEIPTS
 from nephila.native import parse_url, partition_of
-from nephila.scheduler import facts, reasons
-from nephila.scheduler.explain import Explanation, Kind, explain
-from nephila.scheduler.facts import LOOKED_AT, Home
-from nephila.scheduler.hosts import yield_of
-from nephila.scheduler.restore import restore
-from nephila.scheduler.store import CommitLog
+from nephila.scheduler.durability.commit_log import CommitLog
+from nephila.scheduler.durability.recovery import restore
+from nephila.scheduler.explain import facts, reasons
+from nephila.scheduler.explain.explain import Explanation, Kind, explain
+from nephila.scheduler.explain.facts import LOOKED_AT, Home
+from nephila.scheduler.frontier.host_table import yield_of
 
 from tests.scheduler.world import JOB, Answer, World, site
 

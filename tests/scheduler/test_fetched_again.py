@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import (
     FetchRequest,
     FetchResult,
@@ -22,12 +21,13 @@ from nephila.kernel.messages import (
     Recrawl,
     Scope,
 )
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
-from nephila.scheduler import service
-from nephila.scheduler.agenda import OUT
-from nephila.scheduler.audit import check
-from nephila.scheduler.dispatch import Dispatcher
-from nephila.scheduler.snapshots import snapshots
+from nephila.scheduler import standalone as service
+from nephila.scheduler.durability.snapshots import snapshots
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.recrawl.due_table import OUT
 
 from tests.scheduler.world import Answer, World, outlinks, site
 

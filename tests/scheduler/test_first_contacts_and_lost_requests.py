@@ -9,7 +9,7 @@ from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, Fetch
 from nephila.kernel.outcomes import gone
 from nephila.kernel.topics import OUTCOMES
 from nephila.native import parse_url
-from nephila.scheduler.audit import check
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import JOB, Answer, World, chain, site
 

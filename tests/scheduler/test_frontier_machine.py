@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from nephila.kernel.messages import FetchKind, Politeness, Quarantine, Scope, ScopeMode, Traps
-from nephila.scheduler.hosts import yield_of
+from nephila.scheduler.frontier.host_table import yield_of
 
 from tests import state_machines
 from tests.scheduler.frontier_inputs import ANSWERS, picks, uids, urls

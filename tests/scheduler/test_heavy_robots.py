@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nephila.kernel.messages import FetchKind
 from nephila.native import IMPLEMENTATION
-from nephila.scheduler.audit import check
-from nephila.scheduler.robots_cache import RobotsCache
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.politeness.robots_cache import RobotsCache
 
 from tests.scheduler.world import Answer, World
 

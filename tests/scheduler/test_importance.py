@@ -9,7 +9,7 @@ import random
 from collections import Counter
 
 import pytest
-from nephila.scheduler.importance import AVERAGE, STEPS, Importance
+from nephila.scheduler.frontier.importance import AVERAGE, STEPS, Importance
 
 
 def key(name: object) -> bytes:

@@ -6,11 +6,11 @@ import itertools
 
 import msgspec
 import pytest
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import CrawlJob, HostBudget, Politeness, Recrawl, Scope, ScopeMode, Seed
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.scheduler import dispatch
-from nephila.scheduler.audit import check
+from nephila.scheduler.engine import dispatch
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import Answer, World, site
 

@@ -7,7 +7,7 @@ import random
 import pytest
 from nephila.kernel.messages import JobStatus, ScopeMode, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
-from nephila.scheduler.told import Told
+from nephila.scheduler.cluster.jobs.job_view import Told
 
 from tests.scheduler.shard_rig import PARTITIONS, Site, World, web
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from nephila.kernel.errors import TemporaryError
 from nephila.kernel.messages import AddressWord, PartitionOwned
+from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import ADDRESSES, REQUESTS
-from nephila.scheduler import takeover
+from nephila.scheduler.cluster import takeover
 
 from tests.scheduler.shard_rig import PARTITIONS, World, web
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_CHROME, IN_MAIN
 from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome, Recrawl, Scope, Strategy
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
-from nephila.scheduler.audit import check
-from nephila.scheduler.frontier import MAX_JOBS
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.frontier.frontier import MAX_JOBS
 
 from tests.scheduler.world import JOB, Answer, World, outlinks, site
 

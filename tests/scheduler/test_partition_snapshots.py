@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.errors import TemporaryError, UserError
+from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
 
 from tests.scheduler.shard_rig import PARTITIONS, World, ends, web

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 
 import pytest
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import HostPolicy, Politeness
-from nephila.scheduler.policies import Policies
+from nephila.kernel.runtime.errors import UsageError
+from nephila.scheduler.politeness.host_policy import Policies
 
 
 def compiled(*hosts: HostPolicy, delay_s: float = 1.0, **fields: object) -> Policies:

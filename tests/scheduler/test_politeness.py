@@ -8,12 +8,12 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import CrawlJob, FetchKind, FetchOutcome, HostUse, Politeness, Scope, ScopeMode, Seed
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.politeness import MARGIN_S, Pace, from_state, is_refusal, took_s
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.politeness.host_pace import MARGIN_S, Pace, from_state, is_refusal, took_s
 
 from tests.scheduler.world import Answer, World, chain, site
 

@@ -10,8 +10,6 @@ import shutil
 
 import pytest
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import (
     CrawlJob,
     FrontierCommit,
@@ -22,12 +20,14 @@ from nephila.kernel.messages import (
     Scope,
     Seed,
 )
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.scheduler.audit import check
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.service import Scheduler
-from nephila.scheduler.snapshots import snapshots
-from nephila.scheduler.store import CommitLog, _encode, frame, read_snapshot, write_snapshot
+from nephila.scheduler.durability.commit_log import CommitLog, _encode, frame, read_snapshot, write_snapshot
+from nephila.scheduler.durability.snapshots import snapshots
+from nephila.scheduler.engine.invariants import check
+from nephila.scheduler.standalone import Scheduler
 
 from tests.scheduler.world import Answer, World, chain, site
 
@@ -305,7 +305,7 @@ def test_a_full_disk_leaves_whole_frames(tmp_path, monkeypatch):
     size = log.size
     answers = iter([lambda fd, data: os.pwrite(fd, data[:10], size), _no_space])
     with monkeypatch.context() as patch:
-        patch.setattr("nephila.scheduler.store.os.write", lambda fd, data: next(answers)(fd, data))
+        patch.setattr("nephila.scheduler.durability.commit_log.os.write", lambda fd, data: next(answers)(fd, data))
         with pytest.raises(UserError, match=r"disk full .* --resume"):
             log.append([FrontierCommit(0, 0, 3)])
     assert (tmp_path / "00000001.log").stat().st_size == size

@@ -9,10 +9,10 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.scheduler.rates import START_RATE, Prior, estimate
-from nephila.scheduler.recrawl import WINDOW, Policy
+from nephila.kernel.runtime.errors import UsageError
+from nephila.scheduler.recrawl.change_rate import START_RATE, Prior, estimate
+from nephila.scheduler.recrawl.policy import WINDOW, Policy
 
 NOW = 1_800_000_000.0
 HOUR, DAY = 3_600.0, 86_400.0

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from nephila.kernel.messages import Outcome, Scope, UrlState
 from nephila.native import parse_url
-from nephila.scheduler.audit import check
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import JOB, Answer, World, site
 

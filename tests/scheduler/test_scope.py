@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.errors import UsageError
 from nephila.kernel.messages import FetchRequest, Scope, ScopeMode
-from nephila.kernel.publicsuffix import registrable_domain
+from nephila.kernel.net.public_suffix import registrable_domain
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
-from nephila.scheduler import admission
-from nephila.scheduler.scope import CompiledScope
+from nephila.scheduler.engine import admission
+from nephila.scheduler.frontier.scope import CompiledScope
 
 from tests.scheduler.world import Answer, World, outlinks
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel.messages import CrawlJob, Scope, ScopeMode
-from nephila.kernel.robots import Robots, parse
+from nephila.kernel.net.robots import Robots, parse
 from nephila.native import HostStore
-from nephila.scheduler.job import Job
-from nephila.scheduler.seen import new_seen
-from nephila.scheduler.sources import MAX_SITEMAPS, sitemap_seeds
+from nephila.scheduler.engine.sitemap_seeds import MAX_SITEMAPS, sitemap_seeds
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.seen import new_seen
 
 WANTED = CrawlJob(uid="j", sitemaps=True)
 

@@ -9,8 +9,8 @@ import pytest
 from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.hosts import Hosts
-from nephila.scheduler.importance import Importance
+from nephila.scheduler.frontier.host_table import Hosts
+from nephila.scheduler.frontier.importance import Importance
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):

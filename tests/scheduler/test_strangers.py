@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.clock import ManualClock
-from nephila.scheduler.strangers import STRANGER_S, Strangers
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.scheduler.cluster.unknown_jobs import STRANGER_S, Strangers
 
 
 class Room:

@@ -6,9 +6,9 @@ import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.kernel.linkplaces import IN_CHROME, IN_MAIN
+from nephila.kernel.link_position import IN_CHROME, IN_MAIN
 from nephila.kernel.messages import Strategy
-from nephila.scheduler.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
+from nephila.scheduler.frontier.strategies import HEAD, MAX_ORDER, SEED_PRIORITY, STRATEGIES, inherited, row_of
 
 URLS = [(0, 255), (1, 10), (1, 200), (2, 255), (3, 0)]
 """(depth, priority) in the order of arrival."""

@@ -7,9 +7,9 @@ import random
 from pathlib import Path
 
 import pytest
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import FetchKind, FetchRequest, FetchResult, Scope, ScopeMode
-from nephila.scheduler.audit import check
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import Answer, World
 

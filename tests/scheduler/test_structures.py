@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from nephila.kernel.messages import QueuedUrl
-from nephila.scheduler.entry import SEED, host_of, pack, pack_queued, queued_of, repack, unpack
-from nephila.scheduler.ready import Ready
+from nephila.scheduler.frontier.queue_entry import SEED, host_of, pack, pack_queued, queued_of, repack, unpack
+from nephila.scheduler.frontier.ready_hosts import Ready
 
 
 def test_a_packed_url_comes_back_whole():

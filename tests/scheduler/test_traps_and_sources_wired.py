@@ -8,11 +8,11 @@ from array import array
 from pathlib import Path
 
 import pytest
-from nephila.kernel.bus.base import Receipt as Ack
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.bus.contract import Receipt as Ack
 from nephila.kernel.messages import FetchKind, FetchRequest, LinkSource, Receipt, Receipts, Record, Traps
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
-from nephila.scheduler.audit import check
+from nephila.scheduler.engine.invariants import check
 
 from tests.scheduler.world import Answer, World, outlinks, site
 
@@ -181,8 +181,8 @@ async def test_an_endless_chain_of_sitemaps_ends(tmp_path: Path, kind: str) -> N
 
 async def test_sitemaps_of_a_host_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many that indexes list are followed, some more are told, the rest is nothing."""
-    monkeypatch.setattr("nephila.scheduler.admission.MAX_SITEMAPS", 20)
-    monkeypatch.setattr("nephila.scheduler.admission.SITEMAPS_TOLD", 5)
+    monkeypatch.setattr("nephila.scheduler.engine.admission.MAX_SITEMAPS", 20)
+    monkeypatch.setattr("nephila.scheduler.engine.admission.SITEMAPS_TOLD", 5)
 
     def web(request: FetchRequest) -> Answer:
         parent = request.url.removesuffix(".xml")

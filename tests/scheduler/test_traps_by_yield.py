@@ -7,9 +7,9 @@ import hashlib
 import random
 
 import pytest
-from nephila.scheduler import traps
-from nephila.scheduler.memory import Memory
-from nephila.scheduler.traps import CAP_FETCHES, MAX_PLACES, Yield
+from nephila.scheduler.traps import novelty as traps
+from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PLACES, Yield
+from nephila.scheduler.traps.recent_hashes import Memory
 
 from benchmarks.web import endless
 from tests.scheduler import trap_web

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 from nephila.kernel.messages import AddressPassed, AddressWord, PartitionOwned
-from nephila.scheduler.turnbook import SILENT_S, TurnBook
+from nephila.scheduler.cluster.addresses.address_claims import SILENT_S, TurnBook
 
 from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World, storm
 

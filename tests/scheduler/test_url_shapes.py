@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.scheduler.places import MAX_PLACE_CHARS, stem, where
-from nephila.scheduler.shapes import Limits, shape, without_session
+from nephila.scheduler.traps.path_patterns import MAX_PLACE_CHARS, stem, where
+from nephila.scheduler.traps.url_shape import Limits, shape, without_session
 
 NOW = 1_795_000_000.0
 

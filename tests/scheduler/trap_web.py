@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from nephila.kernel.messages import Quarantine
-from nephila.scheduler.shapes import shape
-from nephila.scheduler.traps import Yield
+from nephila.scheduler.traps.novelty import Yield
+from nephila.scheduler.traps.url_shape import shape
 
 NOW = 1_795_000_000.0
 """November 2026."""

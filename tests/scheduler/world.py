@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nephila.kernel.bus.base import Delivery
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import (
     CrawlJob,
     FetchKind,
@@ -26,10 +25,11 @@ from nephila.kernel.messages import (
     Scope,
     Seed,
 )
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import parse_url, partition_of
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.service import Scheduler
+from nephila.scheduler.standalone import Scheduler
 
 JOB = "t"
 

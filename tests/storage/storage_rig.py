@@ -12,7 +12,7 @@ from typing import Any
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import ManualClock
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.storage.config import StorageConfig
 from nephila.storage.service import Storage, build

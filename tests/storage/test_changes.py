@@ -8,11 +8,11 @@ import sqlite3
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import RECEIPTS
-from nephila.storage import reader
 from nephila.storage.changes import change_of
-from nephila.storage.export import export
+from nephila.storage.read import reader
+from nephila.storage.read.export import export
 from storage_rig import JOB, Rig, key, lines, record, rows, running
 
 HOUR_S = 3600.0

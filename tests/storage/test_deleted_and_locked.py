@@ -7,7 +7,7 @@ import contextlib
 import sqlite3
 
 import pytest
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
 from storage_rig import Rig, lines, page, record, rows, running
 
 FORMATS = ("sqlite", "jsonl", "warc")
@@ -94,7 +94,7 @@ async def test_a_file_deleted_after_the_last_row_is_told_at_the_end(tmp_path):
 
 async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
     """The batch is tried again until the lock is gone; nothing is receipted before, lost or written twice."""
-    monkeypatch.setattr("nephila.storage.backends.sqlite._BUSY_S", 0.01)
+    monkeypatch.setattr("nephila.storage.ledgers.sqlite._BUSY_S", 0.01)
     async with running(tmp_path, formats=FORMATS) as rig:
         with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -117,7 +117,7 @@ async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
 
 async def test_a_lock_that_stays_ends_the_run(tmp_path, monkeypatch):
     """After `patience_s`, in one line."""
-    monkeypatch.setattr("nephila.storage.backends.sqlite._BUSY_S", 0.01)
+    monkeypatch.setattr("nephila.storage.ledgers.sqlite._BUSY_S", 0.01)
     async with running(tmp_path, patience_s=2.0) as rig:
         with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db", isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Outcome
-from nephila.storage import markdown
-from nephila.storage.export import export
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.read import markdown
+from nephila.storage.read.export import export
 from nephila.storage.rows import COLUMNS
 from storage_rig import record, running
 
@@ -139,7 +139,10 @@ def test_standard_output(crawl, capsysbinary, format):
 
 def test_a_reader_that_goes_away_is_no_error(crawl):
     """`nephila export … | head -1` ends quietly."""
-    code = f"from nephila.storage.export import export; from pathlib import Path; export(Path({str(crawl)!r}), 'jsonl')"
+    code = (
+        "from nephila.storage.read.export import export; from pathlib import Path;"
+        f" export(Path({str(crawl)!r}), 'jsonl')"
+    )
     reader, writer = os.pipe()
     os.close(reader)
     path = ":".join(map(str, sys.path))
@@ -168,7 +171,7 @@ def test_an_export_that_fails_leaves_the_old_file(crawl, tmp_path, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nephila.storage.export.append_line", broken)
+    monkeypatch.setattr("nephila.storage.read.export.append_line", broken)
     with pytest.raises(UserError, match=r"disk full writing .* export again"):
         export(crawl, "jsonl", tmp_path / "o.jsonl")
     assert (tmp_path / "o.jsonl").read_text() == "old"

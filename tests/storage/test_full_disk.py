@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
 from storage_rig import lines, record, rows, running
 
 

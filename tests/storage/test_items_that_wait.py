@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.completing import MARK, NOT_YET
+from nephila.kernel.item_parts import MARK, NOT_YET
 from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
-from nephila.storage.items import Replacing, export_items
+from nephila.storage.read.items import Replacing, export_items
 from nephila.storage.writer import Writer
 from storage_rig import JOB, record
 

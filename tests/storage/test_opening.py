@@ -8,10 +8,10 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.backends import BACKENDS
-from nephila.storage.schema import SCHEMA_VERSION
+from nephila.storage.ledgers.schema import SCHEMA_VERSION
 from storage_rig import JOB, Rig, page, record, rows, running
 
 

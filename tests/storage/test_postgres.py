@@ -12,17 +12,17 @@ from typing import Any
 
 import psycopg
 import pytest
-from nephila.kernel.errors import UsageError, UserError
 from nephila.kernel.messages import Outcome, Outlinks
-from nephila.storage import reader
-from nephila.storage.backends.postgres import Postgres
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.config import StorageConfig
-from nephila.storage.export import export
 from nephila.storage.faults import StoreLost
-from nephila.storage.postgres_link import connect
-from nephila.storage.postgres_schema import STEPS, migrate
-from nephila.storage.reading import reading
-from nephila.storage.versions import versions
+from nephila.storage.ledgers.postgres import Postgres
+from nephila.storage.ledgers.postgres_link import connect
+from nephila.storage.ledgers.postgres_schema import STEPS, migrate
+from nephila.storage.ledgers.versions import versions
+from nephila.storage.read import reader
+from nephila.storage.read.export import export
+from nephila.storage.read.reading import reading
 from nephila.storage.writer import Writer
 from storage_rig import JOB, Rig, key, lines, page, record, running
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from nephila.kernel.errors import UserError
 from nephila.kernel.messages import Outcome
-from nephila.storage import reader
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.read import reader
 from storage_rig import JOB, key, record, running
 
 

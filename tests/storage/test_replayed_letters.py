@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.topics import DEAD, RECORDS
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer

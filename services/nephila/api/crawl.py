@@ -27,18 +27,18 @@ import msgspec
 from nephila.api.handover import Handover
 from nephila.api.options import Rules, request_of
 from nephila.api.page import Page
-from nephila.cli.crawling import fetch_again, run_request, settle
-from nephila.cli.plan import make_plan, place_rows
-from nephila.directory import Directory
-from nephila.embedded import Crawl as Embedded
-from nephila.embedded import Result
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import UsageError
+from nephila.cli.crawl.plan import make_plan, place_rows
+from nephila.cli.crawl.run import fetch_again, run_request, settle
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.crawl import Crawl as Embedded
+from nephila.programs.crawl import Result
+from nephila.programs.output_directory import Directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nephila.storage.reader import Summary
+    from nephila.storage.read.reader import Summary
 
 log = logging.getLogger("nephila")
 

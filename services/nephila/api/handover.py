@@ -22,12 +22,12 @@ import msgspec
 
 from nephila.api.page import Page, instant
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Receipt
+from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.clock import Clock
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS, Topic
-from nephila.parser.listing import LINKS_PER_MESSAGE, Entry, pack, resolved, whole
+from nephila.parser.links.link_list import LINKS_PER_MESSAGE, Entry, pack, resolved, whole
 from nephila.storage.rows import OUTCOMES
 
 HELD_BYTES: Final = 64 * 1024 * 1024

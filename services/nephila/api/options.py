@@ -12,11 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
 
-from nephila.cli.crawl import crawl as command
-from nephila.cli.crawl import is_job_file, seed_url
-from nephila.cli.crawling import Request
-from nephila.kernel.errors import UsageError
-from nephila.rulefiles import FILE
+from nephila.cli.crawl.command import crawl as command
+from nephila.cli.crawl.command import is_job_file, seed_url
+from nephila.cli.crawl.run import Request
+from nephila.kernel.runtime.errors import UsageError
+from nephila.rulekit.files import FILE
 
 Rules = str | Path | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A rule file, a directory of rules, or rules as documents (a mapping without `spec` is the spec itself)."""

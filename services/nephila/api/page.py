@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from parsel import Selector, SelectorList
@@ -82,8 +82,8 @@ class Page:
     def encoding(self) -> str:
         """WHATWG name of the body's encoding."""
         from nephila.native import sniff_encoding
-        from nephila.parser.charset import encoding_of, encoding_of_text
-        from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
+        from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+        from nephila.parser.page.charset import encoding_of, encoding_of_text
 
         kind, sniffed = kind_of(self.content_type or "text/html", self.body[:HEAD_BYTES])
         if kind is Kind.HTML:
@@ -93,14 +93,14 @@ class Page:
     @cached_property
     def html(self) -> str:
         """The document's source as text; what cannot be decoded is U+FFFD."""
-        from nephila.parser.document import Document
+        from nephila.parser.rules.document import Document
 
         return Document(self.body, self.url, self.encoding).source
 
     @cached_property
     def extracted(self) -> dict[str, Any]:
         """All that `nephila extract` says of the document."""
-        from nephila.parser.extract import extract
+        from nephila.parser.page.extract import extract
 
         return extract(self.body, self.url, self.content_type, self.charset, markdown=True)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from nephila.controlsocket import connect
-from nephila.directory import Directory
-from nephila.kernel.errors import UsageError, UserError
+from nephila.control.socket import connect
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.output_directory import Directory
 
 TIMEOUT_S = 60.0
 """Longest wait for one answer; a program that writes to a slow disk is not dead."""

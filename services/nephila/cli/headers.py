@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from nephila.downloader.headers import split_header
-from nephila.kernel.errors import UsageError
+from nephila.downloader.http.headers import split_header
+from nephila.kernel.runtime.errors import UsageError
 from nephila.native import UrlError, parse_url
 
 EVERYWHERE = frozenset(

@@ -19,31 +19,31 @@ from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
 from nephila.cli.output import note
-from nephila.cli.safe import plain
-from nephila.kernel.errors import UsageError, UserError
+from nephila.cli.terminal import plain
+from nephila.kernel.runtime.errors import UsageError, UserError
 
 if TYPE_CHECKING:
     from typer import _click as click
 
 COMMANDS = {
-    "crawl": ("nephila.cli.crawl:crawl", "Crawl sites into a directory, or go on with a crawl."),
-    "up": ("nephila.cli.up:up", "Run many jobs in one program, until told to stop."),
-    "jobs": ("nephila.cli.jobs:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
-    "topics": ("nephila.cli.topics:app", "Create and list the topics of the route on a Kafka broker."),
-    "dead": ("nephila.cli.dead:app", "List what no service over Kafka could digest, and publish it again."),
-    "explain": ("nephila.cli.explain:explain", "Say what became of a URL in a crawl, and why."),
-    "scheduler": ("nephila.cli.service:scheduler", "Run the scheduler over Kafka."),
-    "downloader": ("nephila.cli.service:downloader", "Run a downloader over Kafka."),
-    "parser": ("nephila.cli.service:parser", "Run a parser over Kafka."),
-    "storage": ("nephila.cli.service:storage", "Run storage over Kafka."),
-    "rules": ("nephila.cli.rules:app", "Begin, check, test and try rules: what is taken from the pages of a site."),
-    "export": ("nephila.cli.export:export", "Write the result of a crawl as JSON lines, CSV, Parquet or Markdown."),
+    "crawl": ("nephila.cli.crawl.command:crawl", "Crawl sites into a directory, or go on with a crawl."),
+    "up": ("nephila.cli.services.up:up", "Run many jobs in one program, until told to stop."),
+    "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
+    "topics": ("nephila.cli.services.topics:app", "Create and list the topics of the route on a Kafka broker."),
+    "dead": ("nephila.cli.services.dead:app", "List what no service over Kafka could digest, and publish it again."),
+    "explain": ("nephila.cli.explain.command:explain", "Say what became of a URL in a crawl, and why."),
+    "scheduler": ("nephila.cli.services.service:scheduler", "Run the scheduler over Kafka."),
+    "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
+    "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
+    "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
+    "rules": ("nephila.cli.rules.command:app", "Begin, check, test and try rules: what is taken from a site's pages."),
+    "export": ("nephila.cli.tools.export:export", "Write the result of a crawl as JSONL, CSV, Parquet or Markdown."),
     "report": ("nephila.cli.report.command:report", "Write one HTML file about a crawl, to read and to pass on."),
-    "diff": ("nephila.cli.diff:diff", "Show what has changed in a page between its last two versions."),
-    "extract": ("nephila.cli.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
-    "url": ("nephila.cli.url:app", "How a URL is written, keyed and placed."),
-    "robots": ("nephila.cli.robots:app", "What a robots.txt allows."),
-    "doctor": ("nephila.cli.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
+    "diff": ("nephila.cli.tools.diff:diff", "Show what has changed in a page between its last two versions."),
+    "extract": ("nephila.cli.tools.extract:extract", "Title, main text, metadata and links of one document, no crawl."),
+    "url": ("nephila.cli.tools.url:app", "How a URL is written, keyed and placed."),
+    "robots": ("nephila.cli.tools.robots:app", "What a robots.txt allows."),
+    "doctor": ("nephila.cli.tools.doctor:doctor", "Check that this machine can crawl, and what would make it faster."),
 }
 """Command → (where its function or group is, one line of help), in the order of --help."""
 

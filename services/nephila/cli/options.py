@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nephila.cli.safe import plain
+from nephila.cli.terminal import plain
 
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
@@ -18,7 +18,7 @@ RESULT = "Result"
 
 def _duration(text: str | float) -> float:
     """Seconds; a default is a number already."""
-    from nephila.kernel.kinds import parse_seconds
+    from nephila.kernel.documents.schema_types import parse_seconds
 
     try:
         return parse_seconds(text) if isinstance(text, str) else text

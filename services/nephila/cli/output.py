@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.cli.safe import plain
+from nephila.cli.terminal import plain
 
 _encode = msgspec.json.Encoder().encode
 

@@ -10,9 +10,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from nephila import jobview
-from nephila.cli.safe import plain
-from nephila.kernel.bus.base import Delivery
+from nephila.cli.terminal import plain
+from nephila.control import job_view as jobview
+from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
-    from nephila.embedded import Crawl
+    from nephila.programs.crawl import Crawl
 
 WINDOW_S = 5.0
 """Seconds over which pages per second are averaged on a terminal."""

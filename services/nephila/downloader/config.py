@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila import __version__
-from nephila.kernel.config import Positive
+from nephila.kernel.runtime.config import Positive
 
 PROJECT_URL = "https://nephila.dev/bot"
 

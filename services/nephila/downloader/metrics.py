@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.downloader.service import Downloader
-from nephila.kernel.metrics import Figure
+from nephila.kernel.runtime.metrics import Figure
 
 FIGURES: tuple[Figure[Downloader], ...] = (
     Figure(

@@ -20,25 +20,25 @@ from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from nephila.downloader.address_slots import AddressSlots
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.ending import REDIRECTS, exchange_of, location_of, outcome_of, page_of, unfetched
-from nephila.downloader.fetcher import Answer, Fetcher, FetchError
-from nephila.downloader.fetchers import make_egress, make_fetcher
-from nephila.downloader.flight import Flight
+from nephila.downloader.dns.resolver import Egress, NotAskedError, ResolveError
+from nephila.downloader.http.contract import Answer, Fetcher, FetchError
+from nephila.downloader.http.fetchers import make_egress, make_fetcher
+from nephila.downloader.http.request import order_of
+from nephila.downloader.http.target import Target, counted_first
+from nephila.downloader.in_flight import Flight
+from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.partitions import Shards
+from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import Chain
-from nephila.downloader.request import order_of
-from nephila.downloader.shards import Shards
-from nephila.downloader.slots import Slots
-from nephila.downloader.target import Target, counted_first
+from nephila.downloader.outcome import REDIRECTS, exchange_of, location_of, outcome_of, page_of, unfetched
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.clock import Clock
-from nephila.kernel.egress import EgressError
-from nephila.kernel.errors import PermanentError
-from nephila.kernel.networks import Networks
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
-from nephila.kernel.resolver import Egress, NotAskedError, ResolveError
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS
 
 log = logging.getLogger(__name__)

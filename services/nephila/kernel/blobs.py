@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from nephila.kernel.errors import PermanentError, TemporaryError, UsageError
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageError
 
 REQUEST_S: Final = 30.0
 """A request to an object store ends by then, with its body."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nephila.kernel.config import Positive
+from nephila.kernel.runtime.config import Positive
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 

@@ -17,34 +17,34 @@ from typing import Final
 
 import msgspec
 
-from nephila.kernel import failpoints
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.clock import Clock
-from nephila.kernel.errors import PermanentError
-from nephila.kernel.routes import keeps_routes
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.fragment_routes import keeps_routes
+from nephila.kernel.runtime import failpoints
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS, RULES
 from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
-from nephila.parser import othertext
-from nephila.parser.charset import Sniff
 from nephila.parser.config import ParserConfig
-from nephila.parser.document import Document
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.elsewhere import Body, Elsewhere
-from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
-from nephila.parser.making import Links, Maker, record_of, wants_more
-from nephila.parser.meta import note, to_json
-from nephila.parser.oversize import PAGE, payload_of
-from nephila.parser.passes import PageCall, PagePass
-from nephila.parser.rot.owner import Owner
-from nephila.parser.rot.reporter import Reporter
+from nephila.parser.lists.cooperative import Slicing
+from nephila.parser.lists.detection import Form, form_of
+from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.charset import Sniff
+from nephila.parser.page.meta import note, to_json
+from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page_to_record import Links, Maker, record_of, wants_more
+from nephila.parser.rule_health.collector import Reporter
+from nephila.parser.rule_health.judge import Owner
 from nephila.parser.rules.apply import RuleReader, Seen
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.outcome import facts_of
 from nephila.parser.sandbox import Broken, Sandbox
+from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.sandbox.offload import Body, Elsewhere
+from nephila.parser.sandbox.oversize import PAGE, payload_of
 from nephila.parser.sandbox.task import UNAVAILABLE
-from nephila.parser.slices import Slicing
-from nephila.parser.sources import Form, form_of
 
 log = logging.getLogger(__name__)
 
@@ -250,7 +250,7 @@ class Parser:
         self, page: m.Page, job: m.CrawlJob, links: Links, record: m.Record, seen: Seen, held: Body, found: PagePass
     ) -> tuple[Links, bytes]:
         """Links with those that a child finds, and the body. Where the child finds none, the row says why."""
-        from nephila.parser.morelinks_child import MORE, payload_of
+        from nephila.parser.links.extra_links_child import MORE, payload_of
 
         assert job.parse is not None
         kinds, kept = job.parse.follow, b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nephila.kernel.config import Positive
+from nephila.kernel.runtime.config import Positive
 
 
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nephila.kernel.metrics import Figure
-from nephila.scheduler.shards import Shards
+from nephila.kernel.runtime.metrics import Figure
+from nephila.scheduler.cluster.scheduler import Shards
 
 FIGURES: tuple[Figure[Shards], ...] = (
     Figure(

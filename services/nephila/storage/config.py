@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from nephila.kernel.config import Positive
+from nephila.kernel.runtime.config import Positive
 from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 

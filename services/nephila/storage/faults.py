@@ -6,7 +6,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from nephila.kernel.errors import UserError
+from nephila.kernel.runtime.errors import UserError
 
 
 class StoreLost(UserError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.kernel.metrics import Figure
+from nephila.kernel.runtime.metrics import Figure
 from nephila.storage.service import Storage
 
 FIGURES: tuple[Figure[Storage], ...] = (

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.clock import Clock, Timer
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.runtime.clock import Clock, Timer
 
 _Key = tuple[str, bytes, int, int]
 MAX_ALONE: Final = 100_000

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from nephila.kernel import messages as m
-from nephila.kernel.completing import is_part
+from nephila.kernel.item_parts import is_part
 from nephila.native import is_storable
 from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
 

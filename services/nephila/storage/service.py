@@ -16,9 +16,9 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.base import Bus, Delivery, Receipt
-from nephila.kernel.clock import Clock, Timer
-from nephila.kernel.errors import PermanentError, UserError
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.errors import PermanentError, UserError
 from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
 from nephila.storage.changes import mark_of

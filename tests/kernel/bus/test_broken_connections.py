@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import KafkaConnectionError
-from nephila.kernel.bus.connections import mend
+from nephila.kernel.bus.kafka.client.connections import mend
 
 mend()
 

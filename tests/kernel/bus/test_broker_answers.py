@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from aiokafka.conn import CloseReason
-from nephila.kernel.bus.answers import Answers
+from nephila.kernel.bus.kafka.client.answers import Answers
 
 
 class Connection:

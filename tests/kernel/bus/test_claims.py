@@ -7,10 +7,10 @@ import time
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs, open_blobs
-from nephila.kernel.bus import claims as module
-from nephila.kernel.bus.claims import DAY_S, SPARE_S, BlobClaims, open_claims, sweep
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.errors import PermanentError, TemporaryError, Unready
+from nephila.kernel.bus.kafka import claim_check as module
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.claim_check import DAY_S, SPARE_S, BlobClaims, open_claims, sweep
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready
 
 
 @pytest.fixture(params=["directory", "obstore"])

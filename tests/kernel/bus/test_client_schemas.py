@@ -13,7 +13,7 @@ from aiokafka.protocol import types
 from aiokafka.protocol.fetch import FetchRequest, FetchResponse_v11
 from aiokafka.protocol.struct import Struct
 from aiokafka.protocol.types import Array, Schema
-from nephila.kernel.bus.schemas import hasten
+from nephila.kernel.bus.kafka.client.schemas import hasten
 
 hasten()
 

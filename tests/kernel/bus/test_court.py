@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 from aiokafka import TopicPartition
-from nephila.kernel.bus.base import Delivery, Receipt
-from nephila.kernel.bus.court import SUSPECTS, Case, Court
-from nephila.kernel.bus.intake import KafkaSubscription
+from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.kernel.bus.kafka.commit_metadata import AT_WORK, CRASHES, GUILTY, Note
+from nephila.kernel.bus.kafka.inbox import KafkaSubscription
+from nephila.kernel.bus.kafka.poison import SUSPECTS, Case, Court
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.notes import AT_WORK, CRASHES, GUILTY, Note
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import DeadLetter, Seed
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, SEEDS
 
 TP = TopicPartition("seeds", 3)

@@ -7,11 +7,11 @@ import contextlib
 import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import ManualClock, SystemClock
-from nephila.kernel.errors import TemporaryError, UserError
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
+from nephila.kernel.runtime.clock import ManualClock, SystemClock
+from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
 
 from tests.contracts.buses import config_for, until

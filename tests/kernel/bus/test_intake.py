@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from aiokafka import TopicPartition
-from nephila.kernel.bus.intake import Intake, KafkaSubscription, Place
-from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.inbox import Intake, KafkaSubscription, Place
+from nephila.kernel.bus.kafka.offsets import Position
+from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.wire import HEADERS, frame_of, seal
-from nephila.kernel.clock import ManualClock
 from nephila.kernel.messages import FetchRequest, Seed
+from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import REQUESTS, SEEDS
 
 

@@ -15,14 +15,15 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.bus import consumers, kafka_topics
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.claims import BlobClaims
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import PermanentError, Unready, UserError
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.claim_check import BlobClaims
+from nephila.kernel.bus.kafka.client import consumer as consumers
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, RULE_VERDICTS, RULES, SEEDS
 
 from tests.contracts.buses import config_for, until

@@ -6,12 +6,12 @@ import asyncio
 
 import msgspec
 import pytest
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import ManualClock
-from nephila.kernel.errors import PermanentError, TemporaryError
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Outlinks, Record, Seed
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 from nephila.kernel.topics import OUTLINKS, RECORDS, SEEDS
 
 from tests.contracts.buses import config_for, until

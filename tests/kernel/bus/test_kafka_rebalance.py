@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.bus import group as group_module
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus import opening as module
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import consumer_group as group_module
+from nephila.kernel.bus.kafka import start_position as module
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import Receipts, Seed
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import RECEIPTS, SEEDS
 
 from tests.contracts.buses import config_for, until

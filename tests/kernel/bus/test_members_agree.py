@@ -8,11 +8,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError
-from nephila.kernel.bus import agreement, kafka_topics
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import UsageError
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.group import agreement
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import REQUESTS, SEEDS
 
 from tests.contracts.buses import config_for, until

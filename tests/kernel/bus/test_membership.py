@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import msgspec
-from nephila.kernel.bus.membership import Claim, Membership, plan
+from nephila.kernel.bus.kafka.group.membership import Claim, Membership, plan
 from nephila.kernel.ring import most, place
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.bus.notes import AT_WORK, CRASHES, GUILTY, Note, read_note, written
+from nephila.kernel.bus.kafka.commit_metadata import AT_WORK, CRASHES, GUILTY, Note, read_note, written
 
 
 def test_who_lets_go_leaves_no_suspicion():

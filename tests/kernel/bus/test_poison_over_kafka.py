@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.bus import kafka_topics
-from nephila.kernel.bus.base import Delivery
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.bus.notes import CRASHES, GUILTY
-from nephila.kernel.bus.wire import message_of, unseal
-from nephila.kernel.clock import SystemClock
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.bus import KafkaBus
+from nephila.kernel.bus.kafka.commit_metadata import CRASHES, GUILTY
+from nephila.kernel.bus.kafka.wire import message_of, unseal
 from nephila.kernel.messages import DeadLetter, FetchRequest, Page
+from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import DEAD, PAGES, REQUESTS
 
 from tests.contracts.buses import config_for, until

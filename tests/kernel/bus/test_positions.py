@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from nephila.kernel.bus.offsets import Position
-from nephila.kernel.bus.watchdog import Watchdog
+from nephila.kernel.bus.kafka.group.watchdog import Watchdog
+from nephila.kernel.bus.kafka.offsets import Position
 
 
 def test_the_oldest_open_record_holds_the_position():

@@ -6,9 +6,9 @@ import asyncio
 import logging
 
 import pytest
-from nephila.kernel.bus.kafka_config import KafkaConfig
-from nephila.kernel.bus.tables import Tables
-from nephila.kernel.errors import UserError
+from nephila.kernel.bus.kafka.compacted import Tables
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
 
 

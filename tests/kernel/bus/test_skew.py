@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.bus.skew import Skew
+from nephila.kernel.bus.kafka.group.clock_skew import Skew
 
 
 @pytest.mark.parametrize(

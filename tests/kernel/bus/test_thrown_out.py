@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from nephila.kernel.bus import group as module
-from nephila.kernel.bus.group import Group
-from nephila.kernel.bus.intake import Intake
-from nephila.kernel.bus.kafka_config import KafkaConfig
+from nephila.kernel.bus.kafka import consumer_group as module
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer_group import Group
+from nephila.kernel.bus.kafka.inbox import Intake
 
 CONFIG = KafkaConfig(name="d", session_s=6.0, heartbeat_s=0.5)
 

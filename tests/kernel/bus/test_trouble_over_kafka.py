@@ -6,11 +6,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from nephila.kernel.bus import kafka_topics, outbox
-from nephila.kernel.bus.kafka import KafkaBus
-from nephila.kernel.clock import SystemClock
-from nephila.kernel.errors import Unready
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import producer as outbox
+from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Seed
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import Unready
 from nephila.kernel.topics import SEEDS
 
 from tests.contracts.buses import config_for, until

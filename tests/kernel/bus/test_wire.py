@@ -11,8 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nephila.kernel import messages
-from nephila.kernel.bus.wire import CODECS, HEADERS, TooNew, frame_of, message_of, seal, unseal
-from nephila.kernel.errors import PermanentError
+from nephila.kernel.bus.kafka.wire import CODECS, HEADERS, TooNew, frame_of, message_of, seal, unseal
 from nephila.kernel.messages import (
     Anchor,
     CrawlJob,
@@ -31,6 +30,7 @@ from nephila.kernel.messages import (
     Scope,
     Seed,
 )
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import TOPICS
 
 SAMPLES = [

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.export import find
 from nephila.cli.output import note
-from nephila.directory import Directory
-from nephila.kernel.errors import UserError
-from nephila.storage.source import is_url, place_of
+from nephila.cli.tools.export import find
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import Directory
+from nephila.storage.read.source import is_url, place_of
 
 
 def report(

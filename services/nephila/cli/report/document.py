@@ -10,7 +10,7 @@ from typing import Final
 from nephila.cli.report.charts import shares, timeline
 from nephila.cli.report.facts import BROKEN, TOP, BrokenFact, Facts, PageFact, host_of
 from nephila.cli.report.markup import bars, count, instant, link, section, share, size, span, table, text
-from nephila.scheduler.reasons import words
+from nephila.scheduler.explain.reasons import words
 
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _ENDS: Final = {

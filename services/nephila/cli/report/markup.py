@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nephila.cli.safe import plain
+from nephila.cli.terminal import plain
 
 SHOWN_URL: Final = 140
 """Characters of a URL that are shown; its link is whole."""

@@ -11,7 +11,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from nephila.kernel.resolver import ResolveError, Turns, interleave
+from nephila.downloader.dns.resolver import ResolveError, Turns, interleave
 
 _FIRST_TRY_S = 2.0
 _TRIES = 5
@@ -64,7 +64,7 @@ class _Channel:
 
 
 class AresResolver:
-    """See `nephila.kernel.resolver.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
+    """See `nephila.downloader.dns.resolver.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
 
     At most `at_once` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
     """

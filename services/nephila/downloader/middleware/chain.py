@@ -6,15 +6,15 @@ from collections.abc import Coroutine
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Fetcher, Order
+from nephila.downloader.dns.resolver import Egress
+from nephila.downloader.http.contract import Answer, Fetcher, Order
+from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import LoginStep
-from nephila.downloader.target import Target
 from nephila.kernel import messages as m
-from nephila.kernel.clock import Clock
-from nephila.kernel.resolver import Egress
+from nephila.kernel.runtime.clock import Clock
 
 CHAIN = (HostHeaders, Cookies, LoginStep)
 """For a request in this order, for its answer in the opposite one."""

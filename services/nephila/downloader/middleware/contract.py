@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from nephila.downloader.fetcher import Answer, Order
-from nephila.downloader.target import Target
+from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nephila.downloader.middleware.cookie_syntax import FOREVER, SetCookie, parse_set_cookie
-from nephila.kernel.publicsuffix import is_address, is_public_suffix, site_of
+from nephila.kernel.net.public_suffix import is_address, is_public_suffix, site_of
 
 MAX_SITES = 10_000
 MAX_PER_SITE = 100

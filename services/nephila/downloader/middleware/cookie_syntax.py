@@ -9,7 +9,7 @@ import re
 from calendar import timegm
 from dataclasses import dataclass
 
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 
 MAX_BYTES = 4096
 """Name and value of one cookie, as browsers limit it; a longer one is ignored."""

@@ -11,13 +11,13 @@ import re
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Order
+from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
-from nephila.downloader.target import Target
 from nephila.kernel import messages as m
-from nephila.kernel.clock import Clock
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError
 
 MAX_FILE_BYTES = 4 << 20
 SET_COOKIE = "set-cookie"

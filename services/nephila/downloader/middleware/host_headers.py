@@ -7,9 +7,9 @@ the hosts it names and for no other, redirects included, since it is looked up b
 from __future__ import annotations
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.fetcher import Answer, Order
-from nephila.downloader.headers import split_header
-from nephila.downloader.target import Target
+from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.headers import split_header
+from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 
 

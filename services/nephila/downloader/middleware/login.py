@@ -20,16 +20,16 @@ from typing import Any
 
 import re2
 
-from nephila.downloader.ending import REDIRECTS, location_of
-from nephila.downloader.fetcher import Answer, Fetcher, FetchError, Order
+from nephila.downloader.dns.resolver import Egress, ResolveError
+from nephila.downloader.http.contract import Answer, Fetcher, FetchError, Order
+from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
-from nephila.downloader.target import Target
+from nephila.downloader.outcome import REDIRECTS, location_of
 from nephila.kernel import messages as m
-from nephila.kernel.clock import Clock
-from nephila.kernel.egress import EgressError
-from nephila.kernel.publicsuffix import site_of
-from nephila.kernel.resolver import Egress, ResolveError
+from nephila.kernel.net.egress import EgressError
+from nephila.kernel.net.public_suffix import site_of
+from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 

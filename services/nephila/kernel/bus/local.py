@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nephila.kernel.bus.base import DeadHandler, Handler, Receipt
-from nephila.kernel.bus.delivering import Subscription
-from nephila.kernel.bus.letters import letter_of
-from nephila.kernel.clock import Clock
+from nephila.kernel.bus.contract import DeadHandler, Handler, Receipt
+from nephila.kernel.bus.dead_letters import letter_of
+from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import DEAD, Topic
 
 
 class LocalBus:
-    """See `nephila.kernel.bus.base.Bus`."""
+    """See `nephila.kernel.bus.contract.Bus`."""
 
     def __init__(self, clock: Clock, max_attempts: int = 3) -> None:
         self.clock = clock

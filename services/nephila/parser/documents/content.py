@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from nephila.parser.listing import Entry
+from nephila.parser.links.link_list import Entry
 
 MAX_TEXT_BYTES: Final = 16 << 20
 MAX_LINKS: Final = 100_000

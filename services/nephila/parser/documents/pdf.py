@@ -18,7 +18,7 @@ import pypdfium2.raw as raw
 
 from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line, plain
 from nephila.parser.documents.pdf_task import PdfRequest
-from nephila.parser.text import cut_utf8
+from nephila.parser.page.text import cut_utf8
 
 _LINKS_OF_PAGE: Final = 2_000
 _ANCHOR_CHARS: Final = 300

@@ -9,8 +9,8 @@ from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.office import read_office
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.kinds import Kind
-from nephila.parser.text import cut_utf8, plain_text
+from nephila.parser.page.body_kind import Kind
+from nephila.parser.page.text import cut_utf8, plain_text
 
 TEXTS: Final = frozenset((Kind.TEXT, Kind.JSON, Kind.XML, Kind.CSV))
 """Kinds that have an encoding."""

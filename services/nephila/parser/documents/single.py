@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nephila.parser.charset import encoding_of_text
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
-from nephila.parser.kinds import Kind
-from nephila.parser.listing import Entry, resolved, whole
+from nephila.parser.links.link_list import Entry, resolved, whole
+from nephila.parser.lists.detection import Form, read
+from nephila.parser.page.body_kind import Kind
+from nephila.parser.page.charset import encoding_of_text
 from nephila.parser.sandbox import BlockingSandbox, Broken
-from nephila.parser.sources import Form, read
 
 Keep = Callable[[str], bool]
 

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line
-from nephila.parser.markup import PAUSE, attributes, plain, tokens
+from nephila.parser.lists.markup import PAUSE, attributes, plain, tokens
 
 MAX_BYTES: Final = 2 << 20
 MAX_TAGS: Final = 100_000

@@ -15,15 +15,15 @@ from functools import cache
 from typing import Any, Final
 
 from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
-from nephila.parser.charset import encoding_of
 from nephila.parser.config import ParserConfig
-from nephila.parser.document import html_tree
-from nephila.parser.kinds import HEAD_BYTES, Kind, kind_of
 from nephila.parser.markdown.choose import choose
 from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
-from nephila.parser.passes import PagePass
+from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.charset import encoding_of
+from nephila.parser.page.page_pass import PagePass
 from nephila.parser.rules.bounds import tree_is_linear
+from nephila.parser.rules.document import html_tree
 
 __all__ = [
     "MAX_CHARS",

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from nephila.parser.markdown.blocks import Block, Box, BoxKind, Cell, Kind, Line
 from nephila.parser.markdown.inline import CODE, EMPHASIS, Inline
-from nephila.parser.media import best_of_srcset
+from nephila.parser.page.media import best_of_srcset
 
 MAX_NODES: Final = 400_000
 """A 79 KB page has some 3,000."""

@@ -16,18 +16,18 @@ from typing import Final, NamedTuple
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.kernel.clock import Clock
-from nephila.parser.document import Document
-from nephila.parser.elsewhere import Body, Elsewhere
-from nephila.parser.rot.marking import mark, spoiled
-from nephila.parser.rot.reporter import Reporter
-from nephila.parser.rot.tally import MATCH
+from nephila.kernel.runtime.clock import Clock
+from nephila.parser.rule_health.collector import Reporter
+from nephila.parser.rule_health.counts import MATCH
+from nephila.parser.rule_health.marking import mark, spoiled
 from nephila.parser.rules.book import Entry, RuleBook
 from nephila.parser.rules.bounds import fits
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, TooLongError, extract
 from nephila.parser.rules.match import holds
 from nephila.parser.rules.outcome import links_of, note, put_items
 from nephila.parser.sandbox import Broken
+from nephila.parser.sandbox.offload import Body, Elsewhere
 
 log = logging.getLogger(__name__)
 

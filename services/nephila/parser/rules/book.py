@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nephila.kernel import messages as m
-from nephila.kernel.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import RuleSet
 from nephila.parser.rules.spec import Rule

@@ -14,10 +14,10 @@ from zlib import crc32
 
 import msgspec
 
-from nephila.kernel.completing import MARK, NO_LINK, NOT_READ, NOT_YET, marked
-from nephila.kernel.routes import parse_routed
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET, marked
 from nephila.native import UrlError, parse_url, quoted
-from nephila.parser.document import Document, css_first
+from nephila.parser.rules.document import Document, css_first
 from nephila.parser.rules.jsons import storable
 from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
 from nephila.parser.rules.selectors import compiled

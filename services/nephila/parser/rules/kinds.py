@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nephila.kernel.errors import Mistakes
-from nephila.kernel.kinds import Kind, Map, Text
-from nephila.kernel.strictyaml import Node
+from nephila.kernel.documents.schema_types import Kind, Map, Text
+from nephila.kernel.documents.yaml import Node
+from nephila.kernel.runtime.errors import Mistakes
 from nephila.parser.rules import selectors
 from nephila.parser.rules.times import fault_of_format
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.kernel import documents
-from nephila.kernel.errors import UsageError
-from nephila.kernel.strictyaml import Node, from_builtins
+from nephila.kernel.documents import document_files as documents
+from nephila.kernel.documents.yaml import Node, from_builtins
+from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.spec import Rule, build
 from nephila.parser.rules.table import DOCUMENT, KIND
 

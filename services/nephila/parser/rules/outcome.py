@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.kernel.routes import parse_routed
+from nephila.kernel.fragment_routes import parse_routed
 from nephila.native import UrlError
-from nephila.parser.listing import MAX_URL_CHARS, Row, pack
+from nephila.parser.links.link_list import MAX_URL_CHARS, Row, pack
+from nephila.parser.page.text import cut_utf8
 from nephila.parser.rules.extract import Extraction, Link
 from nephila.parser.rules.spec import Rule
-from nephila.parser.text import cut_utf8
 
 MAX_ANCHOR_BYTES = 200
 

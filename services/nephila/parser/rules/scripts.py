@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from nephila.parser.document import Document
+from nephila.parser.rules.document import Document
 
 TIME_S: Final = 1
 """CPU seconds of one page's scripts, as QuickJS looks at them; for what it does in one step the process is killed."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nephila.kernel.completing import MARK, part_rule
+from nephila.kernel.item_parts import MARK, part_rule
 from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
 _NODES: Final = ("css", "xpath")

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nephila.kernel.jobtable import API_VERSION, NAME
-from nephila.kernel.kinds import Choice, Count, Expression, Flag, Key, Kind, ListOf, Map, Text
+from nephila.kernel.documents.job_schema import API_VERSION, NAME
+from nephila.kernel.documents.schema_types import Choice, Count, Expression, Flag, Key, Kind, ListOf, Map, Text
 from nephila.parser.rules.kinds import (
     MAX_SCRIPT_CHARS,
     Checked,

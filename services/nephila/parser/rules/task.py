@@ -18,8 +18,8 @@ import msgspec
 from lxml import etree  # noqa: F401
 from selectolax.lexbor import LexborHTMLParser
 
-from nephila.parser.document import Document
 from nephila.parser.rules import jsonpath, scripts  # noqa: F401
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import from_text
 from nephila.parser.rules.match import holds

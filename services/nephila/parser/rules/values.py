@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.native import trimmed as all_trimmed
-from nephila.parser.document import Document, lexbor_text, lexbor_texts
+from nephila.parser.rules.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacing import expanded
 from nephila.parser.rules.select import css_nodes, plain

@@ -15,7 +15,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from nephila.kernel.lifeline import die_with
+from nephila.kernel.runtime.parent_death import die_with
 from nephila.parser.sandbox.frames import ASK, MAX_TEXT_CHARS, Status, packed
 from nephila.parser.sandbox.guards import lock_down
 

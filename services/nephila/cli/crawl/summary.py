@@ -1,0 +1,225 @@
+"""The end of a crawl in words and numbers: per outcome, per host, where the result lies, what to do next."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nephila import native
+from nephila.cli.terminal import plain
+from nephila.storage.read.source import place_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nephila.cli.crawl.refresh import Changed
+    from nephila.programs.crawl import Result
+    from nephila.programs.output_directory import Directory, Run
+    from nephila.storage.read.reader import Summary
+
+HOSTS = 10
+"""Hosts shown; all of them are in the database."""
+MARKS = {"new": "+", "changed": "~", "gone": "-"}
+"""What a refresh found → how its lines begin."""
+ENDS = {
+    "done": "Done",
+    "max_pages": "Done: --max-pages reached",
+    "max_time": "Stopped: --max-time is over",
+    "waiting": "Done: all that is left waits longer than --max-wait",
+    "interrupted": "Interrupted",
+    "failed": "Failed",
+}
+
+
+def show(
+    directory: Directory,
+    run: Run,
+    result: Result,
+    counts: Summary,
+    changed: Changed | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Print the summary: for people on a terminal or a log, or one JSON object with --json. `changed`: of a refresh."""
+    if as_json:
+        found = facts(directory, run, result, counts)
+        if changed is not None:
+            found |= {name: [url for url, _ in getattr(changed, name)] for name in MARKS}
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        return
+    if changed is not None:
+        show_changes(changed, quiet=quiet)
+    if quiet:
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, soft_wrap=True)
+    _outcomes(console, run, result)
+    _hosts(console, counts)
+    _items(console, counts, result)
+    for line in remarks(run, result):
+        console.print(line)
+    pages, links = counts.links_left_out
+    if pages:
+        console.print(
+            f"{pages:,} pages have more links than are taken of one, {links:,} in all were left out;"
+            " their rows say meta.links_left_out"
+        )
+    where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+    table = f"table pages, job {run.uid}" if run.store else "table pages"
+    folder = directory.path / "markdown"
+    also = f"pages in {folder}, " if folder.is_dir() else ""
+    console.print(f"\nResult: {where} ({table}), {also}counts in {directory.run_file}")
+    for line in next_commands(directory, run, result):
+        console.print(f"  {line}")
+
+
+def show_changes(changed: Changed, *, quiet: bool) -> None:
+    """A line per page: + new, ~ changed, - gone; with `quiet` nothing where there is none, as cron wants it."""
+    for name, mark in MARKS.items():
+        for url, title in getattr(changed, name):
+            print(f"{mark} {plain(url, 500)}" + (f"  {plain(title, 80)}" if title else ""))
+    if not quiet:
+        print(", ".join(f"{len(getattr(changed, name)):,} {name}" for name in MARKS))
+
+
+def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> dict[str, Any]:
+    """The summary as one JSON object."""
+    return {
+        "directory": str(directory.path),
+        "database": place_of(directory.rows(run)) if run.store else str(directory.path / "nephila.db"),
+        "state": run.state,
+        "reason": run.reason,
+        "rows": run.rows,
+        "outcomes": run.outcomes,
+        "reasons": run.reasons,
+        "left": run.left,
+        "requests": result.requests,
+        "again": result.again,
+        "out_of_scope": result.out_of_scope,
+        "items": {**dict.fromkeys(result.rules, 0), **counts.items},
+        "links_left_out": counts.links_left_out[1],
+        "resumed_urls": result.resumed_urls,
+        "refetches_at_most": result.resumed_leased,
+        "window": run.window,
+        "errors": result.errors,
+        "refused_seeds": result.refused_seeds[:100],
+        "degraded_rules": result.degraded,
+        "seed_hosts": result.anchors,
+        "elapsed_s": round(result.elapsed_s, 3),
+        "native": native.IMPLEMENTATION,
+        "error": run.error,
+    }
+
+
+def _outcomes(console: Console, run: Run, result: Result) -> None:
+    from rich.table import Table
+
+    rate = run.outcomes.get("stored", 0) / result.elapsed_s if result.elapsed_s > 0 and run.runs == 1 else 0
+    pace = f" ({rate:.1f} pages/s)" if rate else ""
+    console.print(f"{ENDS.get(run.reason, run.reason)} after {result.elapsed_s:.1f} s{pace}")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(justify="right")
+    table.add_column()
+    for name, count in sorted(run.reasons.items(), key=lambda item: (-item[1], item[0])):
+        table.add_row(f"{count:,}", plain(name, 60))
+    if run.left:
+        table.add_row(f"{run.left:,}", "left in the queue")
+    console.print(table)
+
+
+def _hosts(console: Console, counts: Summary) -> None:
+    from rich.table import Table
+
+    if counts.hosts_total < 2:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("host")
+    table.add_column("stored", justify="right")
+    table.add_column("other", justify="right")
+    for host in counts.hosts[:HOSTS]:
+        stored = host.outcomes.get("stored", 0)
+        table.add_row(plain(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
+    console.print(table)
+    if counts.hosts_total > HOSTS:
+        console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")
+
+
+def _items(console: Console, counts: Summary, result: Result) -> None:
+    """Items by rule. A rule of the job without items is listed with 0: its URL pattern or its selectors are wrong."""
+    from rich.table import Table
+
+    rules = {**dict.fromkeys(result.rules, 0), **counts.items}
+    if not rules:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rule")
+    table.add_column("items", justify="right")
+    for name, items in sorted(rules.items(), key=lambda one: (-one[1], one[0])):
+        table.add_row(plain(name, 60), f"{items:,}")
+    console.print(table)
+    unused = [plain(name, 60) for name, items in rules.items() if not items]
+    if unused:
+        console.print(
+            f"No items by {', '.join(unused[:5])}: no page matched, or its fields stayed empty;"
+            f" see nephila rules try URL --rule {unused[0]}"
+        )
+
+
+def remarks(run: Run, result: Result) -> list[str]:
+    """What a user has to know to understand the numbers."""
+    lines = []
+    stored = run.outcomes.get("stored", 0)
+    denied = run.reasons.get("denied(robots)", 0)
+    if denied and not stored:
+        lines.append("Nothing was fetched because robots.txt forbids it (or could not be read); see --ignore-robots.")
+    if run.reasons.get("denied(address)"):
+        lines.append("Private or otherwise non-public addresses were refused; --allow-private opens them.")
+    if not stored and not denied and run.rows:
+        lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
+    moved = [place for place in result.anchors if place not in result.seed_anchors]
+    if moved and run.runs == 1:  # a resume need not read the seeds again, so it cannot tell theirs from the others
+        lines.append(f"Seeds redirected, so these count as seed hosts too: {plain(', '.join(moved[:5]), 200)}")
+    if result.out_of_scope:
+        lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
+    for place, reason in result.refused_seeds[:5]:
+        lines.append(f"Seed left out: {plain(place, 100)}: {plain(reason, 150)}")
+    if len(result.refused_seeds) > 5:
+        lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
+    for host, wait_s, queued in result.waiting_hosts[:5]:
+        lines.append(f"{plain(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
+    for name, findings in result.degraded.items():
+        lines.append(
+            f"Rule {plain(name, 60)} is degraded, its rows are marked: {plain(findings, 300)};"
+            f" see nephila rules try URL --rule {plain(name, 60)}"
+        )
+    if result.resumed_urls:
+        lines.append(
+            f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
+        )
+    if result.again:
+        lines.append(f"{result.again:,} URLs that had ended were queued again")
+    if native.IMPLEMENTATION == "python":
+        lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
+    return lines
+
+
+def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
+    """Commands that make sense now."""
+    path = shlex.quote(str(directory.path))
+    lines = []
+    if run.state == "stopped" or run.left:
+        lines.append(f"nephila crawl --resume --out {path}")
+    if run.outcomes.get("stored"):
+        lines.append(f"nephila export {path} --format csv -o pages.csv")
+        if run.store:
+            lines.append(f"psql {shlex.quote(run.store)} -c \"select url, title from pages where job = '{run.uid}'\"")
+        else:
+            lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
+    if run.seeds:
+        lines.append(f"nephila explain {shlex.quote(plain(run.seeds[0], 500))} --out {path}")
+    return lines

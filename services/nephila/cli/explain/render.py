@@ -1,0 +1,155 @@
+"""An explanation as people read it: the verdict in one line, then every fact that applies, one below the other.
+
+Invariant: nothing from the web reaches the terminal but as harmless text; keys and order are the same every time.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from nephila.cli.terminal import plain
+from nephila.scheduler.explain.explain import utc
+from nephila.scheduler.explain.reasons import words
+
+if TYPE_CHECKING:
+    from nephila.scheduler.explain.explain import Explanation
+
+WIDTH = 110
+LONGEST = 2000
+Pair = tuple[str, str]
+
+
+def show(told: Explanation) -> None:
+    """Print it."""
+    typer.echo(plain(told.sentence, LONGEST))
+    typer.echo("")
+    pairs = [(key, plain(text, LONGEST)) for key, text in _pairs(told) if text]
+    width = max(len(key) for key, _ in pairs) + 2
+    for key, text in pairs:
+        first, blank = f"{key + ':':<{width}}", " " * width
+        # URLs are left whole: they are copied from here.
+        lines = textwrap.wrap(text, WIDTH - width, break_long_words=False, break_on_hyphens=False)
+        typer.echo("\n".join((blank if number else first) + line for number, line in enumerate(lines)))
+
+
+def _pairs(told: Explanation) -> Iterator[Pair]:
+    yield "verdict", told.kind
+    yield "url", told.url
+    yield "canonical", told.canonical if told.canonical != told.url else ""
+    yield "host key", told.host_key
+    yield "url key", told.url_key
+    yield "partition", f"{told.partition}, owned by {told.owner}"
+    yield "job", told.job
+    yield "seen", "yes" if told.seen else "no"
+    yield "scope", ("inside: " if told.scope.admitted else "outside: ") + told.scope.rule
+    yield from _robots(told)
+    yield from _place(told)
+    yield from _host(told)
+    yield from _budget(told)
+    yield from _trap(told)
+    yield from _recrawl(told)
+    yield from _rows(told)
+
+
+def _robots(told: Explanation) -> Iterator[Pair]:
+    robots = told.robots
+    if told.robots_ignored:
+        yield "robots", "ignored by this crawl"
+    elif robots is None:
+        yield "robots", "not fetched"
+    else:
+        verdict = "allowed" if robots.allowed else "denied"
+        status = "no rule matches" if robots.policy == "rules" else f"status {robots.status} {robots.reason}".rstrip()
+        by = f"by line {robots.line}: {robots.rule}" if robots.line else f"({status})"
+        yield "robots", f"{verdict} {by}"
+        yield "robots age", f"fetched {utc(robots.fetched_at)}{', expired' if robots.expired else ''}"
+
+
+def _place(told: Explanation) -> Iterator[Pair]:
+    queued, lease = told.queued, told.lease
+    if queued is not None:
+        place = f"{queued.position:,}" if queued.position else "far behind"
+        yield "queued", f"{place} of {queued.of:,} of its host{', at the head' if queued.head else ''}"
+        yield "not before", utc(queued.not_before) if queued.not_before else ""
+        if queued.position:
+            yield "depth", f"{queued.depth}"
+            yield "priority", f"{queued.priority}" if queued.priority else ""
+            yield "tries", f"{queued.attempts} of fetch {queued.fetch_no}"
+    elif told.row is not None:
+        yield "depth", str(told.row.get("depth", ""))
+    if lease is not None:
+        until = f", {utc(lease.since)} to {utc(lease.until)}" if lease.until else ""
+        yield "handed out", f"try {lease.attempt}, {lease.state}{until}"
+
+
+def _host(told: Explanation) -> Iterator[Pair]:
+    host = told.host
+    if host is None:
+        return
+    yield "host", f"delay {host.delay_s:g} s, back-off {host.backoff_s:g} s, {host.queued:,} queued"
+    if host.wait_s:
+        yield "host pause", f"until {utc(host.not_before)} ({host.wait_s:.1f} s, set by: {host.pause})"
+    line = f", {host.line:,} of {host.line_of:,} in its line" if host.line else ""
+    yield "address", f"{host.address}{line}" if host.address else ""
+
+
+def _budget(told: Explanation) -> Iterator[Pair]:
+    for one in told.budget.limits:
+        yield "budget", f"{one.used:,.10g} of {one.limit:,.10g} {one.what}"
+
+
+def _trap(told: Explanation) -> Iterator[Pair]:
+    trap = told.trap
+    if trap is None:
+        return
+    spared = (
+        f" ({trap.let_through} more such URLs of its host are let through)"
+        if trap.let_through and told.row is None
+        else ""
+    )
+    yield "odd shape", trap.shape + spared if trap.shape else ""
+    yield "copy of", trap.copy_of
+    if trap.place:
+        what = "released by hand" if trap.released else f"closed since {utc(trap.since)}"
+        yield "quarantine", f"{trap.place} {what}: {trap.reason}"
+        yield "release with", trap.release
+
+
+def _recrawl(told: Explanation) -> Iterator[Pair]:
+    one = told.recrawl
+    if one is None:
+        return
+    due = "never: gone" if one.gone else "due" if one.out else utc(one.next_at) if one.next_at else "never"
+    yield "fetched again", f"{due} ({one.policy}, interval {one.interval_s:,.0f} s)"
+    checks = f"{one.changes} of {one.checks} checks showed a change"
+    yield "changes", f"about {one.changes_per_day:.3g} a day; {checks}"
+    yield "missing", f"{one.missing} times in a row" if one.missing else ""
+
+
+def _rows(told: Explanation) -> Iterator[Pair]:
+    row = told.row
+    if row is not None:
+        yield "row", _ended(row)
+        yield "title", row.get("title") or ""
+        yield "rule", f"{row['rule']}, version {row['rule_version']}" if row.get("rule") else ""
+    for one in told.fetches:
+        notes = [
+            _ended(one),
+            f"status {one['status']}" if one.get("status") else "",
+            f"try {one['attempt']}" if one.get("attempt") else "",
+            f"text {one['change']}" if one.get("change") else "",
+        ]
+        said = words(str(one.get("outcome", "")), str(one.get("reason", "")))
+        yield (
+            f"fetch {one.get('fetch_no', '')}",
+            f"{one.get('fetched_at', '')} {', '.join(filter(None, notes))}: {said}",
+        )
+
+
+def _ended(row: Mapping[str, Any]) -> str:
+    reason = row.get("reason")
+    return f"{row.get('outcome', '')}({reason})" if reason else str(row.get("outcome", ""))

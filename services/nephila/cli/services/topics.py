@@ -1,0 +1,120 @@
+"""`nephila topics …`: the topics of the route on a Kafka broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nephila.cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.config import KafkaConfig
+
+app = typer.Typer(add_completion=False, help="The topics of the route on a Kafka broker.")
+
+Bootstrap = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="A broker; otherwise NEPHILA_BOOTSTRAP, or 127.0.0.1:9092.")
+]
+Prefix = Annotated[str | None, typer.Option(metavar="TEXT", help="Before every name, for several systems on a broker.")]
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+@app.command()
+def apply(
+    bootstrap: Bootstrap = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="P", help="Of every keyed topic, a power of two, fixed from then on; 64.")
+    ] = None,
+    replication: Annotated[
+        int, typer.Option(metavar="N", help="Copies of each partition; -1 is the broker's default.")
+    ] = -1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config",
+            metavar="TOPIC:KEY=VALUE",
+            help="A setting of a topic, or of all with *: pages:retention.ms=86400000, '*:compression.type=zstd'; "
+            "may be repeated.",
+        ),
+    ] = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Create the topics that are missing, set retention and what is chosen, leave other settings as they are; to do it
+    twice changes nothing."""
+    from nephila.kernel.bus.kafka import admin as kafka_topics
+    from nephila.kernel.bus.kafka.topic_settings import chosen
+    from nephila.kernel.topics import TOPICS
+
+    config = _config(bootstrap, partitions, prefix)
+    choices = chosen(settings or (), TOPICS)
+    for one in asyncio.run(kafka_topics.apply(config, replication, choices=choices)):
+        if json:
+            changes = {key: [before, after] for key, before, after in one.changes}
+            row = {"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created}
+            print_json({**row, "changes": changes, "others": dict(one.others)})
+        else:
+            verb = "created" if one.created else "changed" if one.changes else "unchanged"
+            changed = [f"{key} {before} -> {after}" for key, before, after in one.changes]
+            typer.echo(_line(config.prefix + one.name, [f"{verb}, {one.partitions} partitions", *changed], one.others))
+
+
+@app.command()
+def grow(
+    forget_frontier: Annotated[
+        bool, typer.Option("--forget-frontier", help="Drop what schedulers know; rows stay, jobs are told again.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+    prefix: Prefix = None,
+    json: Json = False,
+) -> None:
+    """Double the partitions of a system that is stopped and has read everything. Offline only; a frontier is NOT split
+    by this release: a system that has crawled refuses, unless its frontier may be forgotten."""
+    from nephila.kernel.bus.kafka import grow as kafka_grow
+
+    config = _config(bootstrap, None, prefix)
+    target, done = asyncio.run(kafka_grow.grow(config, forget=forget_frontier))
+    for one in done:
+        if json:
+            print_json({"topic": config.prefix + one.name, "partitions": one.partitions, "changed": one.created})
+        else:
+            verb = "grown" if one.created else "unchanged"
+            typer.echo(f"{config.prefix}{one.name}: {verb}, {one.partitions} partitions")
+    note(f"set partitions: {target} in the services' settings before they are started again")
+
+
+@app.command("list")
+def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False) -> None:
+    """Which topics of the route are there, and which of their settings are not the route's own."""
+    from nephila.kernel.bus.kafka import admin as kafka_topics
+    from nephila.kernel.topics import TOPICS
+
+    config = _config(bootstrap, None, prefix)
+    there = {one.name: one for one in asyncio.run(kafka_topics.compared(config))}
+    for topic in TOPICS:
+        one = there.get(topic.name)
+        count = one.partitions if one else 0
+        differs = {key: [now, ours] for key, now, ours in one.changes} if one else {}
+        others = one.others if one else ()
+        if json:
+            row = {"topic": config.prefix + topic.name, "partitions": count, "retention_s": topic.retention_s}
+            print_json({**row, "differs": differs, "others": dict(others)})
+        else:
+            parts = [f"{count} partitions" if count else "missing"]
+            parts += [f"{key} is {now}, the route's is {ours}" for key, (now, ours) in differs.items()]
+            typer.echo(_line(config.prefix + topic.name, parts, others))
+
+
+def _line(name: str, parts: list[str], others: tuple[tuple[str, str], ...]) -> str:
+    also = [f"also set: {', '.join(f'{key}={value}' for key, value in others)}"] if others else []
+    return f"{name}: {'; '.join([*parts, *also])}"
+
+
+def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:
+    from nephila.kernel.bus.kafka.admin import hush
+    from nephila.kernel.bus.kafka.config import kafka_config
+
+    hush()
+    return kafka_config({"bootstrap": bootstrap, "partitions": partitions, "prefix": prefix}, "command line")

@@ -1,0 +1,215 @@
+"""`nephila up`: every service in one program, with DIR/control.sock for jobs; runs until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nephila import __version__
+from nephila.cli.options import (
+    AllowPrivate,
+    Concurrency,
+    Contact,
+    Format,
+    Header,
+    HostMap,
+    KeepRaw,
+    Out,
+    Rules,
+    RuleScripts,
+    Store,
+    UserAgent,
+    Workers,
+)
+from nephila.kernel.runtime.errors import UserError, without_resume
+from nephila.programs.output_directory import Directory, JobRun, Run
+
+LOG_S = 60.0
+"""Seconds between two lines about the jobs."""
+
+if TYPE_CHECKING:
+    from nephila.control.job_view import JobFacts
+    from nephila.programs.assembly import Rooms
+
+
+def up(
+    out: Out = Path("crawl-out"),
+    concurrency: Concurrency = 100,
+    workers: Workers = None,
+    user_agent: UserAgent = "",
+    contact: Contact = "",
+    header: Header = None,
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
+    format: Format = "sqlite",
+    keep_raw: KeepRaw = False,
+    store: Store = "",
+    rules: Rules = None,
+    rule_scripts: RuleScripts = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
+    from nephila.cli.crawl.plan import archive_name, formats_of, make_rooms, place_rows
+    from nephila.cli.headers import kept
+
+    options: dict[str, Any] = {
+        "concurrency": concurrency,
+        "workers": workers,
+        "user_agent": user_agent,
+        "contact": contact,
+        "header": header or [],
+        "allow_private": allow_private,
+        "host_map": host_map or [],
+        "format": format,
+        "keep_raw": keep_raw,
+        "rules": str(rules.absolute()) if rules else "",
+        "rule_scripts": rule_scripts,
+    }
+    directory = Directory(out)
+    run = settle(directory, options)
+    url = place_rows(run, store)
+    rooms = make_rooms(
+        options, out, formats_of(format, keep_raw), store=url, writer=run.writer, archive=archive_name("up", run)
+    )
+    options["header"] = kept(options["header"])
+    run.window = rooms.scheduler.window
+    try:
+        code = serve(directory, run, rooms, quiet=quiet)
+    except UserError as error:
+        # What goes on with a crawl is an option; this goes on by itself.
+        raise type(error)(without_resume(str(error))) from None
+    raise typer.Exit(code)
+
+
+def settle(directory: Directory, options: dict[str, Any]) -> Run:
+    """The run as it will be. Raises `UsageError` when the directory holds something else."""
+    run = directory.read()
+    if run is None:
+        directory.check_fresh()
+        run = Run(command="up", started_at=time.time())
+    directory.check_command(run, "up")
+    run.program = f"nephila {__version__}"
+    run.options = options
+    run.error = ""
+    return run
+
+
+def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
+    """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
+    from nephila.programs.process_setup import raise_open_files, run_loop
+    from nephila.programs.serve import Up
+    from nephila.rulekit.health import degraded
+
+    ended_by: list[signal.Signals] = []
+
+    async def main() -> Up:
+        rules = run.options.get("rules", "")
+        program = Up(rooms, rules=Path(rules) if rules else None)
+        loop = asyncio.get_running_loop()
+
+        def end(number: signal.Signals) -> None:
+            ended_by.append(number)
+            program.stop()
+
+        def ready(jobs: list[JobFacts]) -> None:
+            if not quiet:
+                what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
+                print(f"{what} in {directory.path}; jobs are taken at {program.socket.path}", flush=True)
+
+        def write() -> None:
+            run.degraded_rules = degraded(program.assembly.judge.verdicts())
+            _write(directory, run, program.control.facts())
+
+        program.control.on_change = write
+        lines = None if quiet else asyncio.ensure_future(_log(program.control.facts))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end, number)
+        try:
+            await program.run(ready)
+        finally:
+            if lines is not None:
+                lines.cancel()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+        return program
+
+    raise_open_files()
+    with directory.locked():
+        run.runs += 1
+        run.state = "running"
+        directory.write(run)
+        program = run_loop(main())
+        run.degraded_rules = program.degraded
+        _close_books(directory, run, program.jobs, program.error)
+    if program.error is not None:
+        raise program.error
+    # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
+    return 130 if ended_by[:1] == [signal.SIGINT] else 0
+
+
+async def _log(facts: Callable[[], list[JobFacts]]) -> None:
+    """A line a minute on standard error, as long as something changes."""
+    before: list[JobFacts] = []
+    while True:
+        await asyncio.sleep(LOG_S)
+        jobs = facts()
+        if jobs != before:
+            print(state_line(jobs), file=sys.stderr, flush=True)
+        before = jobs
+
+
+def state_line(jobs: list[JobFacts]) -> str:
+    """The jobs of a program in one line: sums, and how many jobs are in each state."""
+    states = Counter(job.state for job in jobs)
+    parts = [f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"]
+    if jobs:
+        parts[0] += f" ({', '.join(f'{count:,} {state}' for state, count in sorted(states.items()))})"
+    parts += [
+        f"{sum(job.stored for job in jobs):,} stored",
+        f"{sum(job.denied + job.failed + job.dropped for job in jobs):,} other ends",
+        f"{sum(job.rate for job in jobs):.1f}/s",
+        f"{sum(job.queued for job in jobs):,} queued",
+        f"{sum(job.leased for job in jobs):,} in flight",
+    ]
+    return " · ".join(parts)
+
+
+def _close_books(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
+    run.state = "stopped"
+    run.reason = "failed" if error else "interrupted"
+    run.ended_at = time.time()
+    run.error = str(error) if error else ""
+    _write(directory, run, jobs)
+
+
+def _write(directory: Directory, run: Run, jobs: list[JobFacts]) -> None:
+    """run.json with the counts per job; a disk that refuses is told, and no reason to end."""
+    run.jobs = {
+        job.name: JobRun(
+            generation=job.generation,
+            state=job.state,
+            left=job.queued + job.leased,
+            outcomes={
+                name: count for name in ("stored", "denied", "failed", "dropped") if (count := int(getattr(job, name)))
+            },
+        )
+        for job in jobs
+    }
+    run.left = sum(job.left for job in run.jobs.values())
+    run.outcomes = {}
+    for job in run.jobs.values():
+        for name, count in job.outcomes.items():
+            run.outcomes[name] = run.outcomes.get(name, 0) + count
+    run.rows = sum(run.outcomes.values())
+    try:
+        directory.write(run)
+    except UserError as refused:
+        print(f"nephila: {refused}", file=sys.stderr)

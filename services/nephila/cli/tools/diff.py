@@ -1,0 +1,90 @@
+"""`nephila diff`: the last two versions of a page's main text, line by line."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from nephila.cli.crawl.command import DEFAULT_OUT, seed_url
+from nephila.cli.output import note, print_json
+from nephila.cli.terminal import plain, plain_lines
+from nephila.cli.tools.export import find
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.read.source import place_of
+
+MAX_LINES = 4000
+"""Lines that differ, of one version, up to which they are aligned: the time grows with their product."""
+CONTEXT = 2
+_COLOURS = {"+": typer.colors.GREEN, "-": typer.colors.RED, "@": typer.colors.CYAN}
+
+
+def diff(
+    url: Annotated[str, typer.Argument(help="The page.")],
+    out: Annotated[str, typer.Option(metavar="DIR|URL", help="Directory of the crawl, or a database's URL.")] = str(
+        DEFAULT_OUT
+    ),
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only of this job.")] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print both versions as JSON.")] = False,
+) -> None:
+    """Show what has changed in the text of a page between its last two versions."""
+    from nephila.kernel.fragment_routes import parse_routed
+    from nephila.native import parse_url
+    from nephila.storage.ledgers.versions import versions
+
+    source, only = find(out)
+    href = seed_url(url)
+    keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
+    page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)
+    if page is None:
+        raise UserError(f"{place_of(source)} holds no page of {plain(href)}; nephila explain says what became of it")
+    now, before = page.now, page.before
+    if json:
+        print_json({"url": page.url, "job": page.job, "before": before and before._asdict(), "now": now._asdict()})
+        return
+    if before is None:
+        note(f"{plain(page.url)} has one version, last fetched {now.fetched_at}; it has not changed since")
+        return
+    heads = (f"--- {page.url}  {_times(before)}", f"+++ {page.url}  {_times(now)}")
+    old, new = [_text(version.title, version.text) for version in (before, now)]
+    for line in (*heads, *difference(old, new)):
+        shown = plain(line, max(len(line), 1))
+        colour = _COLOURS.get(shown[:1])
+        typer.echo(typer.style(shown, fg=colour) if colour else shown)
+
+
+def _times(version: object) -> str:
+    changed, fetched = getattr(version, "changed_at", ""), getattr(version, "fetched_at", "")
+    return f"from {changed or '?'} to {fetched}"
+
+
+def _text(title: str, text: str) -> list[str]:
+    return ([f"title: {plain(title, 1000)}"] if title else []) + list(plain_lines(text))
+
+
+def difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
+    """A unified diff without its heads. Long texts are not aligned: lines that only one of them has, in order. At most
+    O(lines + MAX_LINES²)."""
+    first = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    ends = zip(reversed(old[first:]), reversed(new[first:]), strict=False)
+    last = next((i for i, (a, b) in enumerate(ends) if a != b), min(len(old), len(new)) - first)
+    if max(len(old), len(new)) - first - last <= MAX_LINES:
+        start, end = max(first - CONTEXT, 0), max(last - CONTEXT, 0)
+        hunks = difflib.unified_diff(old[start : len(old) - end], new[start : len(new) - end], n=CONTEXT, lineterm="")
+        yield from list(hunks)[2:]
+        return
+    yield f"@@ {len(old):,} and {len(new):,} lines: those that only one version has @@"
+    yield from (f"-{line}" for line in _only(old, new))
+    yield from (f"+{line}" for line in _only(new, old))
+
+
+def _only(lines: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    known = Counter(others)
+    for line in lines:
+        if known[line] > 0:
+            known[line] -= 1
+        else:
+            yield line

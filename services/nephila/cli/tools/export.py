@@ -1,0 +1,117 @@
+"""`nephila export`: the result of a crawl in a format for other programs; reads DIR, also while the crawl runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephila.cli.output import note
+from nephila.cli.terminal import visible
+from nephila.cli.tools.markdown_texts import MarkdownTexts
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.output_directory import Directory
+from nephila.storage.read.source import Source, is_url, place_of, reachable
+
+
+def export(
+    place: Annotated[str, typer.Argument(metavar="DIR|URL", help="Directory of a crawl, or a database's URL.")],
+    format: Annotated[str, typer.Option("--format", metavar="jsonl|csv|parquet|markdown", help="What to write.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to; default is standard output, for Parquet DIR/export.parquet. Markdown to a path makes a "
+            "directory with a file per page, to one that ends in .jsonl one file of JSON lines.",
+        ),
+    ] = "-",
+    all_outcomes: Annotated[
+        bool, typer.Option("--all", help="Also rows that were denied, failed or dropped, with their reason.")
+    ] = False,
+    raw_csv: Annotated[
+        bool,
+        typer.Option("--raw-csv", help="CSV cells as they are: without the ' before what a spreadsheet would compute."),
+    ] = False,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Only pages that are new or whose text has changed; `change` says which.")
+    ] = False,
+    job: Annotated[str, typer.Option(metavar="NAME", help="Only rows of this job.")] = "",
+    items: Annotated[
+        bool, typer.Option("--items", help="What rules made of the pages, a row per item: jsonl or csv.")
+    ] = False,
+    columns: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Only these, in this order; meta.NAME of pages, price.amount of --items."),
+    ] = "",
+    since: Annotated[
+        str, typer.Option("--since", metavar="ISO", help="With --changes: at or after this instant, in UTC.")
+    ] = "",
+) -> None:
+    """Write the pages of a crawl as JSON lines, CSV, Parquet or Markdown."""
+    from nephila.storage.read.export import FORMATS
+    from nephila.storage.read.export import export as write
+
+    if format not in FORMATS:
+        raise UsageError(f"--format {format!r} is none of {', '.join(FORMATS)}")
+    if raw_csv and format != "csv":
+        raise UsageError("--raw-csv needs --format csv")
+    if since and not changes:
+        raise UsageError("--since needs --changes")
+    if items and (changes or all_outcomes):
+        raise UsageError("--items are those of stored pages: leave --changes and --all out")
+    source, only = find(place)
+    chosen = tuple(name.strip() for name in columns.split(",") if name.strip())
+    if items:
+        _items(source, format, out, job or only, chosen, raw_csv=raw_csv)
+        return
+    texts = MarkdownTexts(source if isinstance(source, Path) else None) if format == "markdown" else None
+    rows = write(
+        source,
+        format,
+        None if out == "-" else Path(out),
+        all_outcomes=all_outcomes,
+        job=job or only,
+        raw_csv=raw_csv,
+        changes=changes,
+        since=since,
+        **({"text": texts} if texts is not None else {}),
+        columns=chosen,
+        shown=visible,
+    )
+    if texts is not None:
+        texts.close()
+    if format == "parquet" and out == "-":
+        out = str((source if isinstance(source, Path) else Path()) / "export.parquet")
+    if out != "-":
+        note(f"{rows:,} rows written to {out}")
+    elif not rows:
+        none = "no page that is new or has changed" if changes else "no stored page"
+        note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
+
+
+def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
+    from nephila.storage.read.export import export_items
+
+    target = None if out == "-" else Path(out)
+    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=visible)
+    if out != "-":
+        note(f"{rows:,} items written to {out}")
+    elif not rows:
+        note(f"{place_of(source)} has no items; see nephila crawl --rules DIR")
+
+
+def find(place: str) -> tuple[Source, str | None]:
+    """Where the rows are and of which job they are; None: all that are there. Raises `UserError`."""
+    if is_url(place):
+        return reachable(place), None
+    directory = Directory(Path(place))
+    if not directory.path.is_dir():
+        raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")
+    try:
+        run = directory.read()
+    except UserError:
+        run = None  # rows are there to be had whatever has become of run.json
+    return directory.rows(run), (run.uid or None) if run is not None else None

@@ -1,0 +1,132 @@
+"""`nephila extract`: title, main text, metadata, links and media of one document: of a file, or of a page that is
+fetched as a crawl of one page would, robots.txt and the egress guard included."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nephila.cli.options import AllowPrivate, Contact, HostMap, IgnoreRobots, UserAgent
+from nephila.cli.output import note, print_json, print_pairs
+from nephila.cli.terminal import plain_lines
+from nephila.cli.tools.batch import lines, scalar_text
+from nephila.kernel import mime
+from nephila.kernel.runtime.errors import UsageError, UserError
+
+
+def extract(
+    file: Annotated[
+        str, typer.Argument(metavar="[FILE|URL]", help="A document; - is standard input; a URL is fetched.")
+    ] = "",
+    url: Annotated[str, typer.Option(help="Where it came from: relative links are resolved against it.")] = "",
+    content_type: Annotated[str, typer.Option(help="Content-Type as the server sent it.")] = "",
+    batch: Annotated[
+        bool, typer.Option("--batch", help='Read JSON lines {"file", "url"} from standard input.')
+    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Main text as Markdown.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    ignore_robots: IgnoreRobots = False,
+    user_agent: UserAgent = "",
+    contact: Contact = "",
+    allow_private: AllowPrivate = False,
+    host_map: HostMap = None,
+) -> None:
+    """Print what a reader would want of a document: title, author, date, language and main text.
+
+    HTML, PDF, JSON, XML, CSV and plain text; of sitemaps and feeds the links, of office files what they say of
+    themselves.
+    """
+    if batch:
+        if file:
+            raise UsageError("give a FILE or --batch, not both; each line of a batch names its file")
+        _batch(scalar_text(url), content_type, markdown)
+        return
+    if not file:
+        raise UsageError("which document? give a FILE or a URL, - for standard input, or --batch to read JSON lines")
+    if "://" in file:
+        if url or content_type:
+            raise UsageError("--url and --content-type are for files; a page that is fetched has its own")
+        found = _fetched(
+            file,
+            markdown,
+            ignore_robots=ignore_robots,
+            user_agent=user_agent,
+            contact=contact,
+            allow_private=allow_private,
+            host_map=host_map or [],
+        )
+    else:
+        found = _extract(file, scalar_text(url), content_type, markdown)
+    if json:
+        print_json(found)
+    else:
+        _show(found, file)
+
+
+def _fetched(url: str, markdown: bool, **options: Any) -> dict[str, Any]:
+    from nephila.api import fetch
+    from nephila.parser.page.extract import extract as extract_document
+
+    page = fetch(url, **options)
+    return extract_document(page.body, page.url, page.content_type, page.charset, markdown=markdown)
+
+
+def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
+    from nephila.parser.page.extract import MAX_FILE_BYTES, read_file, type_by_name
+    from nephila.parser.page.extract import extract as extract_document
+
+    media_type, charset = mime.media_type(content_type)
+    try:
+        if file == "-":
+            body = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+            if len(body) > MAX_FILE_BYTES:
+                raise UserError(f"standard input is larger than {MAX_FILE_BYTES // 2**20} MiB")
+        else:
+            path = Path(file)
+            body = read_file(path)
+            media_type = media_type or type_by_name(path)
+    except OSError as error:
+        raise UserError(f"cannot read {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(str(error)) from None
+    try:
+        return extract_document(body, url, media_type, charset, markdown=markdown)
+    except ValueError as error:
+        raise UsageError(f"--url {url}: {error}") from None
+
+
+_TOLD = ("title", "author", "published", "lang", "url", "description", "kind", "pages", "rows", "columns", "problem")
+
+
+def _show(found: dict[str, Any], file: str) -> None:
+    counts = (("links", "links"), ("images", "images"), ("videos", "videos"))
+    print_pairs(
+        [
+            *((key, found.get(key) or None) for key in _TOLD),
+            *((label, len(found[key])) for label, key in counts if found.get(key)),
+        ]
+    )
+    if text := found.get("markdown") or found.get("text"):
+        sys.stdout.write("\n")
+        for line in plain_lines(text):
+            sys.stdout.write(line + "\n")
+    elif not found.get("title"):
+        note(f"{file} has no text that can be read")
+
+
+def _batch(url: str, content_type: str, markdown: bool) -> None:
+    from nephila.parser.page.extract import extract_batch
+
+    out = sys.stdout.buffer
+
+    def questions() -> Iterator[str]:
+        for line in lines(sys.stdin.buffer, out.flush):
+            yield line.decode("utf-8", "replace")
+
+    for answer in extract_batch(questions(), {"url": url, "content_type": content_type, "markdown": markdown}):
+        out.write(answer.encode() + b"\n")
+    out.flush()

@@ -1,0 +1,244 @@
+"""What the program reads of the scheduler's insides: no other file outside of that room knows them.
+
+Everything here is a question; only `release` changes something, through the scheduler's own door. Jobs that were
+deleted are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.kernel.fragment_routes import parse_for, parse_routed
+from nephila.kernel.messages import CrawlJob, Outcome
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import parse_url
+from nephila.scheduler.explain.explain import Explanation
+from nephila.scheduler.explain.explain import explain as explain_url
+from nephila.scheduler.explain.facts import Home
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.standalone import Scheduler
+from nephila.storage.read import reader
+from nephila.storage.read.source import Source
+
+
+class JobFacts(msgspec.Struct, kw_only=True):
+    """One line of `nephila jobs list`."""
+
+    name: str
+    state: str
+    """paused; limit (a budget is spent: the job's or that of every host left); running (something is queued or under
+    way); idle (all that is known has been fetched)."""
+    generation: int
+    queued: int
+    leased: int
+    """Handed out, or on the way to storage."""
+    stored: int
+    denied: int
+    failed: int
+    dropped: int
+    rate: float = 0.0
+    """URLs that ended per second, over the last minute."""
+    freshness: dict[str, Any] | None = None
+    """p50 and p95 of the staleness, where pages are fetched again; None when it is not known."""
+
+
+def spec(scheduler: Scheduler, uid: str) -> CrawlJob | None:
+    """The desired state of a job as the log has it, of a deleted one too; None when it was never there."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.spec if job is not None else None
+
+
+def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
+    """All jobs by uid."""
+    return {uid: job.spec for uid, job in scheduler.frontier.jobs.items() if not job.spec.deleted}
+
+
+def facts(scheduler: Scheduler, uid: str, rate: float = 0.0) -> JobFacts:
+    """How a job stands. O(1)."""
+    job = scheduler.frontier.jobs[uid]
+    ended = scheduler.ended(uid)
+    return JobFacts(
+        name=job.spec.name or uid,
+        state=_state(job),
+        generation=job.spec.generation,
+        queued=job.queued,
+        leased=job.leased,
+        stored=ended[Outcome.STORED],
+        denied=ended[Outcome.DENIED],
+        failed=ended[Outcome.FAILED],
+        dropped=ended[Outcome.DROPPED],
+        rate=round(rate, 2),
+        freshness=scheduler.freshness(uid),
+    )
+
+
+def _state(job: Job) -> str:
+    if job.spec.paused:
+        return "paused"
+    if job.budget_spent:
+        return "limit"
+    if job.waiting or job.leased:
+        return "running"
+    return "limit" if job.queued else "idle"
+
+
+def ended_total(scheduler: Scheduler, uid: str) -> int:
+    """URLs of a job that have ended."""
+    return sum(scheduler.ended(uid).values())
+
+
+def budget_spent(scheduler: Scheduler, uid: str) -> bool:
+    """Whether max_pages pages of a job are stored."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job is not None and job.budget_spent
+
+
+def page_limit(scheduler: Scheduler, uid: str) -> int:
+    """Pages that a job may store; 0 means no limit."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.max_pages if job is not None else 0
+
+
+def out_of_scope(scheduler: Scheduler, uid: str) -> int:
+    """Links of this run that the job's scope refused, each URL once as long as it is remembered."""
+    job = scheduler.frontier.jobs.get(uid)
+    return job.out_of_scope if job is not None else 0
+
+
+def anchors(scheduler: Scheduler, uid: str) -> tuple[list[str], set[str]]:
+    """Places a job's scope is anchored at, and those of them that seeds of this run contributed themselves."""
+    job = scheduler.frontier.jobs.get(uid)
+    return (sorted(job.scope.anchors), job.seed_anchors) if job is not None else ([], set())
+
+
+def in_flight(scheduler: Scheduler) -> int:
+    """Requests without outcome."""
+    return scheduler.frontier.in_fetch
+
+
+def left(scheduler: Scheduler) -> int:
+    """URLs of all jobs that have not ended."""
+    return scheduler.queued + scheduler.frontier.outstanding
+
+
+def next_fetch(scheduler: Scheduler) -> float | None:
+    """Monotonic instant of the next fetch that only waits for time; None when there is none."""
+    return scheduler.dispatcher.next_fetch()
+
+
+def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
+    """(URL, reason) of seeds that were not admitted since this was asked last."""
+    refused, scheduler.refused_seeds = scheduler.refused_seeds, []
+    return refused
+
+
+def quarantines(scheduler: Scheduler, uid: str) -> list[dict[str, Any]]:
+    """Parts of hosts that a job no longer fetches from, with their reasons, and those opened again by hand."""
+    return [msgspec.structs.asdict(one) for one in scheduler.quarantines(uid)]
+
+
+def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
+    """Take a part of a host out of quarantine; False when it is in none."""
+    return scheduler.release(uid, host, place)
+
+
+# ---- explain
+
+CANDIDATES = 20
+"""Jobs that are asked about a URL when none is named."""
+FETCHES = 5
+"""Of a URL's history, the newest are told."""
+
+
+def explain(
+    scheduler: Scheduler,
+    uid: str,
+    url: str,
+    now: float,
+    home: Home,
+    row: Mapping[str, Any] | None,
+    fetches: Sequence[Mapping[str, Any]] = (),
+) -> Explanation:
+    """What became of a URL in a job of this program, which runs."""
+    job = scheduler.frontier.jobs[uid]
+    return explain_url(scheduler.dispatcher, job, url, now, row=row, fetches=fetches, running=True, home=home)
+
+
+def candidates(jobs: Mapping[str, Job], uids: Iterable[str], url: str) -> list[str]:
+    """The jobs that may have something to say of a URL: those that have seen it, else one that would take it, else the
+    first. A program with thousands of jobs must not stand still for one question."""
+    known = [jobs[uid] for uid in uids if uid in jobs]
+    seen = [job.uid for job in known if parse_for(job.spec, url).fingerprint in job.seen]
+    if seen:
+        return seen[:CANDIDATES]
+    parts = parse_url(url)
+    willing = (job.uid for job in known if job.scope.decide(parts.href, parts.host_key).admitted)
+    return [next(willing, known[0].uid)] if known else []
+
+
+def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) -> list[str]:
+    """Like `choose`; of a job that was deleted, what is left of it in the database is in the error. Reads the disk."""
+    if name and name not in known and _is_there(source) and reader.holds(source, name):
+        last = row(source, name, url)
+        ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
+        says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
+        raise UserError(f"job {name!r} was deleted, and all it knew but its rows; {says}")
+    return choose(known, name)
+
+
+def left_out(source: Source, told: Explanation) -> Explanation:
+    """The same; of a URL that nothing links to as far as is known it is said when pages have more links than are taken
+    of one. Reads the disk, O(rows)."""
+    if told.kind == "unknown" and _is_there(source):
+        pages, links = reader.links_left_out(source, told.job)
+        if pages:
+            told.sentence += (
+                f" But {pages:,} pages have more links than are taken of one page, {links:,} in all, and it may be one"
+                " of these (meta.links_left_out in their rows)."
+            )
+    return told
+
+
+def fetches(source: Source, uid: str, url: str) -> list[dict[str, Any]]:
+    """The URL's last fetches, the newest last; none before the database is there. Reads the disk, O(fetches)."""
+    if not _is_there(source):
+        return []
+    found = next((rows for key in _keys(url) if (rows := reader.history(source, uid, key)[-FETCHES:])), [])
+    return [{name: value for name, value in one.items() if name not in ("id", "job", "url_key")} for one in found]
+
+
+def row(source: Source, uid: str, url: str) -> dict[str, Any] | None:
+    """The URL's row in the table `pages`, without its text; None before the database is there. Blocks."""
+    if not _is_there(source):
+        return None
+    found = next((row for key in _keys(url) if (row := reader.row(source, uid, key)) is not None), None)
+    return None if found is None else {name: value for name, value in found.items() if name not in ("text", "meta")}
+
+
+def _keys(url: str) -> list[bytes]:
+    """By which a job may know a URL: with its route, and without."""
+    return list(dict.fromkeys((parse_routed(url).fingerprint, parse_url(url).fingerprint)))
+
+
+def _is_there(source: Source) -> bool:
+    return not isinstance(source, Path) or (source / "nephila.db").exists()
+
+
+def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
+    """Uids of the job of that name, or of all when none is named. Raises `UserError` for an unknown one."""
+    if not name:
+        return list(known)
+    if name not in known:
+        raise UserError(f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else ""))
+    return [name]
+
+
+def best(told: list[Explanation]) -> Explanation:
+    """Of several jobs the one that knows the URL best has the word."""
+    waits = (one.queued is None and one.lease is None for one in told)
+    ranks = ((one.row is None, away, not one.seen) for one, away in zip(told, waits, strict=True))
+    return min(zip(ranks, range(len(told)), told, strict=True))[2]

@@ -1,0 +1,135 @@
+"""A body coming in: decoded as it streams, counted at both ends, cut off at the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.chunked import Piece
+from nephila.downloader.http.contract import FetchError
+from nephila.downloader.http.decode import Bounded, Coding, pump_all
+
+# Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
+RATIO_FLOOR_BYTES = 1 << 20
+_MANY = 1024
+
+
+class Pieces:
+    """Bytes gathered piece by piece; every so many pieces become one, so that tiny ones cost their bytes only."""
+
+    __slots__ = ("_joined", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._joined = 0
+
+    def append(self, data: bytes) -> None:
+        """O(len(data)) amortised: no byte is copied twice before the end."""
+        parts = self._parts
+        parts.append(data)
+        if len(parts) - self._joined >= _MANY:
+            parts[self._joined :] = (b"".join(parts[self._joined :]),)
+            self._joined = len(parts)
+
+    def join(self) -> bytes:
+        """Everything."""
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+
+class Body:
+    """Gathers decoded bytes. With `keep` > 0 it is `full` at that many and what is beyond is dropped, no error.
+    `max_bytes` > 0 stands in for both limits of the configuration.
+
+    `framing` is set by the owner: bytes of the transfer coding, which count against the limit on the wire as well.
+    Invariant: memory ≤ max_body_bytes (or keep) + one piece, + max_wire_bytes where the wire form is kept.
+    """
+
+    __slots__ = (
+        "_codings",
+        "_keep",
+        "_limit",
+        "_parts",
+        "_ratio",
+        "_size",
+        "_wire",
+        "_wire_limit",
+        "framing",
+        "full",
+        "wire_bytes",
+    )
+
+    def __init__(
+        self,
+        config: DownloaderConfig,
+        codings: list[Coding],
+        keep: int = 0,
+        keep_wire: bool = False,
+        max_bytes: int = 0,
+    ) -> None:
+        self._limit = max_bytes or config.max_body_bytes
+        # Of codings in each other the last one's output is counted here, the others' where they are chained.
+        self._codings = [Bounded(coding) for coding in codings[:-1]] + codings[-1:]
+        self._keep = keep
+        self._ratio = config.max_ratio
+        self._wire_limit = max_bytes or config.max_wire_bytes
+        self._parts = Pieces()
+        self._size = 0
+        self._wire = Pieces() if keep_wire and codings else None
+        self.wire_bytes = 0
+        self.framing = 0
+        self.full = False
+
+    @property
+    def coded(self) -> bool:
+        """Whether bytes from the wire have to be decoded: that takes time."""
+        return bool(self._codings)
+
+    def feed(self, data: Piece) -> None:
+        """Take bytes from the wire; raises `FetchError` (too_large, encoding)."""
+        for _ in self.steps(data):
+            pass
+
+    def steps(self, data: Piece) -> Iterator[None]:
+        """The same in steps of some milliseconds at most; it has to be run to its end unless the body is `full`."""
+        self.wire_bytes += len(data)
+        wire = self.wire_bytes + self.framing
+        if wire > self._wire_limit and not self._keep:
+            raise FetchError("too_large", f"more than {self._wire_limit} bytes on the wire")
+        if self._wire is not None:
+            self._wire.append(bytes(data))
+        if self._codings:
+            for piece in pump_all(self._codings, data):
+                self._gather(piece)
+                if self.full:
+                    return
+                yield
+        else:
+            self._gather(bytes(data))
+        if self._keep and wire >= self._wire_limit:
+            self.full = True
+
+    def _gather(self, piece: bytes) -> None:
+        if not piece:
+            return
+        self._parts.append(piece)
+        self._size += len(piece)
+        if self._keep:
+            if self._size >= self._keep:
+                self.full = True
+        elif self._size > self._limit:
+            raise FetchError("too_large", f"more than {self._limit} bytes decoded")
+        elif self._size > RATIO_FLOOR_BYTES and self._size > self._ratio * self.wire_bytes:
+            raise FetchError("too_large", f"ratio over {self._ratio:g}: {self.wire_bytes} bytes make {self._size}")
+
+    def finish(self) -> bytes:
+        """The whole body; raises `FetchError` when a coding is not complete."""
+        if not self.full:
+            for coding in self._codings:
+                coding.finish()
+        body = self._parts.join()
+        self._parts = Pieces()
+        return body[: self._keep] if self._keep and len(body) > self._keep else body
+
+    def wire_body(self) -> bytes | None:
+        """The body as it came, None when it was not kept or equals the decoded one."""
+        return None if self._wire is None else self._wire.join()

@@ -1,0 +1,144 @@
+"""The contract of a fetcher: one order in, one answer out; what every implementation promises.
+
+- `fetch()` returns at once; `on_done` is called exactly once, never before `fetch()` has returned, and not at all after
+  `abort()`. It may order the next fetch.
+- Only `order.addresses` are dialled, up to three of them in order: they have passed the egress guard.
+- Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
+- Nothing is followed, nothing is cached, no cookie is kept: middleware/ does that. A URL's credentials are sent and
+  never logged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from nephila.downloader.http.target import Target
+
+MAX_DIALS = 3
+MAX_HEAD_BYTES = 64 << 10
+MAX_INTERIM = 16
+"""Heads with a status of 1xx before the answer's own; servers send one or two."""
+SLICE_S = 0.01
+"""Taking codings off goes on in a later turn of the loop after this long: a step takes some milliseconds at most."""
+# A body nobody reads (of a 404, of a redirect) is drained up to here to keep its connection, beyond it is cut off.
+DRAIN_BYTES = 64 << 10
+
+
+class Order:
+    """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error.
+    `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
+
+    `on_sent` is called when the request's head has been written: the server sees its start then, not at the dial.
+    `headers` go with this order beside those of the configuration. With a `body` it is a POST, else a GET.
+    """
+
+    __slots__ = (
+        "addresses",
+        "any_type",
+        "body",
+        "dial_port",
+        "etag",
+        "headers",
+        "keep",
+        "last_modified",
+        "max_bytes",
+        "on_sent",
+        "target",
+    )
+
+    def __init__(
+        self,
+        target: Target,
+        addresses: tuple[str, ...],
+        dial_port: int,
+        *,
+        etag: str = "",
+        last_modified: str = "",
+        any_type: bool = False,
+        keep: int = 0,
+        max_bytes: int = 0,
+        on_sent: Callable[[], None] | None = None,
+    ) -> None:
+        self.target = target
+        self.addresses = addresses
+        self.dial_port = dial_port
+        self.etag = etag
+        self.last_modified = last_modified
+        self.any_type = any_type
+        self.keep = keep
+        self.max_bytes = max_bytes
+        self.on_sent = on_sent
+        self.headers: dict[str, str] = {}
+        self.body: bytes | None = None
+
+
+class Answer:
+    """How a fetch ended. `reason` is empty when a response came; `status` may be set beside a reason.
+
+    Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
+    headers because the type is unwanted; stale = a kept connection broke before the first byte of the answer. `body` is
+    decoded from transfer and content encoding. `wire_body` is None when it equals `body` or was not asked for.
+    `wire_bytes` counts the body as it came, without framing. With raw capture the wire body of a status that is no 2xx
+    is kept as well, up to `DRAIN_BYTES`; `truncated` says in the words of WARC why it is not whole.
+    """
+
+    __slots__ = (
+        "address",
+        "body",
+        "charset",
+        "content_type",
+        "detail",
+        "headers",
+        "reason",
+        "request_head",
+        "response_head",
+        "status",
+        "truncated",
+        "wire_body",
+        "wire_bytes",
+    )
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.content_type = ""
+        self.charset = ""
+        self.body = b""
+        self.wire_body: bytes | None = None
+        self.wire_bytes = 0
+        self.truncated = ""
+        self.address = ""
+        self.reason = ""
+        self.detail = ""
+        self.request_head = b""
+        self.response_head = b""
+
+
+OnDone = Callable[[Answer], None]
+
+
+class Handle(Protocol):
+    """A fetch on its way."""
+
+    def abort(self) -> None:
+        """Stop; the connection is closed and `on_done` will not be called."""
+
+
+class Fetcher(Protocol):
+    """See the module."""
+
+    def fetch(self, order: Order, on_done: OnDone) -> Handle:
+        """Start one fetch."""
+
+    async def close(self) -> None:
+        """Abort what is on its way and close every connection."""
+
+
+class FetchError(Exception):
+    """A fetch ends here: `reason` in one word, the text for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail

@@ -1,0 +1,123 @@
+"""Time limits of all fetches by one coarse timer. No clock is read and no timer set on the way of a byte.
+
+Every tick (an eighth of the shortest limit, half a second at most) each fetch is looked at: a phase begins, for the
+watch, at the tick that first sees it, so a limit may be exceeded by two ticks and is never cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.runtime.clock import Clock, Timer
+
+CONNECT, HEADERS, BODY = 1, 2, 3
+
+
+class Watched:
+    """One fetch as the watch sees it. `dials` counts attempts to connect: each has the time of one."""
+
+    __slots__ = ("dials", "phase", "phase_seen", "progress_seen", "progress_since", "since", "started")
+
+    def __init__(self, started: float) -> None:
+        self.phase = CONNECT
+        self.dials = 0
+        self.started = self.since = self.progress_since = started
+        self.phase_seen = 0
+        self.progress_seen = -1
+
+    @property
+    def progress(self) -> int:
+        """A number that changes whenever something comes in."""
+        raise NotImplementedError
+
+    def time_out(self, detail: str) -> None:
+        """A limit has passed; `detail` begins with the phase: connect, headers, body or total."""
+        raise NotImplementedError
+
+
+W = TypeVar("W", bound=Watched)
+
+
+class Watch(Generic[W]):
+    """The fetches on their way. O(fetches) per tick; asleep when there are none and `on_tick` wants no other."""
+
+    def __init__(self, config: DownloaderConfig, clock: Clock, on_tick: Callable[[float], bool] | None = None) -> None:
+        self._config = config
+        self._clock = clock
+        self._on_tick = on_tick
+        self._active: set[W] = set()
+        self._timer: Timer | None = None
+        self._closed = False
+        shortest = min(
+            config.connect_timeout_s,
+            config.headers_timeout_s,
+            config.idle_timeout_s,
+            config.body_timeout_s,
+            config.total_timeout_s,
+            config.keepalive_s,
+        )
+        self._tick_s = min(0.5, max(0.01, shortest / 8))
+
+    def add(self, one: W) -> None:
+        """Watch a fetch."""
+        self._active.add(one)
+        if self._timer is None:
+            self._arm()
+
+    def discard(self, one: W) -> None:
+        """It has ended."""
+        self._active.discard(one)
+
+    def all(self) -> list[W]:
+        """Everything on its way."""
+        return list(self._active)
+
+    def close(self) -> None:
+        """Tick no more."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        if not self._closed:
+            self._timer = self._clock.call_at(self._clock.monotonic() + self._tick_s, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        for one in self.all():
+            if one in self._active:  # it may have been aborted by the end of another
+                detail = self._passed(one, now)
+                if detail:
+                    one.time_out(detail)
+        again = self._on_tick(now) if self._on_tick is not None else False
+        if (again or self._active) and self._timer is None:
+            self._arm()
+
+    def _passed(self, one: W, now: float) -> str:
+        """Which limit has passed, empty when none has."""
+        config = self._config
+        if now - one.started > config.total_timeout_s:
+            return f"total: not done after {config.total_timeout_s:g} s"
+        phase = one.phase + 8 * one.dials
+        if phase != one.phase_seen:
+            one.phase_seen, one.since = phase, now
+        elapsed = now - one.since
+        if one.phase == CONNECT:
+            if elapsed > config.connect_timeout_s:
+                return f"connect: no connection within {config.connect_timeout_s:g} s"
+        elif one.phase == HEADERS:
+            if elapsed > config.headers_timeout_s:
+                return f"headers: not complete within {config.headers_timeout_s:g} s"
+        else:
+            progress = one.progress
+            if progress != one.progress_seen:
+                one.progress_seen, one.progress_since = progress, now
+            if now - one.progress_since > config.idle_timeout_s:
+                return f"body: nothing came for {config.idle_timeout_s:g} s"
+            if elapsed > config.body_timeout_s:
+                return f"body: not complete within {config.body_timeout_s:g} s"
+        return ""

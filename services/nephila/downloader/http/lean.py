@@ -1,0 +1,226 @@
+"""The lean fetcher: one asyncio protocol per connection, no task per request, one timer for everybody.
+
+Reads land in one buffer shared by all connections (the loop reads and hands over in one step); a body of known length
+that does not come in one read goes on in a buffer of its own, so every body is copied once. What a request costs beside
+the kernel: a request head, a response head, and one bytes object. `lean_conn.py` reads, this file decides what is
+dialled, reused, tried again and given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.contract import MAX_DIALS, Answer, FetchError, OnDone, Order
+from nephila.downloader.http.deadlines import CONNECT, HEADERS, Watch, Watched
+from nephila.downloader.http.lean_conn import Buffers, Connection
+from nephila.downloader.http.pool import Pool
+from nephila.downloader.http.request import RequestHeads, media_filter
+from nephila.downloader.http.tls import dial_error, tls_context
+from nephila.kernel.runtime.clock import Clock
+
+
+class Exchange(Watched):
+    """One fetch on its way; the handle its caller holds."""
+
+    __slots__ = ("answer", "connection", "dial", "fetcher", "on_done", "order")
+
+    def __init__(self, fetcher: LeanFetcher, order: Order, on_done: OnDone, started: float) -> None:
+        super().__init__(started)
+        self.fetcher = fetcher
+        self.order = order
+        self.on_done: OnDone | None = on_done
+        self.answer = Answer()
+        self.connection: Connection | None = None
+        self.dial: asyncio.Task[object] | None = None
+
+    def abort(self) -> None:
+        """See `Handle.abort`."""
+        if self.on_done is not None:
+            self.on_done = None
+            self.fetcher.forget(self)
+
+    @property
+    def progress(self) -> int:
+        """See `Watched.progress`."""
+        return self.connection.progress if self.connection is not None else 0
+
+    def time_out(self, detail: str) -> None:
+        """See `Watched.time_out`."""
+        self.fetcher.time_out(self, detail)
+
+
+class LeanFetcher:
+    """See `contract.Fetcher`. Needs a loop that reads and hands over in one step (not Proactor)."""
+
+    def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
+        self.config = config
+        self.buffers = Buffers()
+        self.wanted = media_filter(config.accept, config.refuse)
+        self.clock = clock
+        self._heads = RequestHeads(config)
+        self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
+        self._watch: Watch[Exchange] = Watch(config, clock, self._on_tick)
+        self._tls: ssl.SSLContext | None = None
+        self._closed = False
+
+    # What callers see
+
+    def fetch(self, order: Order, on_done: OnDone) -> Exchange:
+        """See `Fetcher.fetch`."""
+        exchange = Exchange(self, order, on_done, self.clock.monotonic())
+        self._watch.add(exchange)
+        connection = self._pool.take(self._keys(order))
+        if connection is not None:
+            self._send(exchange, connection)
+        else:
+            self._dial(exchange)
+        return exchange
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        self._closed = True
+        for exchange in self._watch.all():
+            exchange.abort()
+        for connection in self._pool.drain():
+            connection.drop()
+        self._watch.close()
+        # Transports tell their protocols in the next turns of the loop; without them sockets would outlive us.
+        for _ in range(2):
+            await asyncio.sleep(0)
+
+    @property
+    def idle_connections(self) -> int:
+        """Connections waiting for their next request."""
+        return len(self._pool)
+
+    # Connections
+
+    @staticmethod
+    def _keys(order: Order) -> list[tuple[str, int, str, str]]:
+        target = order.target
+        return [(address, order.dial_port, target.host, target.scheme) for address in order.addresses[:MAX_DIALS]]
+
+    def _dial(self, exchange: Exchange) -> None:
+        order = exchange.order
+        target = order.target
+        exchange.phase = CONNECT
+        address = exchange.answer.address = order.addresses[exchange.dials]
+        exchange.dials += 1
+        loop = asyncio.get_running_loop()
+        secure = target.scheme == "https"
+        exchange.dial = loop.create_task(
+            loop.create_connection(
+                lambda: Connection(self, (address, order.dial_port, target.host, target.scheme)),
+                address,
+                order.dial_port,
+                ssl=self._context() if secure else None,
+                server_hostname=target.dial_host.rstrip(".") if secure else None,
+            )
+        )
+        exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
+
+    def _dialled(self, exchange: Exchange, task: asyncio.Task[object]) -> None:
+        if exchange.dial is not task:  # given up meanwhile
+            if not task.cancelled() and task.exception() is None:
+                task.result()[1].drop()  # type: ignore[index]
+            return
+        exchange.dial = None
+        if task.cancelled():
+            self._not_connected(exchange, FetchError("connect", "the attempt was cancelled"))
+        elif (error := task.exception()) is not None:
+            self._not_connected(exchange, dial_error(error, exchange.order.target.scheme))
+        else:
+            self._send(exchange, task.result()[1])  # type: ignore[index]
+
+    def _not_connected(self, exchange: Exchange, error: FetchError) -> None:
+        if exchange.dials < min(MAX_DIALS, len(exchange.order.addresses)):
+            self._dial(exchange)
+        else:
+            self.fail(exchange, error.reason, error.detail)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = tls_context(self.config.tls_verify)
+        return self._tls
+
+    def _send(self, exchange: Exchange, connection: Connection) -> None:
+        answer = exchange.answer
+        answer.address = connection.key[0]
+        exchange.connection = connection
+        exchange.phase = HEADERS
+        head = self._heads.make(exchange.order)
+        if self.config.raw_capture:
+            answer.request_head = self._heads.shown(exchange.order)
+        body = exchange.order.body
+        connection.send(exchange, head if body is None else head + body)
+        if exchange.order.on_sent is not None:
+            exchange.order.on_sent()
+
+    # What connections report
+
+    def done(self, exchange: Exchange, reuse: bool) -> None:
+        """The answer is complete; the connection is free, or dropped where it cannot be used again."""
+        connection, exchange.connection = exchange.connection, None
+        if connection is not None:
+            if reuse and not self._closed:
+                evicted = self._pool.put(connection.key, connection, self.clock.monotonic())
+                if evicted is not None:
+                    evicted.drop()
+            else:
+                connection.drop()
+        self._watch.discard(exchange)
+        on_done, exchange.on_done = exchange.on_done, None
+        if on_done is not None:
+            on_done(exchange.answer)
+
+    def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
+        """The fetch ends without an answer worth having."""
+        answer = exchange.answer
+        answer.reason = reason
+        answer.detail = detail
+        answer.body = b""
+        self.done(exchange, False)
+
+    def lost(self, exchange: Exchange, detail: str) -> None:
+        """The connection died before the first byte of an answer; a reused one may have been closed meanwhile.
+
+        It is never sent again from here: the server may have read it, so the next one has to keep the host's delay.
+        """
+        connection = exchange.connection
+        reused = connection is not None and connection.requests > 1
+        self.fail(exchange, "stale" if reused else "disconnected", detail)
+
+    def idle_lost(self, connection: Connection) -> None:
+        """An idle connection was closed by the server, or spoke out of turn."""
+        self._pool.remove(connection.key, connection)
+
+    def forget(self, exchange: Exchange) -> None:
+        """Drop what an aborted exchange holds."""
+        self._watch.discard(exchange)
+        if exchange.dial is not None:
+            task, exchange.dial = exchange.dial, None
+            task.cancel()
+        if exchange.connection is not None:
+            connection, exchange.connection = exchange.connection, None
+            connection.drop()
+
+    # Time
+
+    def time_out(self, exchange: Exchange, detail: str) -> None:
+        """A limit has passed. An attempt to connect may be followed by one to the next address."""
+        if exchange.dial is not None:
+            task, exchange.dial = exchange.dial, None
+            task.cancel()
+            if detail.startswith("connect:"):
+                self._not_connected(exchange, FetchError("timeout", detail))
+                return
+        connection = exchange.connection
+        if connection is None or not connection.give_up():
+            self.fail(exchange, "timeout", detail)
+
+    def _on_tick(self, now: float) -> bool:
+        for connection in self._pool.expired(now):
+            connection.drop()
+        return len(self._pool) > 0

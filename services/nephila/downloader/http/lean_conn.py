@@ -1,0 +1,455 @@
+"""One HTTP/1.1 connection of the lean fetcher: bytes in, calls to the fetcher out.
+
+Invariant: between two calls from the loop a connection is idle (no exchange) or in one state of one exchange; bytes
+that come while it is idle end it. A connection goes back to the pool only when its message ended exactly where its
+framing said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from nephila.downloader.http import response_head as heads
+from nephila.downloader.http.body import Body
+from nephila.downloader.http.chunked import Chunked
+from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
+from nephila.downloader.http.deadlines import BODY
+from nephila.downloader.http.decode import codings_of
+
+if TYPE_CHECKING:
+    from nephila.downloader.http.lean import Exchange, LeanFetcher
+
+SHARED_BYTES = 256 << 10
+LARGE_BYTES = 4 << 20
+_SPARE = 64
+
+IDLE, HEAD, FILL, LENGTH, CHUNKS, CLOSE, GONE = range(7)
+
+
+class Buffers:
+    """The buffer all connections read into, and spare ones of the same size for bodies that come in pieces."""
+
+    def __init__(self) -> None:
+        self.shared = bytearray(SHARED_BYTES)
+        self.shared_view = memoryview(self.shared)
+        self._spare: list[memoryview] = []
+
+    def take(self) -> memoryview:
+        """A buffer of one's own; the one used last first, for it is warm."""
+        return self._spare.pop() if self._spare else memoryview(bytearray(SHARED_BYTES))
+
+    def give(self, view: memoryview) -> None:
+        """Back to the spare ones."""
+        if len(self._spare) < _SPARE:
+            self._spare.append(view)
+
+
+class Connection(asyncio.BufferedProtocol):
+    """See the module. `progress` changes with every read; `requests` counts what was sent on it.
+
+    Taking codings off may need more than one turn of the loop (`_work`); nothing is read until then, and an end of the
+    connection that is noticed meanwhile (`_lost`) counts afterwards.
+    """
+
+    __slots__ = (
+        "_body",
+        "_chunked",
+        "_exchange",
+        "_fetcher",
+        "_filled",
+        "_head",
+        "_interim",
+        "_left",
+        "_lost",
+        "_own",
+        "_paused",
+        "_reuse",
+        "_state",
+        "_transport",
+        "_view",
+        "_work",
+        "key",
+        "progress",
+        "requests",
+    )
+
+    def __init__(self, fetcher: LeanFetcher, key: tuple[str, int, str, str]) -> None:
+        self._fetcher = fetcher
+        self.key = key
+        self._transport: Any = None
+        self._exchange: Exchange | None = None
+        self._state = IDLE
+        self._view = fetcher.buffers.shared_view
+        self._own: memoryview | None = None
+        self._filled = 0
+        self._left = 0
+        self._reuse = False
+        self._head: bytearray | None = None
+        self._body: Body | None = None
+        self._chunked: Chunked | None = None
+        self._interim = 0
+        self._work: Iterator[None] | None = None
+        self._paused = False
+        self._lost: tuple[Exception | None] | None = None
+        self.requests = 0
+        self.progress = 0
+
+    # From the fetcher
+
+    def send(self, exchange: Exchange, head: bytes) -> None:
+        """Write a request; what comes next belongs to `exchange`."""
+        if self._state == GONE:
+            self._exchange = exchange
+            asyncio.get_running_loop().call_soon(self.connection_lost, None)
+            return
+        self.requests += 1
+        self._exchange = exchange
+        self._state = HEAD
+        self._interim = 0
+        self._transport.write(head)
+
+    def drop(self) -> None:
+        """Close at once and say nothing."""
+        self._exchange = None
+        self._state = GONE
+        self._release()
+        # A TLS transport refers to its protocol until the collector runs: without this reference there is no cycle.
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+
+    def give_up(self) -> bool:
+        """Time is over. True when the answer is complete without its body (a 404's), and has been reported."""
+        exchange = self._exchange
+        if exchange is None or self._state < FILL or self._is_wanted(exchange):
+            return False
+        self._finish(b"", False)
+        return True
+
+    # From the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See asyncio."""
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See asyncio."""
+        return self._view
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See asyncio: `nbytes` have been read into what `get_buffer` gave."""
+        self.progress += 1
+        state = self._state
+        try:
+            if state == FILL:
+                self._filled += nbytes
+                if self._filled == self._left:
+                    self._finish_filled()
+                else:
+                    self._view = self._own[self._filled : self._left]  # type: ignore[index]
+            elif state == HEAD:
+                self._on_head(nbytes)
+            elif state == IDLE:
+                self._fetcher.idle_lost(self)
+                self.drop()
+            elif state != GONE:
+                self._on_body(self._view[:nbytes])
+        except FetchError as error:
+            self._fail(error)
+
+    def eof_received(self) -> None:
+        """See asyncio: the transport closes itself and calls `connection_lost`."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See asyncio."""
+        self._transport = None
+        if self._work is not None:
+            self._lost = (exc,)
+            return
+        state, self._state = self._state, GONE
+        exchange = self._exchange
+        if exchange is None:
+            if state == IDLE:
+                self._fetcher.idle_lost(self)
+            return
+        how = "closed" if exc is None else f"lost ({getattr(exc, 'strerror', None) or exc or type(exc).__name__})"
+        if state == CLOSE and exc is None:
+            try:
+                self._finish_body(False)
+            except FetchError as error:
+                self._fail(error)
+        elif (state == HEAD and self._head is None) or state == GONE:
+            self._exchange = None
+            self._fetcher.lost(exchange, f"the connection was {how} before any answer")
+        elif state == HEAD:
+            self._fail(FetchError("disconnected", f"the connection was {how} within the headers"))
+        else:
+            self._fail(FetchError("disconnected", f"the connection was {how} within the body"))
+
+    # Head
+
+    def _on_head(self, nbytes: int) -> None:
+        buffers = self._fetcher.buffers
+        head = self._head
+        if head is None:
+            buffer, view, start, stop = buffers.shared, buffers.shared_view, 0, nbytes
+        else:
+            start = max(0, len(head) - 3)
+            head += buffers.shared_view[:nbytes]
+            buffer, view, stop = head, None, len(head)
+        at = 0
+        while True:
+            end = heads.find_end(buffer, max(at, start), stop)
+            if (end if end >= 0 else stop) - at > MAX_HEAD_BYTES:
+                raise FetchError("protocol", "headers over 64 KiB")
+            if end < 0:
+                self._begin_head(buffer, at, stop)
+                return
+            raw = bytes(buffer[at:end])
+            status, headers, http11 = self._parse(raw)
+            at = end
+            if status >= 200:
+                break
+            if status == 101:
+                raise FetchError("protocol", "the server switches protocols unasked")
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                raise FetchError("protocol", f"over {MAX_INTERIM} heads with a status of 1xx")
+        self._head = None
+        if view is None:
+            view = memoryview(bytes(buffer))
+        self._on_headers(status, headers, http11, raw, view[at:stop])
+
+    def _begin_head(self, buffer: bytearray, at: int, stop: int) -> None:
+        if self._head is None:
+            self._head = buffer[at:stop]
+        elif at:
+            del self._head[:at]
+        if len(self._head) >= 5 and not self._head.lstrip(b"\r\n").startswith(b"HTTP/"[: len(self._head)]):
+            self._parse(bytes(self._head))
+
+    def _parse(self, raw: bytes) -> tuple[int, dict[str, str], bool]:
+        try:
+            return heads.parse(raw.lstrip(b"\r\n"))
+        except FetchError:
+            if self.requests > 1:
+                # Left over from the answer before, whose length was a lie: this request had no answer yet.
+                raise _StaleError from None
+            raise
+
+    def _on_headers(self, status: int, headers: dict[str, str], http11: bool, raw: bytes, rest: memoryview) -> None:
+        exchange = self._exchange
+        assert exchange is not None
+        fetcher = self._fetcher
+        answer = exchange.answer
+        answer.status = status
+        answer.headers = headers
+        exchange.phase = BODY
+        if fetcher.config.raw_capture:
+            answer.response_head = raw
+        value = headers.get("content-type")
+        if value is not None:
+            answer.content_type, answer.charset = heads.media_type(value)
+        wanted = 200 <= status < 300
+        if wanted and not exchange.order.any_type and not fetcher.wanted(answer.content_type):
+            answer.reason = "content_type"
+            answer.detail = f"{answer.content_type} is not wanted"
+            self._state = GONE
+            fetcher.done(exchange, False)
+            return
+        length, exact = heads.framing(status, headers)
+        self._reuse = exact and heads.keeps_alive(headers, http11)
+        self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
+
+    # Body
+
+    def _is_wanted(self, exchange: Exchange) -> bool:
+        return 200 <= exchange.answer.status < 300
+
+    def _begin_body(self, length: int, encoding: str, wanted: bool, rest: memoryview) -> None:
+        exchange = self._exchange
+        assert exchange is not None
+        config, order = self._fetcher.config, exchange.order
+        keep = order.keep if wanted else DRAIN_BYTES
+        if length >= 0:
+            limit = order.max_bytes or config.max_wire_bytes
+            if length > limit and not keep:
+                raise FetchError("too_large", f"Content-Length {length} is over {limit}")
+            if not wanted and length > DRAIN_BYTES:
+                exchange.answer.truncated = "length"
+                self._finish(b"", False)
+                return
+            if len(rest) > length:
+                rest = rest[:length]
+                self._reuse = False
+            if length <= SHARED_BYTES and not encoding and (not keep or length <= keep):
+                self._fill(length, rest)
+                return
+        codings = codings_of(encoding) if wanted else []
+        self._body = Body(config, codings, keep, config.raw_capture, order.max_bytes)
+        self._left = length
+        if length == heads.CHUNKED:
+            self._state = CHUNKS
+            self._chunked = Chunked()
+        else:
+            self._state = LENGTH if length >= 0 else CLOSE
+        if len(rest) or length == 0:
+            self._on_body(rest)
+
+    def _fill(self, length: int, rest: memoryview) -> None:
+        """The straight way: a length, no coding. In one read, or into a buffer of its own that the kernel fills."""
+        have = len(rest)
+        if have == length:
+            self._exchange.answer.wire_bytes = length  # type: ignore[union-attr]
+            self._finish(bytes(rest), self._reuse)
+            return
+        own = self._own = self._fetcher.buffers.take()
+        own[:have] = rest
+        self._filled = have
+        self._left = length
+        self._view = own[have:length]
+        self._state = FILL
+
+    def _finish_filled(self) -> None:
+        body = bytes(self._own[: self._left])  # type: ignore[index]
+        self._exchange.answer.wire_bytes = self._left  # type: ignore[union-attr]
+        self._release()
+        self._finish(body, self._reuse)
+
+    def _on_body(self, data: memoryview) -> None:
+        body = self._body
+        assert body is not None
+        if self._state == LENGTH:
+            if len(data) > self._left:
+                data = data[: self._left]
+                self._reuse = False
+            self._left -= len(data)
+        if self._chunked is None and not body.coded:
+            body.feed(data)
+            self._after_body()
+        else:
+            # Other connections read into the shared buffer before the work is done.
+            self._work = self._steps(body, bytes(data))
+            self._run()
+
+    def _steps(self, body: Body, data: bytes) -> Iterator[None]:
+        chunked = self._chunked
+        if chunked is None:
+            yield from body.steps(data)
+            return
+        for piece in chunked.feed(data):
+            body.framing = chunked.framing
+            yield from body.steps(piece)
+            if body.full:
+                return
+            yield
+
+    def _run(self) -> None:
+        """Take codings off for SLICE_S; what is left follows in later turns of the loop, and nothing is read before."""
+        assert self._work is not None
+        monotonic = self._fetcher.clock.monotonic
+        until = monotonic() + SLICE_S
+        for _ in self._work:
+            if monotonic() >= until:
+                self._pause(True)
+                asyncio.get_running_loop().call_soon(self._go_on)
+                return
+        self._work = None
+        self._pause(False)
+        self._after_body()
+
+    def _go_on(self) -> None:
+        if self._work is None:  # dropped meanwhile
+            return
+        try:
+            self._run()
+        except FetchError as error:
+            self._work = None
+            self._fail(error)
+        if self._work is None and self._lost is not None:
+            (exc,) = self._lost
+            self._lost = None
+            self.connection_lost(exc)
+
+    def _pause(self, paused: bool) -> None:
+        if paused is self._paused:
+            return
+        self._paused = paused
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            (transport.pause_reading if paused else transport.resume_reading)()
+
+    def _after_body(self) -> None:
+        """A read has been taken in: the message may be complete."""
+        body, chunked = self._body, self._chunked
+        assert body is not None
+        if body.full:
+            self._finish_body(False)
+        elif chunked is not None:
+            if chunked.done:
+                self._finish_body(self._reuse and not chunked.trailing)
+        elif self._state == LENGTH and self._left == 0:
+            self._finish_body(self._reuse)
+
+    def _finish_body(self, reuse: bool) -> None:
+        exchange, body = self._exchange, self._body
+        assert exchange is not None
+        assert body is not None
+        answer = exchange.answer
+        answer.wire_bytes = body.wire_bytes
+        answer.wire_body = body.wire_body()
+        if body.full:
+            answer.truncated = "length"
+        self._finish(body.finish(), reuse)
+
+    def _finish(self, body: bytes, reuse: bool) -> None:
+        exchange, self._exchange = self._exchange, None
+        assert exchange is not None
+        self._body = self._chunked = self._work = None
+        answer = exchange.answer
+        if self._is_wanted(exchange):
+            answer.body = body
+        elif self._fetcher.config.raw_capture:
+            answer.wire_body = body
+        if len(body) >= LARGE_BYTES:
+            # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
+            self._state = GONE
+            asyncio.get_running_loop().call_soon(self._fetcher.done, exchange, False)
+            return
+        self._state = IDLE if reuse else GONE
+        self._fetcher.done(exchange, reuse)
+
+    def _fail(self, error: FetchError) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            return
+        if isinstance(error, _StaleError):
+            self._state = GONE
+            self._exchange = None
+            self._fetcher.lost(exchange, error.detail)
+        elif exchange.answer.status and not self._is_wanted(exchange):
+            # The status said all there is to know; its body was only read to keep the connection.
+            exchange.answer.truncated = "disconnect"
+            self._finish(b"", False)
+        else:
+            if self._body is not None:
+                exchange.answer.wire_bytes = self._body.wire_bytes
+            self._state = GONE
+            self._exchange = None
+            self._fetcher.fail(exchange, error.reason, error.detail)
+
+    def _release(self) -> None:
+        if self._own is not None:
+            self._fetcher.buffers.give(self._own)
+            self._own = None
+        self._view = self._fetcher.buffers.shared_view
+        self._body = self._chunked = self._head = self._work = None
+
+
+class _StaleError(FetchError):
+    """The bytes belong to no request of ours."""
+
+    def __init__(self) -> None:
+        super().__init__("protocol", "bytes of an earlier answer")

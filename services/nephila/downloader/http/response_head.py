@@ -1,0 +1,111 @@
+"""A response head, from bytes to meaning: RFC 9112 read as leniently as browsers do. Pure.
+
+Lenient in what is read (bare LF, folded lines, junk lines, any bytes in values), strict in what follows from it: where
+the length of a body is in doubt the connection is not used again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from nephila.downloader.http.contract import FetchError
+from nephila.kernel import mime
+
+_STATUS = re.compile(r"HTTP/1\.(\d)[ \t]+(\d{3})(?![0-9])")
+_DIGITS = re.compile(r"\d{1,18}\Z", re.ASCII)
+_NO_BODY = (204, 205, 304)
+
+CHUNKED = -1
+UNTIL_CLOSE = -2
+
+
+def find_end(buffer: bytearray, start: int, stop: int) -> int:
+    """Index behind the empty line that ends the head, -1 if it is not there yet."""
+    crlf = buffer.find(b"\n\r\n", start, stop)
+    bare = buffer.find(b"\n\n", start, stop if crlf < 0 else crlf)
+    if bare >= 0:
+        return bare + 2
+    return crlf + 3 if crlf >= 0 else -1
+
+
+def parse(head: bytes) -> tuple[int, dict[str, str], bool]:
+    """Status, headers (names in lower case, repeated ones joined by ", ") and whether it is HTTP/1.1 or newer.
+
+    Values are Latin-1. Raises `FetchError` (protocol) when it does not begin as an HTTP/1 response does.
+    """
+    text = head.decode("latin-1")
+    match = _STATUS.match(text)
+    if match is None:
+        raise FetchError("protocol", f"not an HTTP/1 response: {text[:40]!r}")
+    headers: dict[str, str] = {}
+    longer: dict[str, list[str]] = {}  # joined once at the end: a head may be one header 16,000 times
+    last = ""
+    for line in text.split("\n")[1:]:
+        name, colon, value = line.partition(":")
+        if name[:1] in (" ", "\t"):
+            if last and line.strip():  # obs-fold: RFC 9112 5.2
+                longer.setdefault(last, [headers[last]]).extend((" ", line.strip()))
+            continue
+        if not colon:
+            continue
+        name = name.rstrip().lower()
+        value = value.strip(" \t\r\0")
+        if name in headers:
+            longer.setdefault(name, [headers[name]]).extend((separator(name), value))
+        else:
+            headers[name] = value
+        last = name
+    for name, parts in longer.items():
+        headers[name] = "".join(parts)
+    return int(match[2]), headers, match[1] != "0"
+
+
+def separator(name: str) -> str:
+    """Between the values of a repeated header; a line's end where a value may hold a comma of its own (an agent's name
+    in X-Robots-Tag holds for its own line, a cookie has a date)."""
+    return "\n" if name in ("x-robots-tag", "set-cookie") else ", "
+
+
+def framing(status: int, headers: dict[str, str]) -> tuple[int, bool]:
+    """How long the body is - a number, CHUNKED or UNTIL_CLOSE - and whether that leaves the connection usable.
+
+    RFC 9112 6.3; a length beside chunked is ignored as required, but such a connection is not trusted again.
+    """
+    if status in _NO_BODY:
+        return 0, True
+    transfer = headers.get("transfer-encoding")
+    length = headers.get("content-length")
+    if transfer:
+        codings = [coding.strip().lower() for coding in transfer.split(",")]
+        if codings[-1] == "chunked":
+            if any(coding not in ("chunked", "identity") for coding in codings[:-1]) or codings.count("chunked") > 1:
+                raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not understood")
+            return CHUNKED, length is None
+        if codings != ["identity"]:
+            raise FetchError("protocol", f"transfer encoding {transfer[:40]!r} is not understood")
+    if length is None:
+        return UNTIL_CLOSE, False
+    if not _DIGITS.match(length):
+        lengths = {one.strip() for one in length.split(",")}
+        length = lengths.pop()
+        if lengths or not _DIGITS.match(length):
+            raise FetchError("protocol", f"Content-Length {headers['content-length'][:40]!r} is no length")
+        return int(length), False
+    return int(length), True
+
+
+def keeps_alive(headers: dict[str, str], http11: bool) -> bool:
+    """True when the server will read another request on the connection: RFC 9112 9.3."""
+    connection = headers.get("connection")
+    if connection is None:
+        return http11
+    options = connection.lower()
+    return "close" not in options and (http11 or "keep-alive" in options)
+
+
+def media_type(value: str) -> tuple[str, str]:
+    """Media type and charset of a Content-Type, both in lower case, empty where there is none."""
+    # Servers repeat the header; the last one wins for browsers (fetch, "extract a MIME type").
+    if "," in value:
+        value = value.rpartition(",")[2].strip() or value
+    return mime.media_type(value)

@@ -1,0 +1,144 @@
+"""From an answer to messages: which outcome it is, and the page if it is one. Pure.
+
+The table of 5-contract, "How a fetch ends", as the downloader sees it.
+"""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+
+from nephila.downloader.http.contract import Answer
+from nephila.downloader.http.target import Target
+from nephila.kernel import messages as m
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.outcomes import given_back
+
+REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
+MAX_RETRY_AFTER_S = 86_400.0
+MAX_LOCATION = 8192
+"""Characters of a redirect's target, as of a page's link: readers of WARC give up at 32 KB of record headers."""
+
+
+def unfetched(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:
+    """It ended before anybody was dialled."""
+    outcome = given_back(request)
+    outcome.result = result
+    outcome.reason = reason
+    outcome.detail = detail
+    outcome.ended_at = now
+    return outcome
+
+
+def outcome_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.FetchOutcome:
+    """How a fetch ended; `target` is what was fetched last (a robots.txt may have been redirected)."""
+    outcome = given_back(request)
+    outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, answer)
+    outcome.status = answer.status
+    outcome.started_at = started
+    outcome.ended_at = ended
+    outcome.address = answer.address
+    outcome.wire_bytes = answer.wire_bytes
+    outcome.content_type = answer.content_type
+    if "retry-after" in answer.headers:
+        outcome.retry_after_s = retry_after_s(answer.headers["retry-after"], ended)
+    if request.kind == m.FetchKind.ROBOTS and not outcome.reason:
+        outcome.body = answer.body
+    return outcome
+
+
+def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.FetchResult, str, str, str]:
+    status = answer.status
+    if answer.reason == "content_type":
+        return m.FetchResult.CONTENT_TYPE, "content_type", answer.detail, ""
+    if answer.reason == "stale":
+        # Given back, yet started_at says that somebody was asked: the host rests, the URL has lost no try.
+        return m.FetchResult.UNSPECIFIED, "stale", answer.detail, ""
+    if answer.reason:
+        return m.FetchResult.FAILED, answer.reason, answer.detail, ""
+    if 200 <= status < 300:
+        return m.FetchResult.FETCHED, "", "", ""
+    if status == 304 and (request.etag or request.last_modified):
+        return m.FetchResult.NOT_MODIFIED, "", "", ""
+    if status in REDIRECTS and (status != 300 or "location" in answer.headers):
+        try:
+            return m.FetchResult.REDIRECT, "", "", parse_routed(_location(answer), target.href).href
+        except ValueError as error:
+            return m.FetchResult.FAILED, "bad_redirect", str(error), ""
+    return m.FetchResult.FAILED, f"http_{status}", "", ""
+
+
+def location_of(target: Target, answer: Answer) -> Target:
+    """Where a redirect leads; raises `ValueError`."""
+    return Target(_location(answer), target.href)
+
+
+def _location(answer: Answer) -> str:
+    """As the server wrote it; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
+    value = answer.headers.get("location", "")
+    if not value:
+        raise ValueError(f"status {answer.status} without a Location")
+    if len(value) > MAX_LOCATION:
+        raise ValueError(f"a Location of {len(value):,} characters")
+    if not value.isascii():
+        try:
+            value = value.encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+    return value
+
+
+def retry_after_s(value: str, now: float) -> float:
+    """Seconds to wait, from seconds or an HTTP date (RFC 9110 10.2.3); 0 for neither, a day at most."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return min(float(value[:9]), MAX_RETRY_AFTER_S)
+    try:
+        seconds = parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
+
+
+def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: float) -> m.Page:
+    """The page of a 2xx or 304; instants are seconds since 1970 UTC."""
+    headers = answer.headers
+    get = headers.get
+    return m.Page(
+        job=request.job,
+        url_key=request.url_key,
+        url=request.url,
+        host=request.host,
+        fetch_no=request.fetch_no,
+        attempt=request.attempt,
+        depth=request.depth,
+        status=answer.status,
+        content_type=answer.content_type,
+        charset=answer.charset,
+        body=answer.body,
+        fetched_at=started,
+        address=answer.address,
+        etag=get("etag", ""),
+        last_modified=get("last-modified", ""),
+        request_head=answer.request_head,
+        response_head=answer.response_head,
+        wire_body=answer.wire_body or b"",
+        wire_bytes=answer.wire_bytes,
+        not_modified=answer.status == 304,
+        robots_tag=get("x-robots-tag", "").lower(),
+        priority=int(request.priority),
+        took_s=max(ended - started, 0.0),
+        truncated=answer.truncated,
+    )
+
+
+_TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconnect"}
+
+
+def exchange_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.Page:
+    """An answer that is no page, as it was on the wire. Credentials of its URL are left out."""
+    made = page_of(request, answer, started, ended)
+    made.url = target.shown
+    made.not_modified = False
+    if not made.truncated and answer.reason:
+        made.truncated = _TRUNCATED.get(answer.reason, "unspecified")
+    return made

@@ -1,0 +1,269 @@
+"""The bus over Kafka: one contract with the others, between programs on many machines.
+
+`publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one
+consumer with the ring as its assignor (group.py, intake.py); compacted topics are read whole before work begins
+(tables.py). Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe
+first, then `start` is called; what is published before is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus.contract import Batch, DeadHandler, Handler, Receipt
+from nephila.kernel.bus.dead_letters import letter_of
+from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka.claim_check import Claims, sweep
+from nephila.kernel.bus.kafka.client.connections import mend
+from nephila.kernel.bus.kafka.compacted import Tables
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer_group import Group
+from nephila.kernel.bus.kafka.group import agreement
+from nephila.kernel.bus.kafka.group.rebalance import Handover, Orphaned
+from nephila.kernel.bus.kafka.inbox import Intake, KafkaSubscription
+from nephila.kernel.bus.kafka.log_reader import KafkaHistory
+from nephila.kernel.bus.kafka.producer import Outbox
+from nephila.kernel.bus.kafka.wire import frame_of, seal
+from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
+from nephila.kernel.topics import DEAD, TOPICS, Topic
+
+log = logging.getLogger(__name__)
+
+CLOSE_S = 5.0
+"""How long what is unsent may take at the end."""
+
+
+class KafkaBus:
+    """See the module and `nephila.kernel.bus.contract.Bus`."""
+
+    def __init__(
+        self, config: KafkaConfig, clock: Clock, claims: Claims | None = None, agreed: Mapping[str, str] | None = None
+    ) -> None:
+        name = config.name or f"member-{uuid.uuid4().hex[:12]}"
+        self.config = msgspec.structs.replace(config, name=name)
+        self.clock = clock
+        self.claims = claims
+        self.max_attempts = config.max_attempts
+        self.unacked = 0
+        self.on_quiet: Callable[[], None] | None = None
+        self.on_fatal: Callable[[UserError], None] | None = None
+        """Called when a person has to look: a loss, a newer release's message, a namesake."""
+        self.fatal: UserError | None = None
+        self.outbox = Outbox(self.config, claims)
+        self.groups: dict[str, Group] = {}
+        self.tables = Tables(self.config, self._on_fatal)
+        self._started = False
+        self._history = KafkaHistory(self.config, claims)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.agreed = dict(agreed or {})
+        """Settings that have to be the same in all members of the system; compared at the start."""
+
+    # ---- the contract
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message)
+
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
+        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
+
+    def subscribe(
+        self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
+    ) -> None:
+        """See `Bus.subscribe`; before `start`."""
+        if credits < 1:
+            raise ValueError(f"credits must be at least 1, got {credits}")
+        if self._started:
+            raise RuntimeError(f"group {group!r} subscribes to {topic.name!r} after the bus was started")
+        if topic.key:
+            self.tables.add(topic, Subscription(self, topic, group, handler, credits, on_dead))
+            return
+        intake = self._group(group).intake
+        name = f"{self.config.prefix}{topic.name}"
+        if name in intake.topics:
+            raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
+        reader = KafkaSubscription(self, topic, group, handler, credits, on_dead)
+        intake.topics[name] = reader.prepare(intake.ended)
+
+    def _group(self, name: str) -> Group:
+        group = self.groups.get(name)
+        if group is None:
+            intake = Intake(self.config, self.claims, {})
+            group = self.groups[name] = Group(name, self.config, intake, self._on_fatal)
+            group.membership.settings = self.agreed
+        return group
+
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`; the letter holds the message as a record of its topic."""
+        letter = letter_of(topic, service, partition, message, error, attempts)
+        try:
+            letter.message = seal([frame_of(topic.message, message)])
+            return self.publish(DEAD, partition, letter)
+        except PermanentError as second:  # too large without a blob store, or no message at all
+            letter.message, letter.error = b"", f"{letter.error} (and the message was not kept: {second})"
+            return self.publish(DEAD, partition, letter)
+
+    # ---- what only this bus has
+
+    def watch(self, group: str, handover: Handover) -> None:
+        """Tell a service which partitions come and go; before `start`."""
+        self._group(group).handover = handover
+
+    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+        self._group(group).orphaned = orphaned
+
+    def held(self, group: str) -> frozenset[int]:
+        """Partitions that this member reads for a group now."""
+        return self.groups[group].held
+
+    def has_all(self, group: str) -> bool:
+        """Whether this member reads all partitions: no other has any."""
+        return len(self.groups[group].held) == self.config.partitions
+
+    def may_emit(self, group: str) -> bool:
+        """False when the broker may have given this member's partitions to others in the meantime."""
+        return self.groups[group].may_emit
+
+    @property
+    def unsettled(self) -> str:
+        """What this member still takes over, in one line; empty once all that was given to it is open."""
+        groups = sorted(name for name, group in self.groups.items() if not group.settled)
+        return f"takes partitions over: group {', '.join(groups)}" if groups else ""
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+        for group in self.groups.values():
+            group.set_able(able)
+
+    @property
+    def member(self) -> str:
+        """See `History.member`."""
+        return self.config.name
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """See `History.last_offset`."""
+        return self.outbox.last_offset(topic, partition)
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+        return await self._history.bounds(topic, partitions)
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """See `History.read`."""
+        return self._history.read(topic, ranges)
+
+    async def ends(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+        """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
+        found = {}
+        for topic in topics:
+            bounds = await self._history.bounds(topic, range(self.config.partitions))
+            name = f"{self.config.prefix}{topic.name}"
+            found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
+        return found
+
+    async def passed(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether all members of a group together have dealt with everything before these ends. Raises
+        `TemporaryError`."""
+        return await self.groups[group].passed(ends)
+
+    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `History.read_whole`."""
+        return await self._history.read_whole(group, topic, partitions)
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """See `History.delete_before`."""
+        await self._history.delete_before(topic, offsets)
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why this member is not ready, one line each; empty when all is well."""
+        found = [str(self.fatal)] if self.fatal is not None else []
+        if self.outbox.trouble:
+            found.append(self.outbox.trouble)
+        if self.outbox.skew.trouble:
+            found.append(self.outbox.skew.trouble)
+        for group in self.groups.values():
+            found += [f"no topic {name} on the broker: see nephila topics apply" for name in group.missing]
+            if group.trouble:
+                found.append(f"group {group.name}: {group.trouble}")
+            elif group.held and not group.may_emit:
+                found.append(f"group {group.name}: the broker has not heard of this member for a while")
+        return found
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
+        self._started = True
+        mend()
+        await kafka_topics.check(self.config, TOPICS)
+        began = max((group.membership.started for group in self.groups.values()), default=0.0)
+        if self.claims is not None:
+            await self._reach(self.claims)
+        me = agreement.Me(self.groups.keys(), began, self.agreed)
+        if self.agreed:
+            await agreement.refuse_differences(self.config, me)
+        try:
+            await self.outbox.start()
+            await self.tables.start()
+            for group in self.groups.values():
+                await group.start()
+            if self.claims is not None:
+                self._spawn(sweep(self.claims))
+            if self.agreed:
+                self._spawn(self._compare(me))
+        except (KafkaError, OSError) as error:
+            await self.close()
+            raise kafka_topics.trouble_with(self.config, error) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is in hand, commit, leave the groups, send what waits. Services have been drained before."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await asyncio.gather(*(group.close() for group in self.groups.values()))
+        await self.tables.close()
+        await self.outbox.close(CLOSE_S)
+
+    @staticmethod
+    async def _reach(claims: Claims) -> None:
+        """A member without its blob store would hold partitions whose messages it cannot read."""
+        try:
+            await asyncio.to_thread(claims.reach)
+        except TemporaryError as error:
+            raise Unready(f"the blob store does not answer: {error}") from None
+
+    def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(routine))
+
+    async def _compare(self, me: agreement.Me) -> None:
+        line = await agreement.later_difference(self.config, me)
+        if line:
+            self._on_fatal(UsageError(line))
+
+    def _on_fatal(self, error: UserError) -> None:
+        if self.fatal is None:
+            self.fatal = error
+        if self.on_fatal is not None:
+            self.on_fatal(error)
+        else:
+            log.error("%s", error)

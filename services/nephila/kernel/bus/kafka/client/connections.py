@@ -1,0 +1,42 @@
+"""aiokafka's connections on uvloop: a write to a closed transport is a broken connection, not the end of the program.
+
+aiokafka expects an OSError there, as asyncio raises it; uvloop raises RuntimeError, which would end the client's
+background tasks, and with them the service. It happens when a process goes on after a freeze in which its broker died.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import aiokafka
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.errors import KafkaConnectionError
+
+from nephila.kernel.bus.kafka.client import answers
+from nephila.kernel.bus.kafka.client.schemas import hasten
+
+KNOWN = "0.14."
+"""Releases of aiokafka whose private parts are known to be as `schemas.py` and `answers.py` need them; with another one
+the client works as it comes, slower, until their tests have passed with it."""
+
+
+def mend() -> None:
+    """Once per process, before the first connection; again is no harm."""
+    if aiokafka.__version__.startswith(KNOWN):
+        hasten()
+        answers.install()
+    if not hasattr(AIOKafkaConnection.send, "__wrapped__"):
+        AIOKafkaConnection.send = _mended(AIOKafkaConnection.send)
+
+
+def _mended(send: Any) -> Any:
+    @functools.wraps(send)
+    def sending(self: AIOKafkaConnection, request: Any, expect_response: bool = True) -> Any:
+        try:
+            return send(self, request, expect_response)
+        except RuntimeError as error:
+            self.close(reason=CloseReason.CONNECTION_BROKEN)
+            raise KafkaConnectionError(f"connection to {self.host}:{self.port} is closed: {error}") from error
+
+    return sending

@@ -1,0 +1,146 @@
+"""How a group's consumer is made, listened to and ended: aiokafka's settings and its habits, in one place.
+
+Members are static, by their stable names: a restart within the session moves nothing. A static member does not leave
+when it stops, so its name is taken from it before; else its partitions would rest until the session ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.errors import IllegalStateError
+
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.runtime.errors import UserError
+
+log = logging.getLogger(__name__)
+
+STOP_S = 5.0
+IDLE_WAIT_MS = 500
+"""How long the broker holds a request while nothing comes."""
+LOOK_S = 1.0
+MAX_POLL_S = 86_400
+"""The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
+
+
+def made(
+    config: KafkaConfig,
+    group: str,
+    topics: Sequence[str],
+    assignor: type[AbstractPartitionAssignor],
+    listener: ConsumerRebalanceListener,
+) -> AIOKafkaConsumer:
+    """A consumer that is subscribed and not started."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=config.bootstrap,
+        client_id=f"nephila-{config.name}",
+        group_id=f"{config.prefix}{group}",
+        group_instance_id=config.name,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        partition_assignment_strategy=[assignor],
+        session_timeout_ms=int(config.session_s * 1000),
+        heartbeat_interval_ms=int(config.heartbeat_s * 1000),
+        rebalance_timeout_ms=int(config.rebalance_s * 1000),
+        max_poll_interval_ms=MAX_POLL_S * 1000,
+        max_partition_fetch_bytes=config.fetch_bytes,
+        fetch_max_bytes=8 * config.fetch_bytes,
+        # A join is answered when the last member has joined.
+        request_timeout_ms=int(max(config.request_timeout_s, config.rebalance_s + config.session_s) * 1000),
+    )
+    consumer.subscribe(topics, listener=listener)
+    return consumer
+
+
+def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
+    """Have the client look five times less often than it does for what it is told of anyway, by its own events; and the
+    broker hold a request for so long while nothing comes."""
+    fetcher = consumer._fetcher
+    if fetcher is not None:
+        fetcher._fetcher_timeout = LOOK_S
+        fetcher._fetch_max_wait_ms = wait_ms
+
+
+def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
+    """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
+    holds. The first message after a silence is told at once."""
+    fetcher = consumer._fetcher
+    if fetcher is None:
+        return
+    size_bytes, wait_s = 1, IDLE_WAIT_MS / 1000
+    if busy and patient:
+        size_bytes, wait_s = config.patient_bytes, config.patient_s
+    elif busy:
+        size_bytes, wait_s = config.gather_bytes, config.gather_s
+    fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
+
+
+def begun(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+    """What a consumer can be told only once it is started: its pace, and who is told when each heartbeat was sent that
+    the broker has answered; aiokafka keeps it to itself."""
+    unhurried(consumer, IDLE_WAIT_MS)
+    beat = consumer._coordinator._do_heartbeat
+
+    async def beating() -> bool:
+        sent = time.monotonic()
+        answered: bool = await beat()
+        if answered:
+            heard(sent)
+        return answered
+
+    consumer._coordinator._do_heartbeat = beating
+
+
+def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
+    """Pause what must not be read now, resume the rest."""
+    if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
+        return
+    paused, assigned = consumer.paused(), consumer.assignment()
+    stop = {tp for tp in assigned if not may_be_read(tp)}
+    if stop - paused:
+        consumer.pause(*(stop - paused))
+    if paused - stop:
+        consumer.resume(*(paused - stop))
+
+
+def unread(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+    """Go back: what was read from there on is read once more."""
+    for tp, position in positions.items():
+        with contextlib.suppress(IllegalStateError):  # it is not ours any more
+            consumer.seek(tp, position)
+
+
+async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
+    """Topics that the broker does not have; `before`: those it had not a while ago, which are asked for anew."""
+    cluster = consumer._client.cluster
+    if before:
+        await consumer._client.force_metadata_update()
+    found = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+    for topic in set(found) - set(before):
+        log.error("topic %s is gone from the broker, with all that was in it; waiting for it to be made again", topic)
+    return found
+
+
+def namesake(group: str, name: str) -> UserError:
+    """The line for two members with one name."""
+    return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
+
+
+async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
+    """Stop it, in a task of its own: a part that hangs or was cancelled must not take the caller along."""
+    if leave:
+        consumer._coordinator._group_instance_id = None
+    for closing in (consumer.stop, consumer._client.close):
+        task = asyncio.get_running_loop().create_task(closing())
+        await asyncio.wait([task], timeout=STOP_S)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return
+        task.cancel()
+        await asyncio.wait([task], timeout=STOP_S)
+        log.warning("a consumer did not stop as it should")

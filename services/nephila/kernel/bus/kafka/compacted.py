@@ -1,0 +1,165 @@
+"""Compacted topics: every member reads all of them, from the beginning, before it works, and goes on reading.
+
+A table has no group and no committed position; each message is the whole desired state of one thing, so a reader may
+see it again and only the last counts. One consumer reads all tables of a program: each of its own would cost a
+connection, and its timers as much CPU as a fetch. Invariants: `caught_up` is set once all that was there at the start
+was delivered, one table after the other in the order in which they were asked for; what a newer release wrote stops
+its table only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.kafka.client.consumer import unhurried
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.subscription import Subscription
+from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
+from nephila.kernel.topics import Topic
+
+log = logging.getLogger(__name__)
+
+BACKOFF_S = 0.5
+WAIT_S = 5.0
+"""How long a request for more waits at the broker, which answers at once when there is any."""
+CATCH_UP_MS = 20
+"""The same while tables are read to their ends: a request that waits for more of one holds up the next table."""
+POLL_MS = 200
+
+
+class Table:
+    """One compacted topic and all that read it in this program."""
+
+    def __init__(self, topic: Topic, prefix: str) -> None:
+        self.topic = topic
+        self.tp = TopicPartition(f"{prefix}{topic.name}", 0)
+        self.readers: list[Subscription] = []
+        self.next = 0
+        """Offset that is read next."""
+        self.stopped = False
+        """What comes next must not be read by this program."""
+
+    def take(self, records: Sequence[ConsumerRecord]) -> None:
+        """Deliver. Raises `TooNew`."""
+        for record in records:
+            try:
+                messages = [message_of(self.topic.message, frame) for frame in unseal(record.value, record.headers)]
+            except PermanentError as error:
+                log.error("%s at %d is skipped: %s", self.tp.topic, record.offset, error)
+                messages = []
+            for message in messages:
+                for reader in self.readers:
+                    reader.bus.unacked += 1
+                    reader.offer(0, message, Receipt())
+            self.next = record.offset + 1
+
+
+class Tables:
+    """All tables of a program."""
+
+    def __init__(self, config: KafkaConfig, fatal: Callable[[UserError], None]) -> None:
+        self.config = config
+        self.caught_up = asyncio.Event()
+        self._tables: dict[TopicPartition, Table] = {}
+        self._fatal = fatal
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, topic: Topic, reader: Subscription) -> None:
+        """Before `start`. Raises ValueError for a group that reads the topic already."""
+        new = Table(topic, self.config.prefix)
+        table = self._tables.setdefault(new.tp, new)
+        if any(other.group == reader.group for other in table.readers):
+            raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
+        table.readers.append(reader)
+
+    async def start(self) -> None:
+        """Return once everything that is there has been delivered. Raises `Unready` for what a newer release wrote: who
+        has not read all of a table does not begin to work."""
+        if not self._tables:
+            return
+        self._task = asyncio.get_running_loop().create_task(self._run())
+        caught = asyncio.get_running_loop().create_task(self.caught_up.wait())
+        await asyncio.wait([self._task, caught], return_when=asyncio.FIRST_COMPLETED)
+        caught.cancel()
+        if self._task.done():
+            self._task.result()
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            # Without tables a service would go on for ever with what it knew, and look well.
+            log.error("tables: %r", error, exc_info=error)
+            self._fatal(UserError(f"the reading of tables ended: {error!r}"))
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        while tables := [table for table in self._tables.values() if not table.stopped]:
+            try:
+                await self._read(tables)
+            except KafkaError as error:
+                log.warning("tables: %s: %s; trying again", type(error).__name__, error)
+                await asyncio.sleep(BACKOFF_S)
+
+    async def _read(self, tables: list[Table]) -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self.config.bootstrap,
+            client_id=f"nephila-{self.config.name}",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=CATCH_UP_MS,
+            request_timeout_ms=int(self.config.request_timeout_s * 1000),
+        )
+        consumer.assign([table.tp for table in tables])
+        try:
+            await consumer.start()
+            ends = await consumer.end_offsets([table.tp for table in tables])
+            for table in tables:
+                consumer.seek(table.tp, table.next)
+            consumer.pause(*(table.tp for table in tables[1:]))
+            for table in tables:
+                await self._catch_up(consumer, table, ends[table.tp])
+            self.caught_up.set()
+            wait_ms = int(min(WAIT_S, self.config.request_timeout_s / 4) * 1000)
+            unhurried(consumer, wait_ms)
+            while True:
+                await self._poll(consumer, wait_ms)
+        finally:
+            with contextlib.suppress(KafkaError):
+                await consumer.stop()
+
+    async def _catch_up(self, consumer: AIOKafkaConsumer, table: Table, end: int) -> None:
+        """Until all of it is read that was there at the start; those behind it wait."""
+        if table.next < end:
+            consumer.resume(table.tp)
+        while not table.stopped and await consumer.position(table.tp) < end:
+            await self._poll(consumer, POLL_MS)
+        if not table.stopped:
+            consumer.resume(table.tp)
+
+    async def _poll(self, consumer: AIOKafkaConsumer, wait_ms: int) -> None:
+        for tp, records in (await consumer.getmany(timeout_ms=wait_ms)).items():
+            table = self._tables[tp]
+            try:
+                table.take(records)
+            except TooNew as error:
+                where = f"{tp.topic} at {table.next}"
+                newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                if not self.caught_up.is_set():
+                    raise Unready(newer) from None
+                table.stopped = True
+                consumer.pause(tp)
+                self._fatal(Unready(newer))

@@ -1,0 +1,135 @@
+"""Reading a log again: from an offset to an offset, by who works on a partition and needs to know what was before.
+
+No group, no committed position, no hand-over: the reader names the range of each partition. What lies there must be
+readable: bytes that are no message and what a newer release wrote are refused in one line, never skipped; a log that is
+cut at the front meanwhile is to be asked about anew. Deleting is up to who knows that a snapshot has what is deleted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus.contract import Batch
+from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.messages import Frame
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.topics import Topic
+
+READ_RECORDS = 500
+LARGE_BYTES = 16 << 10
+
+
+class KafkaHistory:
+    """See `History`; a connection for each question, as they are rare."""
+
+    def __init__(self, config: KafkaConfig, claims: Claims | None) -> None:
+        self._config = config
+        self._claims = claims
+
+    def _tp(self, topic: Topic, partition: int) -> TopicPartition:
+        return TopicPartition(f"{self._config.prefix}{topic.name}", partition)
+
+    def _consumer(self) -> AIOKafkaConsumer:
+        return AIOKafkaConsumer(
+            bootstrap_servers=self._config.bootstrap,
+            client_id=f"nephila-{self._config.name}",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            request_timeout_ms=int(self._config.request_timeout_s * 1000),
+            max_partition_fetch_bytes=self._config.fetch_bytes,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AIOKafkaConsumer]:
+        consumer = self._consumer()
+        try:
+            await consumer.start()
+            yield consumer
+        except KafkaError as error:
+            raise TemporaryError(f"{type(error).__name__}: {error}") from None
+        finally:
+            with contextlib.suppress(KafkaError):
+                await consumer.stop()
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+        tps = [self._tp(topic, partition) for partition in partitions]
+        async with self._connected() as consumer:
+            first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        return {tp.partition: (first[tp], last[tp]) for tp in tps}
+
+    async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+        """See `History.read`."""
+        ends = {self._tp(topic, p): end for p, (start, end) in ranges.items() if end > start}
+        if not ends:
+            return
+        async with self._connected() as consumer:
+            consumer.assign(list(ends))
+            for tp in ends:
+                consumer.seek(tp, ranges[tp.partition][0])
+            begun: set[TopicPartition] = set()
+            while ends:
+                for tp, records in (await consumer.getmany(timeout_ms=100, max_records=READ_RECORDS)).items():
+                    if tp not in begun and records[0].offset > ranges[tp.partition][0]:
+                        # The client goes to the oldest record by itself when the wanted one was deleted meanwhile.
+                        raise TemporaryError(f"{tp.topic}/{tp.partition}: the log was cut while it was read")
+                    begun.add(tp)
+                    wanted = [record for record in records if record.offset < ends.get(tp, 0)]
+                    for record in wanted:
+                        yield tp.partition, await self._messages(topic, record)
+                for tp in list(ends):
+                    if await consumer.position(tp) >= ends[tp]:
+                        del ends[tp]
+                        consumer.pause(tp)
+
+    async def _messages(self, topic: Topic, record: ConsumerRecord) -> list[tuple[int, Any]]:
+        if len(record.value or b"") > LARGE_BYTES:
+            await asyncio.sleep(0)  # heartbeats and timers wait meanwhile
+        where = f"{record.topic}/{record.partition} at {record.offset}"
+        try:
+            frames = [await self._whole(frame) for frame in unseal(record.value, record.headers)]
+            return [(record.offset, message_of(topic.message, frame)) for frame in frames]
+        except PermanentError as error:
+            raise UserError(f"{where} cannot be read: {error}") from None
+        except TooNew as error:
+            raise UserError(f"{where} was written by a newer release ({error}): update this service") from None
+
+    async def _whole(self, frame: Frame) -> Frame:
+        if not frame.claim:
+            return frame
+        if self._claims is None:
+            raise PermanentError(f"object {frame.claim} is in a blob store, and none is set")
+        return Frame(await asyncio.to_thread(self._claims.get, frame.claim), frame.encoding)
+
+    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `History.read_whole`."""
+        ends = await self.bounds(topic, partitions)
+        tps = {self._tp(topic, partition): end for partition, (first, end) in ends.items()}
+        async with self._admin() as admin:
+            found = await admin.list_consumer_group_offsets(f"{self._config.prefix}{group}", partitions=list(tps))
+        return frozenset(tp.partition for tp, end in tps.items() if tp in found and found[tp].offset >= end)
+
+    async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
+        """See `History.delete_before`."""
+        async with self._admin() as admin:
+            await admin.delete_records({self._tp(topic, p): RecordsToDelete(offset) for p, offset in offsets.items()})
+
+    @contextlib.asynccontextmanager
+    async def _admin(self) -> AsyncIterator[AIOKafkaAdminClient]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._config.bootstrap, request_timeout_ms=30_000)
+        try:
+            await admin.start()
+            yield admin
+        except (KafkaError, OSError, ValueError) as error:
+            raise TemporaryError(f"{type(error).__name__}: {error}") from None
+        finally:
+            await admin.close()

@@ -1,0 +1,248 @@
+"""What is on its way to the broker: gathered by partition, one record at a time on each, sent again until it is taken.
+
+Invariant: a receipt resolves only when the broker has the record on all replicas that count (acks=all), and records of
+a partition are taken in the order in which their messages were published, whatever fails in between. A record may be
+taken twice (its answer was lost), never not at all. Memory is bounded by the credits of who publishes: they ack after
+receipts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, ProducerClosed
+
+from nephila.kernel.bus.contract import Receipt, gathered
+from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.group.clock_skew import Skew
+from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
+from nephila.kernel.messages import Frame
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError
+from nephila.kernel.topics import Topic
+
+log = logging.getLogger(__name__)
+
+BACKOFF_S = (0.1, 5.0)
+"""First and longest wait before a record is sent again."""
+LOG_APPEND_TIME = 1
+"""The broker's own stamp, as its topics are set (kafka_topics.py)."""
+SLOW_S = 3.0
+"""After so long without an answer something is wrong, though it may still come."""
+
+
+class _Lane:
+    """One partition of one topic."""
+
+    __slots__ = ("busy", "offset", "partition", "topic", "waiting")
+
+    def __init__(self, topic: Topic, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.busy = False
+        self.offset = -1
+        self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
+
+
+class Outbox:
+    """See the module."""
+
+    def __init__(self, config: KafkaConfig, claims: Claims | None) -> None:
+        self.config = config
+        self.claims = claims
+        self.unsent = 0
+        """Messages without receipt."""
+        self.trouble = ""
+        """Why nothing is taken at present; empty when all is well."""
+        self.skew = Skew()
+        self._lanes: dict[tuple[str, int], _Lane] = {}
+        self._ready: list[_Lane] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._producer: AIOKafkaProducer | None = None
+        self._renewing = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Connect. Raises `KafkaError`."""
+        self._producer = await self._connect()
+        self._flush()
+
+    async def _connect(self) -> AIOKafkaProducer:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self.config.bootstrap,
+            client_id=f"nephila-{self.config.name}",
+            enable_idempotence=True,
+            acks="all",
+            compression_type=None,
+            linger_ms=0,
+            max_batch_size=64 << 10,
+            max_request_size=4 << 20,
+            request_timeout_ms=int(self.config.request_timeout_s * 1000),
+        )
+        try:
+            await producer.start()
+        except BaseException:
+            await producer.stop()
+            raise
+        return producer
+
+    def put(self, topic: Topic, partition: int, message: Any, after: Iterable[Receipt] = ()) -> Receipt:
+        """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
+        that cannot travel."""
+        frame = frame_of(topic.message, message)
+        if len(frame.message) > self.config.inline_bytes and self.claims is None:
+            raise PermanentError(
+                f"a message of {len(frame.message)} bytes for topic {topic.name} needs a blob store, and none is set"
+            )
+        if len(frame.message) > self.config.inline_bytes and topic.key:
+            raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
+        key = getattr(message, topic.key).encode() if topic.key else None
+        lane = self._lanes.get((topic.name, partition))
+        if lane is None:
+            lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
+        receipt = Receipt()
+        self.unsent += 1
+        if after:
+            gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+        else:
+            self._line_up(lane, (frame, key, receipt))
+        return receipt
+
+    def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
+        lane.waiting.append(item)
+        if not lane.busy:
+            lane.busy = True
+            self._ready.append(lane)
+            if self._timer is None and self._producer is not None:
+                self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
+
+    def last_offset(self, topic: Topic, partition: int) -> int:
+        """Of the record that the broker took last of this partition from here; -1: of none."""
+        lane = self._lanes.get((topic.name, partition))
+        return lane.offset if lane is not None else -1
+
+    def _flush(self) -> None:
+        self._timer = None
+        ready, self._ready = self._ready, []
+        for lane in ready:
+            task = asyncio.get_running_loop().create_task(self._send(lane))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, lane: _Lane) -> None:
+        while lane.waiting:
+            key, taken = lane.waiting[0][1], self._gather(lane)
+            frames = [await self._claimed(frame, lane.topic.retention_s) for frame, _ in taken]
+            offset = await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
+            lane.offset = max(lane.offset, offset)
+            self.unsent -= len(taken)
+            for _, receipt in taken:
+                receipt.resolve_one()
+        lane.busy = False
+
+    def _gather(self, lane: _Lane) -> list[tuple[Frame, Receipt]]:
+        """What fits into one record; of a compacted topic one message."""
+        taken: list[tuple[Frame, Receipt]] = []
+        size = 0
+        while lane.waiting and (not taken or (size < self.config.batch_bytes and not lane.topic.key)):
+            frame, _, receipt = lane.waiting[0]
+            if taken and size + len(frame.message) > self.config.batch_bytes:
+                break
+            lane.waiting.popleft()
+            taken.append((frame, receipt))
+            size += len(frame.message)
+        return taken
+
+    async def _claimed(self, frame: Frame, keep_s: float) -> Frame:
+        """The object before the record that names it."""
+        if len(frame.message) <= self.config.inline_bytes or self.claims is None:
+            return frame
+        wait_s = BACKOFF_S[0]
+        while True:
+            try:
+                name = await asyncio.to_thread(self.claims.put, frame.message, keep_s)
+                return Frame(b"", frame.encoding, name)
+            except TemporaryError as error:
+                self._say(f"the blob store takes nothing: {error}")
+                await asyncio.sleep(wait_s)
+                wait_s = min(wait_s * 2, BACKOFF_S[1])
+
+    async def _deliver(self, topic: str, partition: int, key: bytes | None, value: bytes) -> int:
+        wait_s = BACKOFF_S[0]
+        while True:
+            producer = self._producer
+            # The client tries again by itself, for as long as a request may take, and says nothing meanwhile.
+            late = asyncio.get_running_loop().call_later(
+                SLOW_S, self._say, f"{topic}/{partition}: the broker has not answered for {SLOW_S:g} s"
+            )
+            try:
+                if producer is None:
+                    raise ProducerClosed
+                sent = time.time()
+                taken = await producer.send_and_wait(topic, value, key=key, partition=partition, headers=HEADERS)
+                self._stamped(sent, taken)
+                if self.trouble:
+                    log.warning("the broker takes messages again")
+                    self.trouble = ""
+                return int(taken.offset)
+            except (KafkaError, AssertionError) as error:  # an unknown partition is an assertion in aiokafka
+                self._say(f"{topic}/{partition}: the broker takes nothing: {type(error).__name__}: {error}")
+                await asyncio.sleep(wait_s)
+                wait_s = min(wait_s * 2, BACKOFF_S[1])
+                await self._renew(producer)
+            finally:
+                late.cancel()
+
+    def _stamped(self, sent: float, taken: Any) -> None:
+        before = self.skew.trouble
+        if taken.timestamp_type == LOG_APPEND_TIME:
+            self.skew.seen(sent, taken.timestamp / 1000, time.time())
+        if self.skew.trouble and not before:
+            log.warning("%s", self.skew.trouble)
+
+    async def _renew(self, broken: AIOKafkaProducer | None) -> None:
+        """A producer that met a gap in its numbers, or was fenced, sends nothing any more: begin with another."""
+        async with self._renewing:
+            if self._producer is not broken:
+                return
+            task = broken._sender.sender_task if broken is not None else None
+            if task is not None and not task.done():
+                return
+            self._producer = None
+            if broken is not None:
+                with contextlib.suppress(Exception):
+                    await broken.stop()
+            with contextlib.suppress(KafkaError):
+                self._producer = await self._connect()
+
+    def _say(self, what: str) -> None:
+        """Once per kind of trouble, not once per try."""
+        if not self.trouble:
+            log.warning("%s; trying again", what)
+        self.trouble = what
+
+    async def close(self, wait_s: float) -> None:
+        """Send what waits, for so long at most, and disconnect."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._producer is not None:
+            self._flush()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=wait_s)
+        for task in set(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        if self.unsent:
+            log.warning("%d messages were not taken by the broker in time", self.unsent)
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            with contextlib.suppress(asyncio.CancelledError, KafkaError):
+                await asyncio.wait_for(producer.stop(), max(wait_s, 1.0))

@@ -1,0 +1,73 @@
+"""Where reading begins of partitions that have come here, and what their last member left beside the position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus.kafka.commit_metadata import Note, read_note, written
+from nephila.kernel.bus.kafka.inbox import Intake
+from nephila.kernel.runtime.errors import TemporaryError, UserError
+
+
+class Opening(NamedTuple):
+    """One partition as it is found."""
+
+    start: int
+    """Offset that is read first."""
+    end: int
+    """Behind the last record that is there."""
+    note: Note
+    """What is true while we hold it."""
+    refused: UserError | None
+    """Why it must not be read."""
+    crashed: bool = False
+    """Its last member did not let go of it."""
+
+
+async def openings(
+    consumer: AIOKafkaConsumer, intake: Intake, tps: list[TopicPartition]
+) -> dict[TopicPartition, Opening]:
+    """Positions that were committed, else the beginning of the log. Raises `KafkaError`."""
+    committed = await consumer._coordinator.fetch_committed_offsets(tps)
+    first = await consumer.beginning_offsets(tps)
+    last = await consumer.end_offsets(tps)
+    found = {}
+    for tp in tps:
+        start, note, refused = first[tp], Note(), None
+        if tp in committed:
+            start, note = committed[tp].offset, read_note(committed[tp].metadata)
+        if not first[tp] <= start <= last[tp]:
+            refused = intake.outside(tp, start, first[tp], last[tp])
+            start = first[tp]
+        found[tp] = Opening(start, last[tp], note.opened(), refused, note.held)
+    return found
+
+
+def crashed(intake: Intake, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, Opening]) -> dict[int, int]:
+    """Partitions of leased topics that their last members did not let go of, with the offsets where reading begins."""
+    leased = [tp for tp in tps if intake.topics[tp.topic].topic.leased]
+    return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
+
+
+async def mark(
+    consumer: AIOKafkaConsumer, intake: Intake, tps: Iterable[TopicPartition], found: dict[TopicPartition, Opening]
+) -> None:
+    """Say that these are held, before anything of them is delivered: a crash is known by it. Raises `KafkaError`.
+
+    Not of what is refused, so that it stays refused."""
+    marked = {tp: (found[tp].start, written(found[tp].note)) for tp in tps if not intake.places[tp].stopped}
+    if marked:
+        await consumer.commit(marked)
+
+
+async def passed(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+    try:
+        committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+    except KafkaError as error:
+        raise TemporaryError(f"{type(error).__name__}: {error}") from None
+    return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())

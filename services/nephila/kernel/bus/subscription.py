@@ -1,0 +1,149 @@
+"""Deliveries of one group on one topic: credit, order, attempts, dead letters; the same for every bus.
+
+Invariant: at most `credit` messages are unacked, the rest waits here in its order; a message ends by an ack or as a
+dead letter, never otherwise. Where messages come from, and what an ack means to others, is the bus' affair.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from nephila.kernel.bus.contract import DeadHandler, Delivery, Handler, Receipt
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.topics import Topic
+
+log = logging.getLogger(__name__)
+
+
+class Deliverer(Protocol):
+    """What a subscription needs of its bus."""
+
+    clock: Clock
+    max_attempts: int
+    unacked: int
+    on_quiet: Callable[[], None] | None
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus.publish`."""
+
+    def bury(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.bury`."""
+
+
+class _Handed(Delivery):
+    """A delivery of a subscription: its ack gives the credit back. Made three times a page, so without a closure."""
+
+    __slots__ = ("_receipt", "_subscription")
+
+    def __init__(
+        self, subscription: Subscription, message: Any, partition: int, receipt: Receipt, attempts: int
+    ) -> None:
+        self.message = message
+        self.partition = partition
+        self.attempts = attempts
+        self._subscription: Subscription | None = subscription
+        self._receipt = receipt
+
+    @property
+    def acked(self) -> bool:
+        """See `Delivery`."""
+        return self._subscription is None
+
+    def ack(self) -> None:
+        """See `Delivery`."""
+        subscription = self._subscription
+        if subscription is None:
+            return
+        self._subscription = self.message = None
+        bus = subscription.bus
+        subscription.credit += 1
+        bus.unacked -= 1
+        self._receipt.resolve_one()
+        if subscription.waiting:
+            subscription.drain()
+        if not bus.unacked and bus.on_quiet is not None:
+            bus.on_quiet()
+
+
+class Subscription:
+    """One group's place on one topic: its credit and what waits for it."""
+
+    __slots__ = ("bus", "credit", "draining", "group", "handler", "on_dead", "topic", "waiting")
+
+    def __init__(
+        self, bus: Deliverer, topic: Topic, group: str, handler: Handler, credit: int, on_dead: DeadHandler | None
+    ) -> None:
+        self.bus = bus
+        self.topic = topic
+        self.group = group
+        self.handler = handler
+        self.credit = credit
+        self.on_dead = on_dead
+        self.draining = False
+        self.waiting: deque[tuple[int, Any, Receipt]] = deque()
+
+    def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
+        """Deliver now, or keep the order behind what already waits."""
+        if self.credit <= 0 or self.waiting:
+            self.waiting.append((partition, message, receipt))
+            return
+        self.credit -= 1
+        self._begin(partition, message, receipt)
+
+    def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
+        """Its first delivery here."""
+        self._deliver(partition, message, receipt, 1)
+
+    def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
+        delivery = _Handed(self, message, partition, receipt, attempts)
+        try:
+            self.handler(delivery)
+        except TemporaryError as error:
+            if attempts < self.bus.max_attempts:
+                self._later(partition, message, receipt, attempts, error.delay_s)
+            else:
+                self._bury(message, error, attempts, delivery)
+        except Exception as error:
+            self._bury(message, error, attempts, delivery)
+
+    def condemn(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
+        """A message that must not be delivered again: it ends as a dead letter, like one that a handler gave up."""
+        self.credit -= 1
+        self._bury(message, error, attempts, _Handed(self, message, partition, receipt, attempts))
+
+    def _later(self, partition: int, message: Any, receipt: Receipt, attempts: int, delay_s: float) -> None:
+        clock = self.bus.clock
+        clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
+
+    def _bury(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
+        text = ascii(str(error))[1:-1][:500]
+        log.error("%s: dead letter on %s: %s: %s", self.group, self.topic.name, type(error).__name__, text)
+        receipts = [self.bus.bury(self.topic, self.group, delivery.partition, message, error, attempts)]
+        if self.on_dead is not None:
+            receipts.extend(self.on_dead(message, error))
+        delivery.ack_after(receipts)
+
+    def drain(self) -> None:
+        """Deliver what waits while there is credit. An ack from within only gives its credit: else the stack would grow
+        with every message of a handler that acks at once."""
+        if self.draining:
+            return
+        self.draining = True
+        try:
+            while self.credit > 0 and self.waiting:
+                self.credit -= 1
+                self._begin(*self.waiting.popleft())
+        finally:
+            self.draining = False
+
+    def drop(self, partitions: frozenset[int]) -> None:
+        """Forget what waits of these partitions: they are another member's now."""
+        kept = [item for item in self.waiting if item[0] not in partitions]
+        self.bus.unacked -= len(self.waiting) - len(kept)
+        self.waiting = deque(kept)

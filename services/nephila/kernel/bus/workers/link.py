@@ -1,0 +1,128 @@
+"""One end of a pipe between two buses: what is published here on some topics is published over there.
+
+A message sent is acked when the other bus has resolved its receipt, so `ack_after` means the same across processes.
+Invariants: what one end sends arrives in that order; a receipt resolves only by the other end's ack or by `abandon`.
+What is sent within one turn of the loop goes out as one write. Who is at the other end, and what is to be done when it
+is gone, is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt
+from nephila.kernel.bus.workers.protocol import ACKS, CONTROL, DECODE, Frame, Reader, Word, decode_acks, decode_word
+from nephila.kernel.topics import TOPICS, Topic
+
+FRAME_BYTES = 64 << 10
+"""Written at once when so much is collected: the other end can begin with it."""
+UNBOUNDED = 1 << 30
+"""Credit of what is sent over: it is bounded by the requests under way, and never waits for what depends on it."""
+
+_TOPICS = len(TOPICS)
+
+Take = Callable[[Topic, int, Any], Receipt]
+
+
+class Link:
+    """See the module. `write` sends bytes and keeps their order; `soon` calls back later in or after this turn."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        write: Callable[[bytearray], None],
+        soon: Callable[[Callable[[], None]], None],
+        on_word: Callable[[Any], None],
+        take: Take | None = None,
+    ) -> None:
+        """`take`: called with what arrives in place of the bus' `publish`."""
+        self._bus = bus
+        self._write = write
+        self._soon = soon
+        self._on_word = on_word
+        self._take: Take = take or bus.publish
+        self._frame = Frame()
+        self._reader = Reader()
+        self._pending: dict[int, Receipt] = {}
+        self._number = 0
+        self._due = False
+        self._open = True
+
+    @property
+    def pending(self) -> int:
+        """Messages sent and not acked."""
+        return len(self._pending)
+
+    def forward(self, topic: Topic, group: str) -> None:
+        """Send over what is published here on this topic."""
+        self._bus.subscribe(topic, group, lambda delivery: self.deliver(topic, delivery), credits=UNBOUNDED)
+
+    def deliver(self, topic: Topic, delivery: Delivery) -> None:
+        """Send the message of a delivery over; it is acked when the other end has taken it."""
+        receipt = self.send(topic, delivery.partition, delivery.message)
+        delivery.message = None  # it lives on over there
+        receipt.add_done_callback(delivery.ack)
+
+    def send(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """Publish a message on the other bus. On a closed link nothing is sent and the receipt never resolves."""
+        receipt = Receipt()
+        if self._open:
+            self._number += 1
+            self._frame.message(topic, self._number, partition, message)
+            self._pending[self._number] = receipt
+            self._flush_soon()
+        return receipt
+
+    def say(self, word: Word) -> None:
+        """Send a control word, behind what was sent before it."""
+        if self._open:
+            self._frame.word(word)
+            self._flush_soon()
+
+    def flush(self) -> None:
+        """Write what is collected now."""
+        self._due = False
+        if self._open and len(self._frame):
+            self._write(self._frame.take())
+
+    def receive(self, data: bytes) -> None:
+        """Bytes have come from the other end. Raises `ValueError` when they are none of its."""
+        take, acked = self._take, self._acked
+        for kind, number, partition, body in self._reader.feed(data):
+            if kind < _TOPICS:
+                receipt = take(TOPICS[kind], partition, DECODE[kind](body))
+                receipt.add_done_callback(partial(acked, number))
+            elif kind == ACKS:
+                pending = self._pending
+                for ended in decode_acks(body):
+                    pending.pop(ended).resolve_one()
+            elif kind == CONTROL:
+                self._on_word(decode_word(body))
+            else:
+                raise ValueError(f"an item of kind {kind}")
+
+    def close(self) -> None:
+        """Nothing is sent any more; what is pending stays so."""
+        self._open = False
+
+    def abandon(self) -> None:
+        """The other end is gone: close, and resolve what it has not acked. Who sent it has seen to what was lost."""
+        self.close()
+        pending, self._pending = self._pending, {}
+        for receipt in pending.values():
+            receipt.resolve_one()
+
+    def _acked(self, number: int) -> None:
+        if self._open:
+            self._frame.ack(number)
+            if not self._due:
+                self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if len(self._frame) >= FRAME_BYTES:
+            self.flush()
+        elif not self._due:
+            self._due = True
+            self._soon(self.flush)

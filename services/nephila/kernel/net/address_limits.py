@@ -1,0 +1,97 @@
+"""How much one server address bears, by network: a table that scheduler and downloader read from their settings.
+
+An entry is "CIDR=connections/gap": "10.0.0.0/8=16/0.05" is sixteen fetches at once and 0.05 s between two starts, on
+each address of 10.0.0.0/8. 0 is no limit. The longest prefix that holds an address counts, whatever the order.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nephila.kernel.runtime.errors import UsageError
+
+_BITS = {4: 32, 6: 128}
+
+
+@dataclass(frozen=True, slots=True)
+class Bears:
+    """What one address bears."""
+
+    connections: int
+    """Fetches in flight at once; 0 = no limit."""
+    gap_s: float
+    """Seconds between two starts; 0 = none."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether neither count nor gap is limited."""
+        return not self.connections and not self.gap_s
+
+
+class Networks:
+    """Address → `Bears`. A lookup is one dict access for each length of prefix in the table, none when it is empty.
+
+    Raises `UsageError` for a default or an entry that makes no sense.
+    """
+
+    def __init__(self, connections: int, gap_s: float, entries: Iterable[str] = (), where: str = "networks") -> None:
+        self.default = _bears(f"{where}: default {connections}/{gap_s:g}", connections, gap_s)
+        self._tables: dict[tuple[int, int], dict[int, Bears]] = {}
+        for entry in entries:
+            network, bears = _parse(entry, where)
+            table = self._tables.setdefault((network.version, network.prefixlen), {})
+            if int(network.network_address) in table:
+                raise UsageError(f"{where}: {entry!r}: {network} is named twice; leave one of the two")
+            table[int(network.network_address)] = bears
+        self._lengths = sorted(self._tables, key=lambda key: -key[1])
+
+    @property
+    def unlimited(self) -> bool:
+        """Whether no address has a limit."""
+        return self.default.anything and all(b.anything for table in self._tables.values() for b in table.values())
+
+    def find(self, address: str) -> Bears:
+        """What an address bears; the default for one that no entry holds, or that is none."""
+        if not self._lengths:
+            return self.default
+        try:
+            parsed = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return self.default
+        if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+            parsed = parsed.ipv4_mapped
+        number, bits = int(parsed), _BITS[parsed.version]
+        for version, length in self._lengths:
+            if version == parsed.version:
+                shift = bits - length
+                bears = self._tables[version, length].get(number >> shift << shift)
+                if bears is not None:
+                    return bears
+        return self.default
+
+
+def _parse(entry: str, where: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, Bears]:
+    name, equals, limits = (part.strip() for part in entry.partition("="))
+    connections, slash, gap_s = (part.strip() for part in limits.partition("/"))
+    if not (equals and slash and name and connections.isascii() and connections.isdigit() and len(connections) < 10):
+        raise UsageError(f"{where}: {entry!r}: expected 'network=connections/gap', such as '10.0.0.0/8=16/0.05'")
+    try:
+        network = ipaddress.ip_network(name, strict=False)
+    except ValueError:
+        raise UsageError(f"{where}: {entry!r}: {name!r} is no network; expected such as 10.0.0.0/8") from None
+    if "/" in name and network.network_address != ipaddress.ip_address(name.partition("/")[0]):
+        raise UsageError(f"{where}: {entry!r}: {name} is an address within a network; the network is {network}")
+    try:
+        seconds = float(gap_s)
+    except ValueError:
+        raise UsageError(f"{where}: {entry!r}: {gap_s!r} is no number of seconds") from None
+    return network, _bears(f"{where}: {entry!r}", int(connections), seconds)
+
+
+def _bears(what: str, connections: int, gap_s: float) -> Bears:
+    if connections < 0 or not math.isfinite(gap_s) or not 0 <= gap_s <= 3600:
+        raise UsageError(f"{what}: connections are 0 or more, the gap is 0-3600 seconds (0 = no limit)")
+    return Bears(connections, gap_s)

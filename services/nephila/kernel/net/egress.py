@@ -1,0 +1,229 @@
+"""The egress guard: which addresses may be dialled, decided on the addresses themselves. Pure.
+
+A name is resolved once, every address it has is checked here, and only a checked one is dialled - so neither a name
+that points inwards nor one that changes its mind between check and dial (DNS rebinding) reaches an inner network.
+Addresses that carry an IPv4 address inside (mapped, compatible, NAT64, 6to4, Teredo, ISATAP) are judged by both.
+Resolving is `kernel.resolver`'s business.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from functools import lru_cache
+
+from nephila.kernel.runtime.errors import UsageError
+from nephila.native import UrlError, parse_url
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# WHATWG fetch, "port blocking": services that a crafted request could talk to by accident.
+BAD_PORTS = frozenset(
+    (
+        0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109,
+        110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530,
+        531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045, 4190,
+        5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+    )
+)  # fmt: skip
+
+# What no crawl has business with, and what to call it; the first network that holds an address names it.
+# IANA special-purpose address registries (RFC 6890 and its updates), plus what clouds put on them.
+_DENIED = tuple(
+    (ipaddress.ip_network(network), name)
+    for network, name in (
+        ("169.254.169.254/32", "cloud metadata"),
+        ("169.254.170.2/32", "cloud metadata"),
+        ("100.100.100.200/32", "cloud metadata"),
+        ("168.63.129.16/32", "cloud metadata"),
+        ("192.0.0.192/32", "cloud metadata"),
+        ("0.0.0.0/8", "unspecified"),
+        ("10.0.0.0/8", "private"),
+        ("100.64.0.0/10", "carrier-grade NAT"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private"),
+        ("192.0.0.0/24", "reserved"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "reserved"),
+        ("192.168.0.0/16", "private"),
+        ("198.18.0.0/15", "benchmark"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("255.255.255.255/32", "broadcast"),
+        ("240.0.0.0/4", "reserved"),
+        ("fd00:ec2::/32", "cloud metadata"),
+        ("fd20:ce::254/128", "cloud metadata"),
+        ("::/128", "unspecified"),
+        ("::1/128", "loopback"),
+        ("100::/64", "discard-only"),
+        ("2001:2::/48", "benchmark"),
+        ("2001:db8::/32", "documentation"),
+        ("3fff::/20", "documentation"),
+        ("5f00::/16", "segment routing"),
+        ("fc00::/7", "unique local"),
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "site-local"),
+        ("ff00::/8", "multicast"),
+    )
+)
+_MAPPED = ipaddress.ip_network("::ffff:0:0/96")
+_TRANSLATED = ipaddress.ip_network("::ffff:0:0:0/96")
+_COMPATIBLE = ipaddress.ip_network("::/96")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NAT64_LOCAL = ipaddress.ip_network("64:ff9b:1::/48")
+_SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
+_TEREDO = ipaddress.ip_network("2001::/32")
+_GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
+_IETF = ipaddress.ip_network("2001::/23")
+
+
+class EgressError(Exception):
+    """No address of a name may be dialled; the text says which and why."""
+
+
+@lru_cache(maxsize=65_536)
+def denial(address: str) -> str:
+    """Why an address may not be dialled, in a few words; empty when it may."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return "not an address"
+    return _denial(parsed)
+
+
+def _denial(address: Address) -> str:
+    for network, name in _DENIED:
+        if address.version == network.version and address in network:
+            return name
+    if isinstance(address, ipaddress.IPv4Address):
+        return ""
+    inner = embedded(address)
+    for one in inner:
+        reason = _denial(one)
+        if reason:
+            return f"{reason} ({one} inside)"
+    if address in _NAT64:
+        return ""
+    if address not in _GLOBAL_UNICAST or (address in _IETF and not inner):
+        return "not global"
+    return ""
+
+
+def embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    """The IPv4 addresses an IPv6 address carries, by every scheme it could be read in."""
+    number = int(address)
+    low = ipaddress.IPv4Address(number & 0xFFFFFFFF)
+    if any(address in network for network in (_MAPPED, _TRANSLATED, _COMPATIBLE, _NAT64)):
+        return [low]
+    if address in _NAT64_LOCAL:
+        # RFC 6052 2.2: the prefix may be /48, /56, /64 or /96; bits 64-71 stay zero.
+        shifted = [((number >> 80 & 0xFFFF) << 16) | (number >> 48 & 0xFFFF)]
+        shifted.append(((number >> 72 & 0xFF) << 24) | (number >> 40 & 0xFFFFFF))
+        shifted.append(number >> 24 & 0xFFFFFFFF)
+        return [low, *(ipaddress.IPv4Address(one) for one in shifted)]
+    found = []
+    if address in _SIX_TO_FOUR:
+        found.append(ipaddress.IPv4Address(number >> 80 & 0xFFFFFFFF))
+    elif address in _TEREDO:
+        found.append(ipaddress.IPv4Address(number >> 64 & 0xFFFFFFFF))
+        found.append(ipaddress.IPv4Address(~number & 0xFFFFFFFF))
+    if number >> 32 & 0xFFFFFFFF in (0x00005EFE, 0x02005EFE):  # ISATAP: RFC 5214 6.1
+        found.append(low)
+    return found
+
+
+class EgressGuard:
+    """What may be dialled. `allow_private` opens everything: addresses and ports."""
+
+    def __init__(self, allow_private: bool = False) -> None:
+        self.allow_private = allow_private
+
+    def check_port(self, port: int) -> None:
+        """Raise `EgressError` for a port on the list of bad ports."""
+        if port in BAD_PORTS and not self.allow_private:
+            raise EgressError(f"port {port} is blocked")
+
+    def allowed(self, host: str, addresses: Iterable[str]) -> tuple[str, ...]:
+        """Those that may be dialled, in order; raises `EgressError` when none may."""
+        if self.allow_private:
+            return tuple(addresses)
+        reasons: list[str] = []
+        passed = []
+        for address in addresses:
+            reason = denial(address)
+            if reason:
+                reasons.append(f"{address} is {reason}")
+            else:
+                passed.append(address)
+        if not passed:
+            raise EgressError(f"{host}: {'; '.join(reasons[:3]) or 'no address'}")
+        return tuple(passed)
+
+
+class HostMap:
+    """ "pattern=address[:port]": what to dial instead of asking DNS. Exact names win over `*.suffix`, longer suffixes
+    over shorter; `*` alone maps everything. A wildcard covers names below its suffix at any depth, not the suffix.
+    """
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        self._exact: dict[str, tuple[str, int]] = {}
+        self._below: dict[str, tuple[str, int]] = {}
+        for entry in entries:
+            pattern, equals, target = (part.strip() for part in entry.partition("="))
+            if not equals or not pattern or not target:
+                raise UsageError(f"host map {entry!r}: expected 'name=address' or '*.name=address:port'")
+            pattern = pattern.lower().rstrip(".")
+            table = self._exact
+            if pattern == "*" or pattern.startswith("*."):
+                table, pattern = self._below, pattern[2:]
+            if "*" in pattern or any(char in pattern for char in "/@ :"):
+                raise UsageError(f"host map {entry!r}: {pattern!r} is no host name; a * may only stand at the start")
+            table[_ascii(entry, pattern)] = literal(f"host map {entry!r}", target)
+
+    def __bool__(self) -> bool:
+        return bool(self._exact or self._below)
+
+    def find(self, host: str) -> tuple[str, int] | None:
+        """Address and port to dial (0 = the URL's own); None when no pattern covers the host."""
+        host = host.lower().rstrip(".")
+        found = self._exact.get(host)
+        if found is not None or not self._below:
+            return found
+        suffix = host
+        while suffix:
+            suffix = suffix.partition(".")[2]
+            found = self._below.get(suffix)
+            if found is not None:
+                return found
+        return None
+
+
+def _ascii(entry: str, name: str) -> str:
+    """A host name as URLs spell it."""
+    if name.isascii():
+        return name
+    try:
+        return parse_url(f"http://{name}/").host_key
+    except UrlError as error:
+        raise UsageError(f"host map {entry!r}: {name!r} is no host name: {error}") from None
+
+
+def literal(where: str, target: str) -> tuple[str, int]:
+    """An IP address and the port behind it (0 = none) of a setting; raises `UsageError`, which begins with `where`."""
+    address, port = target, ""
+    if target.startswith("["):
+        address, bracket, rest = target[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise UsageError(f"{where}: {target!r} is no [address]:port")
+        port = rest[1:]
+    elif target.count(":") == 1:
+        address, _, port = target.partition(":")
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        raise UsageError(f"{where}: {address!r} is no IP address") from None
+    if (port or target.endswith(":")) and not (port.isascii() and port.isdigit() and 0 < int(port) < 65_536):
+        raise UsageError(f"{where}: {port!r} is no port")
+    return str(parsed), int(port or 0)

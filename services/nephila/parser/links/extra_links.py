@@ -1,0 +1,181 @@
+"""Links that a page has beside its anchors and frames, for jobs that ask for them: of <link>, of forms, in scripts,
+routes of single-page applications.
+
+The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page
+of 80 KB, and is built only where a kind is asked for: in this process within the bounds of a tree, else in a child
+(`MORE`). Invariant: at most MAX_LINKS of each kind; what was guessed from a script or made of a form's fields is
+marked as such (`GUESSED`), for nobody wrote it as a link.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from nephila.kernel.fragment_routes import ROUTE, is_route
+from nephila.native import to_utf8
+from nephila.parser.documents.content import one_line
+from nephila.parser.links.link_list import Entry
+from nephila.parser.rules.document import html_tree
+
+LINK_ELEMENT: Final = 4 << 1
+"""Flags of what a <link> names."""
+GUESSED: Final = 7 << 1
+"""Flags of what a script or a form comes to."""
+ANCHOR: Final = 0
+NOFOLLOW: Final = 1
+"""Flags of an anchor."""
+
+MAX_LINKS: Final = 200
+MAX_FIELDS: Final = 50
+MAX_SCRIPT_CHARS: Final = 256 << 10
+MAX_TITLE_CHARS: Final = 1 << 20
+_FEEDS: Final = frozenset(("application/rss+xml", "application/atom+xml", "application/feed+json"))
+_NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
+_NO_VALUE: Final = frozenset(("file", "password", "reset", "button", "image", "submit"))
+_HANDLERS: Final = ("onclick", "data-href", "data-url")
+# An address in quotes: absolute, or a path of at least two letters. "</p>" and "/regex/" are none.
+_IN_QUOTES: Final = re.compile(
+    r"""["'`](https?:\\?/\\?/[^\s"'`<>(){}]{4,2000}|/[A-Za-z0-9][\w./?=&%~+-]{1,500})["'`]"""
+)
+_PICTURE: Final = re.compile(r"\.(?:js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf|mp[34]|webm)(?:$|[?#])", re.IGNORECASE)
+
+Found = Iterator[Entry]
+
+
+class _Titles:
+    """Texts of elements, as long as they are not too much in all: elements may lie in each other."""
+
+    def __init__(self) -> None:
+        self._left = MAX_TITLE_CHARS
+
+    def of(self, node: Any) -> str:
+        if self._left <= 0:
+            return ""
+        text = node.text()
+        self._left -= len(text)
+        return one_line(text[:MAX_SCRIPT_CHARS])[:200]
+
+
+def more_links(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[Entry]]]:
+    """Links of these kinds, those of one flag together. `tree` has selectolax' `css`. O(nodes)."""
+    by_flag: dict[int, list[Entry]] = {}
+    for kind in kinds:
+        # A kind that this version does not know is none that it could find.
+        for flag, read in KINDS.get(kind, ()):
+            found = by_flag.setdefault(flag, [])
+            found += [entry._replace(base=base) for entry in islice(read(tree), MAX_LINKS)]
+    return [(flag, entries) for flag, entries in by_flag.items() if entries]
+
+
+def tree_of(body: bytes, encoding: str) -> Any:
+    """lexbor's tree of a page."""
+    return html_tree(to_utf8(body, encoding))
+
+
+def _by_rel(*wanted: str) -> Callable[[Any], Found]:
+    def read(tree: Any) -> Found:
+        for node in tree.css("link[rel][href]"):
+            of = node.attributes
+            if not set(wanted).isdisjoint((of.get("rel") or "").lower().split()):
+                yield Entry(of.get("href") or "", title=of.get("title") or "")
+
+    return read
+
+
+def _alternates(tree: Any) -> Found:
+    """The same page in another language."""
+    for node in tree.css("link[rel][href][hreflang]"):
+        if "alternate" in (node.attributes.get("rel") or "").lower().split():
+            yield Entry(node.attributes.get("href") or "", title=node.attributes.get("hreflang") or "")
+
+
+def _feeds(tree: Any) -> Found:
+    for node in tree.css("link[rel][href][type]"):
+        if (node.attributes.get("type") or "").strip().lower() in _FEEDS:
+            yield Entry(node.attributes.get("href") or "", title=node.attributes.get("title") or "")
+
+
+def _forms(tree: Any) -> Found:
+    """What a form that is sent as it stands asks for; forms that would change something (POST) are left alone."""
+    for form in tree.css("form"):
+        of = form.attributes
+        if (of.get("method") or "get").strip().lower() != "get":
+            continue
+        fields = _fields(form)
+        action = (of.get("action") or "").partition("#")[0].partition("?")[0].strip()
+        yield Entry(f"{action}?{urlencode(fields)}" if fields else action, title=of.get("title") or "")
+
+
+def _fields(form: Any) -> list[tuple[str, str]]:
+    """Names and values as the form has them at first."""
+    found: list[tuple[str, str]] = []
+    for node in form.css("input[name], select[name]"):
+        of = node.attributes
+        kind = (of.get("type") or "text").lower()
+        if kind in _NO_VALUE or "disabled" in of or (kind in ("radio", "checkbox") and "checked" not in of):
+            continue
+        value = _selected(node) if node.tag == "select" else of.get("value")
+        found.append((of["name"] or "", value or ("on" if kind in ("radio", "checkbox") else "")))
+        if len(found) >= MAX_FIELDS:
+            break
+    return found
+
+
+def _selected(select: Any) -> str:
+    node = select.css_first("option[selected]") or select.css_first("option")
+    if node is None:
+        return ""
+    value = node.attributes.get("value")
+    return value if value is not None else one_line(node.text())
+
+
+def _scripts(tree: Any) -> Found:
+    """Addresses in quotes: in scripts of the page itself, in onclick, in data-href and data-url."""
+    left, titles = MAX_SCRIPT_CHARS, _Titles()
+    for node in tree.css("script:not([src]), [onclick], [data-href], [data-url]"):
+        of = node.attributes
+        for name in _HANDLERS:
+            if value := of.get(name):
+                yield from _quoted(value if name == "onclick" else f'"{value}"', titles.of(node))
+        if node.tag == "script" and left > 0 and "json" not in (of.get("type") or ""):
+            text = node.text()[:left]
+            left -= len(text)
+            yield from _quoted(text, "")
+
+
+def _quoted(text: str, title: str) -> Found:
+    for match in _IN_QUOTES.finditer(text):
+        address = match[1].replace("\\/", "/")
+        if not _PICTURE.search(address):
+            yield Entry(address, title=title)
+
+
+def _routes(nofollow: bool) -> Callable[[Any], Found]:
+    """Anchors whose address has a route, which the page pass does not see; a link and its twin are told apart by it."""
+
+    def read(tree: Any) -> Found:
+        titles = _Titles()
+        for node in tree.css("a[href*='#'], area[href*='#']"):
+            of = node.attributes
+            address = of.get("href") or ""
+            rel = (of.get("rel") or "").lower().split()
+            if is_route(address.partition("#")[2].strip()) and nofollow == (not _NOFOLLOW.isdisjoint(rel)):
+                yield Entry(address, title=titles.of(node) or of.get("alt") or of.get("title") or "")
+
+    return read
+
+
+KINDS: Final[dict[str, tuple[tuple[int, Callable[[Any], Found]], ...]]] = {
+    "canonical": ((LINK_ELEMENT, _by_rel("canonical")),),
+    "alternate": ((LINK_ELEMENT, _alternates),),
+    "feed": ((LINK_ELEMENT, _feeds),),
+    "next": ((LINK_ELEMENT, _by_rel("next", "prev")),),
+    "form": ((GUESSED, _forms),),
+    "script": ((GUESSED, _scripts),),
+    ROUTE: ((ANCHOR, _routes(False)), (NOFOLLOW, _routes(True))),
+}
+"""By name: flags, and what finds them."""

@@ -1,0 +1,59 @@
+"""Further links (`morelinks.py`) of a page whose tree may be too costly for the loop, in a child process.
+
+Run in the sandbox. The page travels as UTF-8, since a locked-down child can load no codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser
+
+from nephila.native import to_utf8
+from nephila.parser.links.extra_links import KINDS, MAX_LINKS, more_links, tree_of
+from nephila.parser.links.link_list import Entry
+from nephila.parser.sandbox import Task
+
+MEMORY_BYTES: Final = 768 << 20
+Found = list[tuple[int, list[Entry]]]
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One page and the kinds that are asked for."""
+
+    source: bytes
+    base: str
+    kinds: list[str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode_found = msgspec.msgpack.Decoder(Found).decode
+
+
+def run(payload: bytes) -> bytes:
+    """See `nephila.parser.sandbox.task.Task.module`."""
+    request = _decode_request(payload)
+    return _encode(more_links(tree_of(request.source, "utf-8"), request.base, request.kinds))
+
+
+def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
+    """The payload of one page."""
+    return _encode(Request(to_utf8(body, encoding), base, list(kinds)))
+
+
+def checked(data: bytes) -> Found:
+    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    found = _decode_found(data)
+    flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
+    if any(flag not in flags for flag, _ in found) or sum(len(rows) for _, rows in found) > MAX_LINKS * 2 * len(KINDS):
+        raise ValueError("links of a kind or number that is not asked for")
+    return found
+
+
+MORE: Final[Task[Found]] = Task("links", __name__, checked, memory_bytes=MEMORY_BYTES)
+
+# What is loaded on first use is loaded before the child is locked down.
+LexborHTMLParser("<a href=x>").css("a")

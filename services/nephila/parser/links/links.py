@@ -1,0 +1,46 @@
+"""Packed link buffers read back as Python objects: for people and tests, not for the hot path."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypedDict
+
+from nephila.kernel.link_position import PLACES
+from nephila.parser.page.page_pass import PagePass
+
+KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
+"""By bits 1-3 of a link's flags."""
+
+
+class Link(TypedDict):
+    """One link of a page."""
+
+    url: str
+    text: str
+    nofollow: bool
+    kind: str
+    """What it stands in: one of `KINDS`."""
+    place: str
+    """Which part of the page it stands in: main, nav or other (`kernel.linkplaces`)."""
+
+
+def unpack(found: PagePass) -> list[Link]:
+    """The links in document order. O(bytes)."""
+    flags, anchors = found.link_flags, found.anchors
+    urls, texts = _cut(found.link_urls, found.link_ends), _cut(anchors, found.anchor_ends)
+    if not (anchors.isascii() and anchors.decode("ascii").isprintable()):
+        # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
+        texts = [text if text.isascii() and text.isprintable() else " ".join(text.split()) for text in texts]
+    return [
+        {"url": url, "text": text, "nofollow": flag & 1 == 1, "kind": KINDS[flag >> 1 & 7], "place": PLACES[flag]}
+        for url, text, flag in zip(urls, texts, flags, strict=True)
+    ]
+
+
+def _cut(packed: bytes, ends: bytes) -> list[str]:
+    stops = struct.unpack(f"<{len(ends) // 4}I", ends)
+    spans = zip((0, *stops), stops, strict=False)
+    if packed.isascii():
+        whole = packed.decode("ascii")
+        return [whole[start:stop] for start, stop in spans]
+    return [packed[start:stop].decode("utf-8", "replace") for start, stop in spans]

@@ -1,0 +1,77 @@
+"""Long work in slices, one in each turn of the loop: a sitemap of 50,000 URLs holds up nobody. Knows nothing of lists.
+
+Works take turns, so that a short one is not behind a long one. Invariants: what is done in its first slice is done
+before `begin` returns; what is under way is bounded in number and bytes, for beyond that the oldest is done at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from nephila.kernel.runtime.clock import Clock
+
+MAX_WORKS: Final = 8
+MAX_BYTES: Final = 64 << 20
+
+
+class Slicing:
+    """The works under way."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.slices = 0
+        """Taken so far, in turns of their own."""
+        self._clock = clock
+        self._works: deque[tuple[Iterator[None], int]] = deque()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._works)
+
+    def begin(self, work: Iterator[None], size_bytes: int) -> None:
+        """Take the first slice now, the others in turns to come; `size_bytes` is what the work holds until its end. The
+        work sees to its own errors."""
+        if not _goes_on(work):
+            return
+        self._works.append((work, size_bytes))
+        self._bytes += size_bytes
+        while len(self._works) > MAX_WORKS or (len(self._works) > 1 and self._bytes > MAX_BYTES):
+            self._finish_first()
+        if len(self._works) == 1:
+            self._clock.call_soon(self._turn)
+
+    def finish(self) -> None:
+        """Do all that is left, now."""
+        while self._works:
+            self._finish_first()
+
+    def drop(self) -> None:
+        """Leave all that is left undone."""
+        self._works.clear()
+        self._bytes = 0
+
+    def _turn(self) -> None:
+        if not self._works:
+            return
+        work, size_bytes = self._works.popleft()
+        self.slices += 1
+        if _goes_on(work):
+            self._works.append((work, size_bytes))
+        else:
+            self._bytes -= size_bytes
+        if self._works:
+            self._clock.call_soon(self._turn)
+
+    def _finish_first(self) -> None:
+        work, size_bytes = self._works.popleft()
+        self._bytes -= size_bytes
+        for _ in work:
+            pass
+
+
+def _goes_on(work: Iterator[None]) -> bool:
+    """Take one slice; False when it was the last."""
+    for _ in work:
+        return True
+    return False

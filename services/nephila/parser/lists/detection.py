@@ -1,0 +1,205 @@
+"""Which bodies are lists of links that a site keeps for machines - sitemaps and feeds - and what is in them. Pure.
+
+The root element decides, whatever the content type claims: sitemaps come as text/html, feeds as text/plain, both packed
+by gzip under any name. Text sitemaps have no mark but their name. Invariants: an HTML page costs one look at its first
+bytes; no more than `max_list_bytes` of a list are unpacked, and no more than a piece at a time.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import zlib
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final
+
+import webencodings
+
+from nephila.parser.config import ParserConfig
+from nephila.parser.links.link_list import Listing, Slices
+from nephila.parser.lists.feeds import read_feed, read_json_feed
+from nephila.parser.lists.markup import tokens
+from nephila.parser.lists.sitemaps import read_sitemap, read_text_sitemap
+from nephila.parser.page.charset import encoding_of_text
+
+HEAD_BYTES: Final = 4096
+"""The root element is looked for in so many: declarations, style sheets and comments stand before it."""
+LOOK_BYTES: Final = 64 * 1024
+"""By which the encoding is told."""
+PIECE_BYTES: Final = 128 * 1024
+"""Read at a time: 5 to 30 ms, whatever is in it."""
+INPUT_BYTES: Final = 64 * 1024
+"""Of packed bytes at once: what zlib leaves of its input is copied at every step."""
+MAX_MEMBERS: Final = 1_000
+"""A packed file has one gzip member or a few; a million empty ones are only there to cost time."""
+
+_GZIP: Final = b"\x1f\x8b\x08"
+_MAY_BE_LIST: Final = re.compile(
+    rb"""(?:\xef\xbb\xbf)?\s*+<(?:\?xml|!--
+    |!doctype\s++(?:rss|rdf|feed|urlset)|(?:[\w.-]++:)?(?:urlset|sitemapindex|rss|feed|rdf)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_TEXT_TYPES: Final = frozenset(("text/plain", "", "application/octet-stream"))
+_RSS_IN_RDF: Final = (b"purl.org/rss/", b"netscape.com/rdf/")
+# Encodings whose characters may hold bytes that look like markup.
+_WIDE: Final = frozenset(("utf-16le", "utf-16be", "iso-2022-jp"))
+
+
+class Form(IntEnum):
+    """How a list is written."""
+
+    SITEMAP = 1
+    TEXT_SITEMAP = 2
+    FEED = 3
+    JSON_FEED = 4
+
+
+_ROOTS: Final = {
+    b"urlset": Form.SITEMAP,
+    b"sitemapindex": Form.SITEMAP,
+    b"rss": Form.FEED,
+    b"feed": Form.FEED,
+    b"rdf": Form.FEED,
+}
+
+
+def form_of(content_type: str, url: str, body: bytes) -> Form | None:
+    """What kind of list a body is, None for all else. `content_type` is a media type in lower case. O(1)."""
+    if _MAY_BE_LIST.match(body, 0, HEAD_BYTES):
+        return _by_root(body[:HEAD_BYTES])
+    head = body[:4]
+    if head[:3] == _GZIP:
+        return _by_text(url, _first_bytes(body, HEAD_BYTES))
+    if _is_wide(head):
+        text = _narrow(body[:HEAD_BYTES])
+        return _by_root(text) if _MAY_BE_LIST.match(text) else None
+    if content_type.endswith("json"):
+        return Form.JSON_FEED if _is_json_feed(content_type, body[:HEAD_BYTES]) else None
+    if content_type in _TEXT_TYPES and body[:HEAD_BYTES].lstrip()[:1] != b"<" and _names_text_sitemap(url):
+        return Form.TEXT_SITEMAP
+    return None
+
+
+def _is_wide(head: bytes) -> bool:
+    """Whether it begins as UTF-16 does, with its mark or a zero."""
+    return head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]
+
+
+def _narrow(head: bytes) -> bytes:
+    codec = "utf-16" if head[0] > 0xF0 else "utf-16-be" if head[0] == 0 else "utf-16-le"
+    return head.decode(codec, "replace").lstrip("\ufeff").encode("utf-8", "replace")
+
+
+def _by_text(url: str, head: bytes) -> Form | None:
+    head = _narrow(head) if _is_wide(head) else head
+    if _MAY_BE_LIST.match(head):
+        return _by_root(head)
+    return Form.TEXT_SITEMAP if head and _names_text_sitemap(url) else None
+
+
+def _names_text_sitemap(url: str) -> bool:
+    name = url.partition("?")[0].rpartition("/")[2].lower()
+    return name.endswith((".txt", ".txt.gz")) and ("sitemap" in name or name.startswith("urllist."))
+
+
+def _by_root(head: bytes) -> Form | None:
+    for slash, name, _, _ in tokens((head,)):
+        if name:
+            local = name.rpartition(b":")[2].lower()
+            if slash or (local == b"rdf" and not any(mark in head for mark in _RSS_IN_RDF)):
+                return None
+            return _ROOTS.get(local)
+    return None
+
+
+def _is_json_feed(content_type: str, head: bytes) -> bool:
+    return content_type == "application/feed+json" or b"jsonfeed.org" in head
+
+
+def _first_bytes(body: bytes, most: int) -> bytes:
+    try:
+        return zlib.decompressobj(31).decompress(body[: 4 * most], most)
+    except zlib.error:
+        return b""
+
+
+def read(form: Form, body: bytes, url: str, charset: str, config: ParserConfig, now: float) -> Slices[Listing]:
+    """What a list found at `url` says, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(bytes
+    unpacked)."""
+    pieces = _Pieces(body, config.max_list_bytes)
+    head = _first_bytes(body, LOOK_BYTES) if pieces.packed else body[:LOOK_BYTES]
+    if form is Form.JSON_FEED:
+        listing = read_json_feed(b"".join(pieces), config.max_links, now)
+    else:
+        content_type = "text/plain" if form is Form.TEXT_SITEMAP else "application/xml"
+        encoding = encoding_of_text(head, charset, content_type)
+        codec = webencodings.lookup(encoding).codec_info.name
+        source: Iterator[bytes] = iter(pieces)
+        if encoding in _WIDE:
+            source, codec = _narrowed(source, codec), "utf-8"
+        if form is Form.FEED:
+            listing = yield from read_feed(source, codec, url, config.max_links, now)
+        elif form is Form.SITEMAP:
+            listing = yield from read_sitemap(source, codec, config.max_list_urls, now)
+        else:
+            listing = yield from read_text_sitemap(source, codec, config.max_list_urls)
+    listing.problem = listing.problem or pieces.problem
+    return listing
+
+
+class _Pieces:
+    """A body in pieces, unpacked if it is gzip. What is broken or too long ends it, and `problem` says so."""
+
+    def __init__(self, body: bytes, max_bytes: int) -> None:
+        self._body = body
+        self._left = max_bytes
+        self._max_bytes = max_bytes
+        self.packed = body[:3] == _GZIP
+        self.problem = ""
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._inflated() if self.packed else self._cut():
+            if len(piece) > self._left:
+                self.problem = f"more than {self._max_bytes:,} bytes"
+                yield piece[: self._left]
+                return
+            self._left -= len(piece)
+            yield piece
+
+    def _cut(self) -> Iterator[bytes]:
+        for at in range(0, len(self._body), PIECE_BYTES):
+            yield self._body[at : at + PIECE_BYTES]
+
+    def _inflated(self) -> Iterator[bytes]:
+        """Members of gzip one after the other; garbage behind them is ignored, as everywhere."""
+        inflater = zlib.decompressobj(31)
+        members = 1
+        try:
+            for at in range(0, len(self._body), INPUT_BYTES):
+                rest = self._body[at : at + INPUT_BYTES]
+                while rest:
+                    piece = inflater.decompress(rest, PIECE_BYTES)
+                    if piece:
+                        yield piece
+                    if inflater.eof:
+                        rest = inflater.unused_data
+                        behind = rest[:2] + self._body[at + INPUT_BYTES : at + INPUT_BYTES + 2]
+                        if behind[:2] != _GZIP[:2] or members >= MAX_MEMBERS:
+                            return
+                        inflater = zlib.decompressobj(31)
+                        members += 1
+                    else:
+                        rest = inflater.unconsumed_tail
+        except zlib.error as error:
+            self.problem = f"broken gzip stream: {error}"
+            return
+        if not inflater.eof:
+            self.problem = "the gzip stream ends early"
+
+
+def _narrowed(pieces: Iterator[bytes], codec: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(codec)("replace")
+    for piece in pieces:
+        yield decoder.decode(piece).encode("utf-8", "replace")
+    yield decoder.decode(b"", True).encode()

@@ -1,0 +1,218 @@
+"""Feeds: RSS 0.9x and 2.0, RDF (RSS 0.90, 1.0), Atom 0.3 and 1.0, JSON Feed - to links with dates and titles. Pure.
+
+Only what belongs to an entry itself is read: the parent decides, so a <link> of an image, of the feed or of an entry's
+<source> is none of an entry. Prefixes are not told apart: <atom:link> and <dc:date> mean what they say. The date is the
+latest an entry names, since what is asked is when it changed. feedparser, which reads more, takes 14 times the CPU
+(1,000 items of RSS: 20 against 280 ms) and wants a document whole.
+
+Invariant: at most `max_entries` entries; the stack of open elements has at most MAX_DEPTH, beyond it tags are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from nephila.native import UrlError, parse_any
+from nephila.parser.links.link_list import MAX_URL_CHARS, Entry, Listing, Slices
+from nephila.parser.lists.dates import utc_of
+from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, plain, tokens
+
+MAX_DEPTH: Final = 64
+"""Feeds have five levels, and as many as they like of XHTML inside a summary."""
+MAX_FIELD_BYTES: Final = 16_384
+MAX_TITLE_CHARS: Final = 1_000
+MAX_JSON_BYTES: Final = 2 << 20
+"""A JSON feed is decoded whole, and brackets come to twenty times their bytes in memory."""
+
+_ENTRIES: Final = frozenset((b"item", b"entry"))
+_FEEDS: Final = frozenset((b"channel", b"feed"))
+_DATES: Final = frozenset((b"pubDate", b"date", b"published", b"updated", b"modified", b"issued", b"created"))
+_FIELDS: Final = frozenset((b"link", b"guid", b"id", b"title", *_DATES))
+_FORMS: Final = {b"rss": "rss", b"feed": "atom", b"rdf": "rdf"}
+_TAG: Final = re.compile(r"<[^<>]*+>")
+
+
+def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Slices[Listing]:
+    """What an XML feed found at `base` lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
+    reader = _Reader(codec, base, max_entries, now)
+    stream = tokens(pieces)
+    for slash, name, raw, text in islice(stream, MAX_TOKENS):
+        if not name:
+            reader.text(text)
+        elif slash:
+            reader.end(name.rpartition(b":")[2])
+        elif name == PAUSE:
+            yield
+        elif not reader.start(name.rpartition(b":")[2], raw, text):
+            break
+    if not reader.listing.problem and next(stream, None) is not None:
+        reader.listing.problem = TOO_MANY
+    if not reader.listing.problem and reader.nowhere:
+        count = "1 entry names" if reader.nowhere == 1 else f"{reader.nowhere:,} entries name"
+        reader.listing.problem = f"{count} no address"
+    return reader.listing
+
+
+class _Reader:
+    def __init__(self, codec: str, base: str, max_entries: int, now: float) -> None:
+        self.listing = Listing("rss")
+        self._codec = codec
+        self._max_entries = max_entries
+        self._now = now
+        # Open elements: local name, and the base that holds inside.
+        self._stack: list[tuple[bytes, str]] = []
+        self._base = base
+        self._field = b""
+        self._text = b""
+        self._open = False
+        self.nowhere = 0
+        """Entries that name no address."""
+        self._clear(base)
+
+    def _clear(self, base: str) -> None:
+        self._links: list[tuple[str, str]] = []
+        self._guid = ""
+        self._title = ""
+        self._date = 0.0
+        self._entry_base = base
+
+    def start(self, name: bytes, raw: bytes, text: bytes) -> bool:
+        """An element begins; False once nothing more is wanted."""
+        self._field = b""
+        if not self._stack:
+            self.listing.form = _FORMS.get(name.lower(), self.listing.form)
+        if len(self._stack) >= MAX_DEPTH:
+            return True
+        parent, outer = self._stack[-1] if self._stack else (b"", self._base)
+        base = self._inner_base(raw, outer) if b"xml:base" in raw else outer
+        if name in _ENTRIES:
+            if not self._finish():
+                return False
+            self._open = True
+            self._clear(base)
+            if b":about" in raw:
+                self._guid = self._attribute(raw, b"about")
+        elif name in _FIELDS and (parent in _ENTRIES or (name == b"title" and parent in _FEEDS)):
+            self._field, self._text = name, text
+            if name == b"link":
+                self._link(raw, base)
+            elif name == b"guid" and b"false" in raw:
+                self._field = b""  # isPermaLink="false": an id, no address
+        if not raw.endswith(b"/"):
+            self._stack.append((name, base))
+        else:
+            self._field = b""
+        return True
+
+    def text(self, text: bytes) -> None:
+        """A field goes on in or behind a CDATA section."""
+        if self._field and len(self._text) < MAX_FIELD_BYTES:
+            self._text += text
+
+    def end(self, name: bytes) -> None:
+        """An element ends, and with it whatever inside it was left open."""
+        for at in range(len(self._stack) - 1, -1, -1):
+            if self._stack[at][0] == name:
+                parent, base = self._stack[at - 1][0] if at else b"", self._stack[at][1]
+                del self._stack[at:]
+                break
+        else:
+            return
+        if self._field == name:
+            self._set(name, parent, base)
+        elif name in _ENTRIES:
+            self._finish()
+        self._field = b""
+
+    def _set(self, name: bytes, parent: bytes, base: str) -> None:
+        text = plain(self._text[:MAX_FIELD_BYTES], self._codec)
+        if name == b"title":
+            text = _TAG.sub("", text).strip()[:MAX_TITLE_CHARS]
+            if parent in _ENTRIES:
+                self._title = self._title or text
+            else:
+                self.listing.title = self.listing.title or text
+        elif name == b"link":
+            if text:
+                self._links.append((text, base))
+        elif name in (b"guid", b"id"):
+            # Atom's id need not be an address, but where an entry has no other, one that looks like it mostly is.
+            self._guid = self._guid or text
+        else:
+            self._date = max(self._date, utc_of(text, self._now))
+
+    def _link(self, raw: bytes, base: str) -> None:
+        """Atom's link: the page an entry stands for is its alternate; all others are about it."""
+        if b"href" in raw:
+            found = attributes(raw)
+            if found.get(b"rel", b"alternate").strip().lower() in (b"alternate", b""):
+                self._links.append((plain(found.get(b"href", b"")[:MAX_FIELD_BYTES], self._codec), base))
+
+    def _attribute(self, raw: bytes, local: bytes) -> str:
+        for name, value in attributes(raw).items():
+            if name.rpartition(b":")[2] == local:
+                return plain(value[:MAX_FIELD_BYTES], self._codec)
+        return ""
+
+    def _inner_base(self, raw: bytes, outer: str) -> str:
+        value = self._attribute(raw, b"base")
+        if not value or len(value) > MAX_URL_CHARS:
+            return outer
+        try:
+            return parse_any(value, outer)
+        except UrlError:
+            return outer
+
+    def _finish(self) -> bool:
+        """The entry at hand is complete; False when it is one too many."""
+        if not self._open:
+            return True
+        self._open = False
+        link, base = next((link for link in self._links if link[0]), ("", ""))
+        if not link and self._guid[:8].lower().startswith(("http://", "https://")):
+            link = self._guid
+        if not link:
+            self.nowhere += 1
+            return True
+        if len(self.listing.entries) >= self._max_entries:
+            self.listing.problem = f"more than {self._max_entries:,} entries"
+            return False
+        self.listing.entries.append(Entry(link, self._date, self._title, base))
+        return True
+
+
+def read_json_feed(body: bytes, max_entries: int, now: float) -> Listing:
+    """What a JSON Feed (jsonfeed.org, 1.0 and 1.1) lists; nothing when it is none."""
+    listing = Listing("json")
+    if len(body) > MAX_JSON_BYTES:
+        listing.problem = f"more than {MAX_JSON_BYTES:,} bytes of JSON"
+        return listing
+    try:
+        feed: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        listing.problem = f"no JSON: {error}"
+        return listing
+    if not isinstance(feed, dict):
+        return listing
+    listing.title = _word(feed, "title")[:MAX_TITLE_CHARS]
+    items = feed.get("items")
+    for item in items if isinstance(items, list) else ():
+        url = _word(item, "url") or _word(item, "external_url")
+        if not url:
+            continue
+        if len(listing.entries) >= max_entries:
+            listing.problem = f"more than {max_entries:,} entries"
+            break
+        date = max(utc_of(_word(item, "date_modified"), now), utc_of(_word(item, "date_published"), now))
+        listing.entries.append(Entry(url, date, _word(item, "title")[:MAX_TITLE_CHARS]))
+    return listing
+
+
+def _word(of: Any, name: str) -> str:
+    value = of.get(name) if isinstance(of, dict) else None
+    return value.strip() if isinstance(value, str) else ""

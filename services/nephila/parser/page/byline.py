@@ -1,0 +1,209 @@
+"""Title, author and date of a document from what it says about itself: an article in JSON-LD, <meta> elements.
+
+Invariant: only stated facts; nothing is guessed from the text. A date is ISO 8601, what is no name of an author is
+left out. The tables are in order of trust.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from html import unescape
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from nephila.parser.page.headline import nearer
+from nephila.parser.page.published import first_date
+
+MAX_JSON_BYTES: Final = 512 * 1024
+"""A larger JSON-LD block is a catalogue, not a byline."""
+MAX_NODES: Final = 2_000
+"""Objects looked at in all blocks together."""
+
+_TITLES: Final = (
+    "dc:title",
+    "dcterm:title",
+    "dcterms:title",
+    "og:title",
+    "weibo:article:title",
+    "weibo:webpage:title",
+    "title",
+    "twitter:title",
+    "parsely-title",
+    "citation_title",
+)
+_AUTHORS: Final = (
+    "dc:creator",
+    "dcterm:creator",
+    "dcterms:creator",
+    "author",
+    "parsely-author",
+    "article:author",
+    "sailthru:author",
+    "citation_author",
+    "book:author",
+)
+_DATES: Final = (
+    "article:published_time",
+    "og:article:published_time",
+    "og:published_time",
+    "parsely-pub-date",
+    "sailthru:date",
+    "citation_publication_date",
+    "citation_date",
+    "dcterms:created",
+    "dcterms:issued",
+    "dc:date:issued",
+    "dcterms:date",
+    "dc:date",
+    "pubdate",
+    "publishdate",
+    "date",
+)
+_ARTICLE: Final = re.compile(
+    r"(?:Advertiser|Analysis|AskPublic|Background|Opinion|Reportage|Review|Satirical|News|Medical|Scholarly|Tech|Blog"
+    r"|Live|Discussion|Social|Media|Forum|Content)*(?:Article|Posting)|Report|APIReference"
+)
+"""Types of schema.org that are an article, https://schema.org/Article and what is below it."""
+
+
+_ENTITY: Final = re.compile(r"&#?\w{1,10};")
+_NESTED: Final = (dict, list)
+_WRAPPED: Final = re.compile(r"\A\s*(?://\s*)?<!\[CDATA\[|(?://\s*)?\]\]>\s*\Z")
+"""What an XHTML page writes around a script."""
+
+
+class Byline(NamedTuple):
+    """What a document says of itself; "" where it says nothing."""
+
+    title: str
+    author: str
+    published: str
+
+
+def byline(pairs: Iterable[tuple[str, str]], json_ld: Iterable[str], title: str = "") -> Byline:
+    """`pairs` are the <meta> names (lower case) and contents, `json_ld` the texts of the JSON-LD scripts, `title` the
+    document's. An article described in JSON-LD goes first, then <meta>, then any JSON-LD with a headline."""
+    first: dict[str, str] = {}
+    for names, value in pairs:
+        if value.strip():
+            for name in names.split():
+                first.setdefault(name.replace(".", ":"), value.strip())
+    nodes = list(_nodes(json_ld))
+    article = next((node for node in nodes if _is_article(node.get("@type"))), {})
+    said = [_named(article, title), _of(first, _TITLES)]
+    # article:author is a profile page more often than a name.
+    authors = [_person(article.get("author")), *(first[name] for name in _AUTHORS if name in first)]
+    dates = [_text(article.get("datePublished")), *(first[name] for name in _DATES if name in first)]
+    for node in nodes:
+        said.append(_text(node.get("headline")))
+        if "datePublished" in node or "headline" in node:
+            authors.append(_person(node.get("author")))
+        dates.append(_text(node.get("datePublished")))
+    author = _some(name_of(author) for author in authors if not _is_url(author))
+    return Byline(_unescaped(_some(said), title), author, first_date(dates))
+
+
+_BY: Final = re.compile(
+    r"(?:(?:(?:words|text|article|review|story|post|photos?|written|posted|published|submitted)\s+)?by\b|author\b|von|par|por"
+    r"|di|af|av)(?:\s*:\s*|\s+)",
+    re.IGNORECASE,
+)
+_WHEN: Final = re.compile(
+    r"(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6},?\s+)?(?:"
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\s?\w{1,9}[-/.]?\s\d{4}|\w{3,9}\.?\s\d{1,2},?\s\d{4}"
+    r"|\d{1,2}\s\w{3,9},?\s\d{4}|\d+\s?(?:minutes?|mins?|h|hours?|days?|weeks?|months?|years?)\b)",
+    re.IGNORECASE,
+)
+_BEHIND: Final = re.compile(
+    r"[\s|•·»–—,(-](?:on|at|last|updated|published|posted|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6})[\s:,]*$",
+    re.IGNORECASE,
+)
+_EDGES: Final = " \t\"'“”,;:|•·-–—»*("
+MAX_NAME_CHARS: Final = 300
+"""A longer author is a text."""
+_NO_NAMES: Final = re.compile(
+    r"(?:sign|log)\s?-?(?:in|up|out)|login|register|subscribe|search|menu|share|comments?|reply|home|undefined"
+    r"|null|none|n/a|unknown|anonymous|admin(?:istrator)?|webmaster|guest|user|(?:topic |the )?authors?|editor|staff"
+    r"|name\s*\*?|by|email|about(?: the authors?| us)?|follow|contact(?: us)?|(?:read|see|view|show) (?:more|all)"
+    r"|posts? by.*|default",
+    re.IGNORECASE,
+)
+
+
+def name_of(author: str) -> str:
+    """A stated author without the label before and the date behind the name; "" where that is no name."""
+    name = " ".join(unescape(author[: 2 * MAX_NAME_CHARS]).split()).strip(_EDGES)
+    if len(name) > MAX_NAME_CHARS:
+        return ""
+    if label := _BY.match(name):
+        name = name[label.end() :]
+    if when := _WHEN.search(name):
+        name = name[: when.start()]
+        while behind := _BEHIND.search(name.rstrip(_EDGES)):
+            name = name[: behind.start()]
+    name = name.strip(_EDGES)
+    return "" if _NO_NAMES.fullmatch(name) or "©" in name or not any(map(str.isalpha, name)) else name
+
+
+def _is_article(kind: Any) -> bool:
+    kinds = kind[:20] if isinstance(kind, list) else [kind]
+    return any(isinstance(one, str) and _ARTICLE.fullmatch(one.rpartition("/")[2]) is not None for one in kinds)
+
+
+def _named(article: dict[str, Any], title: str) -> str:
+    """Its name, or its headline where only that is like the document's title (sites put their own name there)."""
+    name, said = _text(article.get("name")), _text(article.get("headline"))
+    return nearer(name, said, title) if name and said and name != said else name or said
+
+
+def _unescaped(said: str, title: str) -> str:
+    """Without the entities that sites write where none are read, as in JSON; the document's own title has some where
+    it is about them."""
+    return said if "&" not in said or _ENTITY.search(title) else unescape(said)
+
+
+def _some(texts: Iterable[str]) -> str:
+    return next(filter(None, texts), "")
+
+
+def _of(first: dict[str, str], names: Iterable[str]) -> str:
+    return next((first[name] for name in names if name in first), "")
+
+
+def _is_url(text: str) -> bool:
+    return text.startswith(("http://", "https://", "//"))
+
+
+def _nodes(texts: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Every object in the blocks, breadth first; a block that is no JSON is left out."""
+    left = MAX_NODES
+    for text in texts:
+        if len(text) > MAX_JSON_BYTES:
+            continue
+        try:
+            queue: deque[Any] = deque((msgspec.json.decode(_WRAPPED.sub("", text).strip()),))
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            continue
+        while queue and left:
+            value = queue.popleft()
+            if isinstance(value, list):
+                queue.extend(value)
+            elif isinstance(value, dict):
+                left -= 1
+                yield value
+                queue.extend([inner for inner in value.values() if type(inner) in _NESTED])
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _person(value: Any) -> str:
+    """Name of a person or names of several."""
+    if isinstance(value, list):
+        return ", ".join(name for name in (_person(one) for one in value[:20] if not isinstance(one, list)) if name)
+    name = _text(value.get("name") if isinstance(value, dict) else value)
+    return "" if _is_url(name) else name

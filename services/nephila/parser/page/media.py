@@ -1,0 +1,190 @@
+"""Images and videos of a page with what is said about them: what OpenGraph names, then <img>, <picture>, <video>,
+<source>, embedded players of the tree.
+
+Source: P1 finds images and videos by anchor text and caption. Invariant: absolute http(s) URLs, each once, in that
+order, at most `MAX_MEDIA` of each kind. It reads a tree, which the hot path never builds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
+
+from nephila.parser.rules.document import css_first
+
+MAX_MEDIA: Final = 500
+"""Of each kind; galleries have a few hundred."""
+MAX_ABOVE: Final = 6
+"""Elements above one that are asked for a figure or a link around it."""
+MAX_SRCSET: Final = 65_536
+"""Characters of a srcset that are looked at."""
+MAX_SAID: Final = 500
+"""Characters of an alt text or caption."""
+
+_OG_IMAGES: Final = frozenset(("og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src"))
+_OG_VIDEOS: Final = frozenset(
+    ("og:video", "og:video:url", "og:video:secure_url", "twitter:player:stream", "twitter:player")
+)
+_LAZY: Final = (
+    "src", "data-src", "data-original", "data-lazy-src", "data-lazy", "data-url", "data-image", "data-hi-res-src",
+)  # fmt: skip
+_LAZY_SETS: Final = ("srcset", "data-srcset", "data-lazy-srcset")
+_PLAYERS: Final = re.compile(
+    r"(?:youtube(?:-nocookie)?\.com/embed/|player\.vimeo\.com/|dailymotion\.com/embed/|player\.twitch\.tv/"
+    r"|fast\.wistia\.(?:net|com)/embed/|players\.brightcove\.net/|player\.bilibili\.com/|v\.qq\.com/txp/iframe"
+    r"|player\.youku\.com/embed/|rutube\.ru/play/embed/|facebook\.com/plugins/video|streamable\.com/e/"
+    r"|cdn\.jwplayer\.com/players/|ok\.ru/videoembed/|vk\.com/video_ext)"
+)
+_TOP: Final = ("body", "html", None)
+_SIZE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[wx]")
+
+
+_Element = tuple[Any, dict[str, str | None]]
+"""A node and its attributes, which take a while to be read."""
+_Add = Callable[[str | None, _Element], bool]
+
+
+class Medium(NamedTuple):
+    """One image or video; "" where nothing is said."""
+
+    url: str
+    alt: str
+    caption: str
+    """Text of the figure's caption."""
+    anchor: str
+    """Where a link around it leads."""
+
+
+def media(
+    pairs: Iterable[tuple[str, str]], nodes: Iterable[Any], resolve: Callable[[str], str]
+) -> tuple[list[Medium], list[Medium]]:
+    """Images and videos. `nodes` are the elements img, source, video, iframe and embed (selectolax) in document order;
+    `resolve` makes a URL absolute, "" if it cannot."""
+    images: dict[str, Medium] = {}
+    videos: dict[str, Medium] = {}
+    around: dict[int, tuple[str, str]] = {}
+    """Caption and link by the number of the parent: a <picture> has several elements."""
+
+    def said(node: Any, attributes: dict[str, str | None]) -> tuple[str, str, str]:
+        alt = attributes.get("alt") or attributes.get("title") or attributes.get("aria-label") or ""
+        above = node.parent
+        number = 0 if above is None else above.mem_id
+        found = around.get(number)
+        if found is None:
+            found = around[number] = _around(above, resolve)
+        return _short(alt), *found
+
+    def add(into: dict[str, Medium], raw: str | None, node: _Element | None) -> bool:
+        raw = raw.strip() if raw else ""
+        url = resolve(raw) if raw and raw[:5].lower() != "data:" else ""
+        if not url:
+            return False
+        known = into.get(url)
+        if len(into) < MAX_MEDIA if known is None else node is not None and not any(known[1:]):
+            into[url] = Medium(url, *(("", "", "") if node is None else said(*node)))
+        return True
+
+    for name, value in pairs:
+        if name in _OG_IMAGES:
+            add(images, value, None)
+        elif name in _OG_VIDEOS:
+            add(videos, value, None)
+    image, video = partial(add, images), partial(add, videos)
+    for node in nodes:
+        _node(node, image, video)
+    return list(images.values()), list(videos.values())
+
+
+def _node(node: Any, image: _Add, video: _Add) -> None:
+    attributes = node.attributes
+    element = node, attributes
+    if node.tag == "img":
+        # A lazy image carries a data: placeholder in src and its address beside it.
+        for name in _LAZY:
+            if (raw := attributes.get(name)) and image(raw, element):
+                break
+        else:
+            image(_best_of(attributes), element)
+    elif node.tag == "video":
+        video(attributes.get("src") or attributes.get("data-src"), element)
+        image(attributes.get("poster"), element)
+    elif node.tag == "source":
+        around = "" if node.parent is None else node.parent.tag
+        if around not in ("picture", "video"):
+            return
+        (video if around == "video" else image)(attributes.get("src") or _best_of(attributes), element)
+    else:
+        raw = attributes.get("src") or attributes.get("data-src") or ""
+        if _PLAYERS.search(raw):
+            video(raw, element)
+
+
+def _best_of(attributes: dict[str, str | None]) -> str:
+    return next((best for name in _LAZY_SETS if (best := best_of_srcset(attributes.get(name)))), "")
+
+
+def best_of_srcset(srcset: str | None) -> str:
+    """The URL of a srcset's largest candidate, the first of equal ones; "" without one. O(length)."""
+    text = (srcset or "")[:MAX_SRCSET]
+    words = text.split()
+    if len(words) == 1 and "," not in (words[0][0], words[0][-1]):
+        return words[0]
+    if len(words) % 2 == 0 and words:
+        sizes = list(map(_stated, (*words[1:-1:2], words[-1].rstrip(",") + ",")))
+        only_behind = text.count(",") == len(sizes) - 1
+        if -1.0 not in sizes and (only_behind or not any("," in (url[0], url[-1]) for url in words[::2])):
+            # Nearly all are so: an address and a size, one after the other.
+            largest = max(sizes)
+            return words[2 * sizes.index(largest)] if largest else ""
+    return _best_of_words([*words, ","])
+
+
+@lru_cache(maxsize=1024)
+def _stated(word: str) -> float:
+    """Size in the last word of a candidate; -1 where it is none, or no comma ends it."""
+    found = _SIZE.fullmatch(word[:-1]) if word.endswith(",") else None
+    return float(found[1]) if found else -1.0
+
+
+def _best_of_words(words: list[str]) -> str:
+    best, best_size = "", 0.0
+    url, size, rest = "", 1.0, ""
+    for word in words:
+        if not url:
+            rest = ""
+            url = word.lstrip(",")
+            closed = url.endswith(",")
+            url = url.rstrip(",")
+        else:
+            word, comma, rest = word.partition(",")
+            found = _SIZE.fullmatch(word)
+            size = float(found[1]) if found else size
+            closed = bool(comma)
+        if closed:
+            if url and size > best_size:
+                best, best_size = url, size
+            url, size = rest, 1.0
+    return best
+
+
+def _around(above: Any, resolve: Callable[[str], str]) -> tuple[str, str]:
+    """Caption of the figure and target of the link that an element stands in, `above` being its parent."""
+    caption = anchor = ""
+    for _ in range(MAX_ABOVE):
+        tag = None if above is None else above.tag
+        if tag in _TOP:
+            break
+        if tag == "a" and not anchor:
+            anchor = resolve(above.attributes.get("href") or "")
+        elif tag == "figure":
+            found = css_first(above, "figcaption")
+            caption = "" if found is None else _short(found.text())
+            break
+        above = above.parent
+    return caption, anchor
+
+
+def _short(text: str) -> str:
+    return " ".join(text[: 4 * MAX_SAID].split())[:MAX_SAID] if text else ""

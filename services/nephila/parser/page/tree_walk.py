@@ -1,0 +1,95 @@
+"""The few elements of a tree that `nephila extract` asks for, found in one walk: each query of its own is one more.
+
+Invariant: document order; at most so many of each as the constants say, media excepted (media.py has its own bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any, Final
+
+from nephila.parser.page.byline import name_of
+from nephila.parser.page.published import first_date
+from nephila.parser.rules.document import css, css_first, one_by_one
+
+MAX_METAS: Final = 300
+MAX_TEXTS: Final = 100
+MAX_AUTHORS: Final = 20
+MAX_AUTHOR_CHARS: Final = 100
+"""A longer byline is the article's first sentence, or a list of all that happened."""
+
+_ALWAYS: Final = 'meta[content], script[type="application/ld+json"], img, source, video, iframe, embed'
+_HEADINGS: Final = "h1, h2"
+_DATES: Final = 'time[datetime], [itemprop="datePublished"]'
+_AUTHORS: Final = '[rel="author"], [itemprop~="author"]'
+_MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
+_BYLINES: Final = '[class*="byline"], [class*="author"]'
+
+
+class Parts:
+    """What stands in `tree` (selectolax; None has nothing). What most pages say in their head is looked for in the rest
+    of the tree only when it is asked for."""
+
+    def __init__(self, tree: Any) -> None:
+        self._root = None if tree is None else tree.root
+        self.media: list[Any] = []
+        self._by_tag: dict[str, list[Any]] = {"meta": [], "script": []}
+        for node in self._all(_ALWAYS):
+            self._by_tag.get(node.tag, self.media).append(node)
+
+    def _all(self, expression: str) -> list[Any]:
+        return [] if self._root is None else css(self._root, expression)
+
+    def json_ld(self) -> list[str]:
+        """Texts of the first JSON-LD scripts."""
+        return [node.text() for node in self._by_tag["script"][:MAX_TEXTS]]
+
+    def headings(self) -> tuple[list[str], list[str]]:
+        """Texts of h1 and h2, and those of h1; the first of each."""
+        nodes = self._all(_HEADINGS)
+        h1s, h2s = ([node.text() for node in nodes if node.tag == tag][:MAX_TEXTS] for tag in ("h1", "h2"))
+        return h1s + h2s, h1s
+
+    def metas(self) -> Iterator[tuple[str, str]]:
+        """Names and contents of all <meta>: more of them than the page pass keeps."""
+        nodes = [node.attributes for node in self._by_tag["meta"][:MAX_METAS]]
+        for key in ("property", "name", "itemprop"):
+            for attributes in nodes:
+                if name := attributes.get(key):
+                    yield name.lower(), attributes.get("content") or ""
+
+    def published(self) -> str:
+        """The first <time datetime> or schema.org date of publication that is a date, in ISO 8601."""
+        nodes = () if self._root is None else islice(one_by_one(self._root, _DATES), MAX_TEXTS)
+        return first_date(map(_said, filter(_is_date, nodes)))
+
+    def author(self) -> str:
+        """What stands where pages put the author's name, when they state none."""
+        if self._root is None:
+            return ""
+        said = islice(filter(_is_author, self._all(_AUTHORS)), MAX_AUTHORS)
+        for node in chain(said, islice(one_by_one(self._root, _BYLINES), MAX_AUTHORS)):
+            inner = css_first(node, '[itemprop="name"]') or node
+            name = " ".join(inner.text().split())
+            if 0 < len(name) < MAX_AUTHOR_CHARS and (name := name_of(name)):
+                return name
+        return ""
+
+
+def _is_date(node: Any) -> bool:
+    return node.tag == "time" or (node.attributes.get("itemprop") == "datePublished" and node.tag not in _MEDIA)
+
+
+def _said(node: Any) -> str:
+    of = node.attributes
+    return of.get("datetime") or of.get("content") or ""
+
+
+def _is_author(node: Any) -> bool:
+    tag = node.tag
+    if tag in _MEDIA or tag == "time":
+        return False
+    of = node.attributes
+    said = of.get("itemprop") or ""
+    return said != "datePublished" and (of.get("rel") == "author" or (tag != "meta" and "author" in said.split()))

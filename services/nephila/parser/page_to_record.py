@@ -1,0 +1,289 @@
+"""What a page becomes: its record and its links, whatever kind of document it is. Waits for nothing, publishes nothing.
+
+The service hands over a page with its job and sends on what comes out. Invariants: what cannot be bounded beforehand is
+not done here, only its result is taken (a PDF's content, the pass of a very long page); a page's links go on only where
+it, its header and its job allow that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from nephila.kernel import messages as m
+from nephila.kernel.fragment_routes import ROUTE
+from nephila.kernel.runtime.clock import Clock
+from nephila.parser.config import ParserConfig
+from nephila.parser.documents.content import Content
+from nephila.parser.documents.read import TEXTS, read_document
+from nephila.parser.links.directives import nofollow
+from nephila.parser.links.extra_links import more_links, tree_of
+from nephila.parser.links.link_list import (
+    LINKS_PER_MESSAGE,
+    Entry,
+    outlinks,
+    pack,
+    resolved,
+    rows_hash,
+    whole,
+    without_nofollow,
+)
+from nephila.parser.links.relevance import Relevance
+from nephila.parser.lists.detection import Form, read
+from nephila.parser.page.body_kind import Kind
+from nephila.parser.page.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.meta import to_json
+from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page.text import text_hash
+from nephila.parser.rules.apply import Seen
+from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, tree_fits
+
+JSON_LINKS: Final = "json"
+"""What a job says in `parse.follow` to have addresses in JSON followed."""
+MAX_LANG_CHARS: Final = 35
+"""The longest language tag that RFC 5646 asks anyone to accept."""
+
+FETCH_S = "fetch_s"
+"""Entry of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the rest."""
+Links = Sequence[m.Outlinks]
+
+
+class Maker:
+    """Keeps nothing between pages but what jobs look for."""
+
+    def __init__(self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff) -> None:
+        self._config = config
+        self._clock = clock
+        self._page_pass = page_pass
+        self._sniff = sniff
+        self._relevance: dict[str, Relevance] = {}
+        """Of the jobs that look for something."""
+
+    def tell_job(self, job: m.CrawlJob) -> None:
+        """A job is new or has changed."""
+        self._relevance.pop(job.uid, None)
+        if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
+            self._relevance[job.uid] = Relevance(job.keywords)
+
+    def parse(
+        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
+    ) -> tuple[Links, m.Record, Seen | None, PagePass | None]:
+        """All of a page that is read in place; `Seen` is for rules, None where there is nothing for them. The last is
+        the page pass where its further links are still to be looked for, in a process that can be killed. O(bytes)."""
+        record = record_of(page)
+        if page.not_modified:
+            record.reason = "not_modified"
+            record.not_modified = True
+            return (), record, None, None
+        weigh(record, body)
+        config = self._config
+        if kind is Kind.HTML:
+            encoding = self.encoding_of(page, body)
+            found = self._page_pass(
+                body,
+                page.url,
+                encoding,
+                max_links=config.max_links,
+                max_text_bytes=config.max_text_bytes,
+                agent=config.robots_agent,
+            )
+            links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
+            if config.markdown:
+                from nephila.parser.markdown import page_markdown
+
+                record.markdown = page_markdown(body, encoding, found)
+            parse = job.parse
+            if parse is None or not wants_more(job, seen):
+                return links, record, seen, None
+            if not tree_fits(len(body), found.depth):
+                return links, record, seen, found
+            entries = more_links(tree_of(body, encoding), found.base, parse.follow)
+            return [*links, *self.more(page, parse, found, entries)], record, seen, None
+        encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
+        content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
+        if kind is Kind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
+            content.links = []
+        links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
+        follow = self._may_follow(page, job, "")
+        if not encoding:
+            return links, record, None, None
+        return links, record, Seen(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow), None
+
+    def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
+        """How deep the tree of a document is at most that is no page: rules may ask for one all the same."""
+        tags = body.count(b"<")
+        if tags <= MAX_DEPTH or len(body) > MAX_BYTES:
+            return tags
+        found = self._page_pass(body, page.url, encoding, max_links=0, max_text_bytes=0, agent="")
+        return found.depth
+
+    def encoding_of(self, page: m.Page, body: bytes) -> str:
+        """WHATWG name of the encoding of an HTML page; its start is enough."""
+        return encoding_of(body, page.charset, self._sniff)
+
+    def from_pass(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
+    ) -> tuple[Links, Seen]:
+        """Fill in what the page pass found; returns the links as they go on."""
+        config = self._config
+        title = found.title
+        robots = found.robots
+        record.title = title if len(title) <= config.max_title_chars else title[: config.max_title_chars]
+        record.lang = found.lang[:MAX_LANG_CHARS]
+        main = found.main_text
+        # A page whose subject nobody can tell - a front page of links, a form - keeps what there is.
+        wanted = job.parse.main_text if job.parse is not None else m.MainText.UNSPECIFIED
+        text = main or found.text
+        record.text_hash = text_hash(text)
+        if wanted == m.MainText.ALL or config.full_text:
+            record.text = found.text
+        elif wanted != m.MainText.NONE:
+            record.text = text
+        record.meta = to_json(
+            {
+                FETCH_S: _took(page),
+                "encoding": encoding,
+                "description": found.description,
+                "canonical": found.canonical,
+                "robots": robots,
+                "x_robots_tag": page.robots_tag,
+                "refresh": found.refresh,
+                "sniffed_type": sniffed,
+                "links_left_out": str(found.links_left_out or ""),
+            },
+            found.meta,
+            config.max_meta_chars,
+            config.max_meta_entries,
+        )
+        follow = self._may_follow(page, job, robots)
+        seen = Seen(encoding, found.depth, follow)
+        if not found.link_count:
+            return (), seen
+        links = _outlinks(page, found)
+        if (relevance := self._relevance.get(page.job)) is not None:
+            links.priorities = relevance.priorities(title, text, links)
+        if job.keep_links:
+            record.links = links
+        if job.parse is not None and job.parse.skip_nofollow:
+            links = without_nofollow(links)
+        return (links,) if follow and links.flags else (), seen
+
+    def more(
+        self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[Entry]]]
+    ) -> Iterator[m.Outlinks]:
+        """Links of the kinds that are asked for (`more_links`), without those that the page pass has."""
+        known, relevance = found.fingerprints, self._relevance.get(page.job)
+        keys = {known[at : at + 16] for at in range(0, len(known), 16)}
+        for flag, entries in more:
+            if flag & 1 and parse.skip_nofollow:
+                continue
+            found_rows = whole(resolved(page.url, entries, routes=ROUTE in parse.follow))
+            rows = [row for row in found_rows if row.fingerprint not in keys]
+            if rows:
+                keys.update(row.fingerprint for row in rows)
+                links = pack(page, rows, page.depth + 1, m.LinkSource.UNSPECIFIED, flag)
+                if relevance is not None:
+                    links.priorities = relevance.priorities(found.title, found.main_text or found.text, links)
+                yield links
+
+    def from_document(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, content: Content, entries: dict[str, str]
+    ) -> Links:
+        """Fill in what a document says; returns its links as they go on."""
+        config = self._config
+        record.title = content.title[: config.max_title_chars]
+        record.text = content.text
+        record.text_hash = text_hash(content.text)
+        record.lang = content.lang[:MAX_LANG_CHARS]
+        entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
+        entries |= {"published": content.published, "modified": content.modified, **content.facts}
+        record.meta = to_json({FETCH_S: _took(page), **entries}, [], config.max_meta_chars, config.max_meta_entries)
+        rows = whole(resolved(page.url, content.entries())) if content.links else []
+        depth = page.depth + 1
+        if job.keep_links and rows:
+            record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
+        if not self._may_follow(page, job, ""):
+            return ()
+        starts = range(0, len(rows), LINKS_PER_MESSAGE)
+        return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
+
+    def from_list(
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: Form
+    ) -> Iterator[m.Outlinks | None]:
+        """A sitemap or feed: a row without text, and the links in messages that the scheduler takes at once; None
+        between slices."""
+        config = self._config
+        weigh(record, body)
+        listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
+        rows = yield from resolved(page.url, listing.entries)
+        record.text_hash = rows_hash(rows)
+        record.title = listing.title[: config.max_title_chars]
+        entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
+        entries["x_robots_tag"] = page.robots_tag
+        entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
+        record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
+        if job.keep_links and rows:
+            (record.links,) = outlinks(page, listing, rows, len(rows))
+        if self._may_follow(page, job, ""):
+            yield from outlinks(page, listing, rows)
+
+    def _may_follow(self, page: m.Page, job: m.CrawlJob, robots: str) -> bool:
+        """`robots` is what the page's <meta> says."""
+        if not robots and not page.robots_tag:
+            return True
+        if job.politeness is not None and job.politeness.ignore_robots:
+            return True
+        token = self._config.robots_agent
+        return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
+
+
+def wants_more(job: m.CrawlJob, seen: Seen) -> bool:
+    """Whether links beside those of the page pass are asked for."""
+    return seen.follow and job.parse is not None and bool(job.parse.follow)
+
+
+def _took(page: m.Page) -> str:
+    return f"{page.took_s:.3f}" if page.took_s else ""
+
+
+def record_of(page: m.Page) -> m.Record:
+    """A stored row with all that the fetch says; what the body says is filled in after."""
+    return m.Record(
+        job=page.job,
+        url_key=page.url_key,
+        url=page.url,
+        fetch_no=page.fetch_no,
+        attempt=page.attempt,
+        outcome=m.Outcome.STORED,
+        status=page.status,
+        depth=page.depth,
+        content_type=page.content_type,
+        fetched_at=page.fetched_at,
+        etag=page.etag,
+        last_modified=page.last_modified,
+    )
+
+
+def weigh(record: m.Record, body: bytes) -> None:
+    """Length and digest of a body."""
+    record.size_bytes = len(body)
+    record.sha256 = hashlib.sha256(body).digest()
+
+
+def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
+    """The packed buffers as the native core made them; nothing is unpacked here."""
+    return m.Outlinks(
+        job=page.job,
+        parent_key=page.url_key,
+        parent_url=page.url,
+        depth=page.depth + 1,
+        parent_priority=page.priority,
+        fingerprints=found.fingerprints,
+        urls=found.link_urls,
+        url_ends=found.link_ends,
+        host_spans=found.host_spans,
+        anchors=found.anchors,
+        anchor_ends=found.anchor_ends,
+        flags=found.link_flags,
+    )

@@ -1,0 +1,149 @@
+"""Who judges rules: takes the counts of all parsers for the rules of its partitions, and publishes verdicts.
+
+In one program it is the only one. Over a broker every parser has one, and `rule-stats` goes to the parser that owns the
+partition of the MD5 of the rule's name. A verdict holds the state of the rule's owner, is told anew every SAVE_PAGES
+pages, and is read by all parsers: whoever comes to own a rule goes on from the newest one. Invariant: what was told by
+another member in the meantime is newer than what is known here.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Final
+
+import msgspec
+
+from nephila.kernel import messages as m
+from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.item_parts import base_of
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import PermanentError
+from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
+from nephila.parser.rule_health.health import RuleHealth, decode, encode
+from nephila.parser.rule_health.messages import sentence
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = "parser"
+OWNER: Final = "owner"
+SAVE_PAGES: Final = 100
+
+
+class Owner:
+    """See the module."""
+
+    def __init__(self, bus: Bus, clock: Clock) -> None:
+        self.alarms = 0
+        """Times that a rule was found degraded."""
+        self.rules: dict[str, RuleHealth] = {}
+        """Those that were judged here last."""
+        self._bus = bus
+        self._clock = clock
+        self._name = uuid.uuid4().hex[:12]
+        self._others: dict[str, m.RuleVerdict] = {}
+        """What others said of rules that are not in `rules`."""
+        self._saved: dict[str, int] = {}
+        self._said: dict[str, bool] = {}
+        self._there: set[str] = set()
+        """Names of the rules that there are."""
+
+    def start(self) -> None:
+        """Take counts. Verdicts first, which over a broker are all read before any count comes."""
+        self._bus.subscribe(RULES, OWNER, self._on_rule, credits=1000)
+        self._bus.subscribe(RULE_VERDICTS, OWNER, self._on_verdict, credits=1000)
+        self._bus.subscribe(RULE_STATS, GROUP, self._on_stats, credits=1000)
+
+    def save(self) -> None:
+        """Say what was learned since it was last said, for who judges these rules after this one."""
+        for name, rule in self.rules.items():
+            if rule.pages != self._saved.get(name):
+                self._publish(name, rule)
+
+    def verdict(self, name: str) -> m.RuleVerdict:
+        """The word on a rule of `rules`."""
+        rule = self.rules[name]
+        findings = rule.findings()
+        return m.RuleVerdict(
+            rule=name,
+            version=rule.version,
+            degraded=bool(findings),
+            since=rule.since,
+            pages=rule.pages,
+            findings=findings,
+            fill_rate=rule.fill_rate,
+            state=encode(rule),
+            owner=self._name,
+        )
+
+    def verdicts(self) -> list[m.RuleVerdict]:
+        """The word on each rule that is judged here and still there."""
+        return [self.verdict(name) for name in sorted(self.rules) if base_of(name) in self._there]
+
+    def adopt(self, name: str, state: bytes) -> None:
+        """Go on with what an earlier program knew of a rule."""
+        rule = self._read(name, state)
+        self.rules[name] = rule
+        self._publish(name, rule)
+
+    def _on_rule(self, delivery: Delivery) -> None:
+        rule: m.ParseRule = delivery.message
+        if not rule.deleted:
+            self._there.add(rule.name)
+        else:
+            self._there.discard(rule.name)
+            for name in [one for one in (*self.rules, *self._others) if base_of(one) == rule.name]:
+                self._others.pop(name, None)
+                if self.rules.pop(name, None) is not None:
+                    self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(name, owner=self._name, deleted=True))
+        delivery.ack()
+
+    def _on_stats(self, delivery: Delivery) -> None:
+        stats: m.RuleStats = delivery.message
+        name = stats.rule
+        rule = self.rules.get(name)
+        if rule is None:
+            rule = self.rules[name] = self._taken_over(name)
+        if rule.add(stats, self._clock.now()) or rule.pages - self._saved.get(name, 0) >= SAVE_PAGES:
+            self._publish(name, rule)
+        delivery.ack()
+
+    def _taken_over(self, name: str) -> RuleHealth:
+        told = self._others.pop(name, None)
+        if told is None:
+            return RuleHealth()
+        self._said[name] = told.degraded
+        return self._read(name, told.state)
+
+    def _read(self, name: str, state: bytes) -> RuleHealth:
+        try:
+            rule = decode(state)
+        except msgspec.DecodeError as error:
+            log.warning("rule %s: what is known of it cannot be read here and is learned anew: %s", name, error)
+            rule = RuleHealth()
+        self._saved[name] = rule.pages
+        return rule
+
+    def _publish(self, name: str, rule: RuleHealth) -> None:
+        verdict = self.verdict(name)
+        self._saved[name] = rule.pages
+        before = self._said.get(name, False)
+        self._said[name] = verdict.degraded
+        if verdict.degraded:
+            self.alarms += not before
+            log.log(logging.INFO if before else logging.WARNING, "%s", sentence(verdict))
+        elif before:
+            log.warning("rule %s (version %d) is well again", name, verdict.version)
+        try:
+            self._bus.publish(RULE_VERDICTS, 0, verdict)
+        except PermanentError as error:
+            log.error("rule %s: its verdict cannot travel: %s", name, error)
+
+    def _on_verdict(self, delivery: Delivery) -> None:
+        verdict: m.RuleVerdict = delivery.message
+        if verdict.owner != self._name:
+            self.rules.pop(verdict.rule, None)
+            self._others.pop(verdict.rule, None)
+            if not verdict.deleted:
+                self._others[verdict.rule] = verdict
+        delivery.ack()

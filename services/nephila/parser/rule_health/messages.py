@@ -1,0 +1,40 @@
+"""A verdict in words: which field of which rule, what was and what is, and what to do."""
+
+from __future__ import annotations
+
+from nephila.kernel import messages as m
+from nephila.parser.rule_health.counts import MATCH
+from nephila.parser.rule_health.drift_test import FEWER, GONE
+from nephila.parser.rule_health.health import ITEMS, LINKS, TYPE
+
+_WHAT = {ITEMS: "items", LINKS: "links of the rule", MATCH: "content that the rule asks for"}
+_KINDS = {
+    GONE: "found on",
+    FEWER: "found on",
+    TYPE: "of its type on",
+    "digits": "has digits on",
+    "length": "as long as usual on",
+    "repeated": "other than on the page before on",
+}
+MAX_TOLD = 3
+
+
+def brief(finding: m.RuleFinding) -> str:
+    """price: found on 98 % of pages, now on 0 %."""
+    what = _WHAT.get(finding.field, finding.field)
+    return f"{what}: {_KINDS.get(finding.kind, finding.kind)} {finding.before:.0%} of pages, now on {finding.now:.0%}"
+
+
+def briefly(verdict: m.RuleVerdict) -> str:
+    """The first few findings."""
+    told = [brief(one) for one in verdict.findings[:MAX_TOLD]]
+    more = len(verdict.findings) - MAX_TOLD
+    return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+
+
+def sentence(verdict: m.RuleVerdict) -> str:
+    """One line for a log."""
+    return (
+        f"rule {verdict.rule} (version {verdict.version}) is degraded: {briefly(verdict)}. Its rows are marked; see "
+        f"nephila rules try URL --rule {verdict.rule}, mend the rule, and it is read again by itself"
+    )

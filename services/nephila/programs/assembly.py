@@ -1,0 +1,131 @@
+"""Every service of one program on one loop over the in-process bus.
+
+`Assembly` starts them from the far end of the route, drains them within a grace period and closes them in the opposite
+order. What is crawled, and when it is over, is decided by who holds it: `embedded.Crawl`, `up.Up`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import build as build_downloader
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.lifecycle import Service
+from nephila.parser.config import ParserConfig
+from nephila.parser.rule_health.judge import Owner
+from nephila.parser.service import build as build_parser
+from nephila.programs.workers.supervisor import WorkerProcesses
+from nephila.rulekit import health as rulehealth
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.standalone import Scheduler
+from nephila.scheduler.standalone import build as build_scheduler
+from nephila.storage.config import StorageConfig
+from nephila.storage.service import build as build_storage
+
+FLUSH_S = 1.0
+"""What the last flush gets in any case: what was fetched should not have to be fetched again."""
+GRACE_S = 4.0
+"""How long fetches in flight may go on once the program is told to stop; with what follows it is over in five."""
+
+
+@dataclass(slots=True)
+class Rooms:
+    """The configuration of every service."""
+
+    scheduler: SchedulerConfig
+    downloader: DownloaderConfig
+    parser: ParserConfig
+    storage: StorageConfig
+    workers: int = 0
+    """Processes that fetch and parse; 0: this one does."""
+    workers_first: int = 0
+    """How many of them begin at once, the others when there is enough to do; 0: all."""
+
+
+class Assembly:
+    """The services of one program, while it runs."""
+
+    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None) -> None:
+        self.clock = clock
+        self.grace_s = grace_s
+        self._directory = rooms.storage.directory
+        self.bus = bus or LocalBus(clock)
+        # Storage first: a raw sink has to see a page before the parser makes its record.
+        self.storage = build_storage(rooms.storage, self.bus, clock)
+        self.judge = Owner(self.bus, clock)
+        """Whether rules still fit their sites, whichever process has read the pages."""
+        self.workers = self._worker_processes(rooms) if rooms.workers else None
+        self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
+        """What fetches and parses, in the order in which it is drained."""
+        self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
+        if self.workers is not None:
+            self.scheduler.tell_wider(self.workers.bus.forget)
+            self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
+
+    def _worker_processes(self, rooms: Rooms) -> WorkerProcesses:
+        return WorkerProcesses(
+            rooms.workers, rooms.downloader, rooms.parser, self.bus, self.clock, first=rooms.workers_first
+        )
+
+    def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
+        parser = build_parser(rooms.parser, self.bus, self.clock, judges=False)
+        return build_downloader(rooms.downloader, self.bus, self.clock), parser
+
+    @contextlib.asynccontextmanager
+    async def running(self, on_fatal: Callable[[BaseException], None]) -> AsyncIterator[None]:
+        """Start from the far end of the route, close in the opposite order. `on_fatal`: nothing can be written."""
+        self.scheduler.on_fatal = on_fatal
+        self.storage.on_fatal = on_fatal
+        if self.workers is not None:
+            self.workers.on_fatal = on_fatal
+        services: tuple[Service, ...] = (*reversed(self.fetching), self.scheduler)
+        started: list[Service] = []
+        # Before storage opens, and cuts, any file: the log says how many rows there have to be.
+        self.scheduler.recover()
+        self.judge.start()
+        try:
+            started.append(self.storage)
+            await self.storage.start(self.scheduler.all_ended)
+            self.scheduler.begin_after(self.storage.last_fetches)
+            for service in services:
+                started.append(service)
+                await service.start()
+            for one in rulehealth.load(self._directory):
+                self.judge.adopt(one.rule, one.state)
+            yield
+        finally:
+            rulehealth.save(self._directory, self.judge.verdicts())
+            for service in reversed(started):
+                await service.close()
+
+    def hurry(self) -> None:
+        """Shorten a drain, under way or to come, to nothing."""
+        self.grace_s = 0.0
+
+    async def drain(self, flush: Callable[[], bool]) -> None:
+        """Stop taking, let what is in flight end within the grace period, make durable what came unless `flush` says
+        that it is in vain by then."""
+        grace_s = self.grace_s
+        until = self.clock.monotonic() + grace_s
+
+        def left_s() -> float:
+            return max(until - self.clock.monotonic(), 0.0) if self.grace_s else 0.0
+
+        await self.scheduler.drain(grace_s)
+        for service in self.fetching:
+            grace_s = left_s()
+            draining = asyncio.ensure_future(service.drain(grace_s))
+            while not draining.done() and self.grace_s >= grace_s:
+                await asyncio.wait([draining], timeout=0.1)
+            if not draining.done():
+                await service.drain(0.0)
+            await draining
+        if flush():
+            await self.storage.drain(max(left_s(), FLUSH_S))
+        # The receipts of that last flush reach the log in the scheduler's next turn.
+        await asyncio.sleep(0)

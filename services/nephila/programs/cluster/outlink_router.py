@@ -1,0 +1,184 @@
+"""What stands between a parser and the broker: links go to the partitions of their targets, and before their page.
+
+A page's links are looked up in the recently-seen cache and cut by partition (most lead to one or few); what is for one
+partition waits for up to HOLD_S or LINKS for more, and travels in one record as messages of their own: whose links they
+are stays with them. Invariant: a record is published when the broker has all links of its page. A page whose URL has
+ended has therefore told all it leads to, and who takes a link for known was told it by a page that either has done so
+or is still on its way. The cache forgets a job whenever a scheduler says that its scope has grown.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, gathered
+from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, RECORDS, Topic
+from nephila.programs.recently_seen import Recent, only
+
+GROUP = "exchange"
+HOLD_S = 0.05
+"""Longest wait of a link for others of its partition."""
+LINKS = 500
+"""So many links of a partition wait for no more."""
+LARGE_BYTES = 64 << 10
+"""Links of a page that are longer go at once: whether they can travel at all is heard while the page is in hand."""
+
+_TOP = [bytes(byte >> 8 - bits for byte in range(256)) for bits in range(9)]
+"""First byte of a fingerprint → partition, where there are 2^bits of them."""
+Key = tuple[str, bytes]
+
+
+class Outlet(Bus, Protocol):
+    """A bus that can hold a message back."""
+
+    def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
+        """As `publish`, once these have resolved; whether it can travel is said at once."""
+
+
+class Exchange:
+    """See the module: the bus as a parser sees it."""
+
+    def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
+        self.recent = Recent()
+        self._bus = bus
+        self._clock = clock
+        self._partitions = partitions
+        self._held: dict[int, _Held] = {}
+        self._timer: Timer | None = None
+        self._open: dict[Key, list[Receipt]] = {}
+        """Pages whose record is still to come → receipts of their links."""
+        self._anchors: dict[str, int] = {}
+        bus.subscribe(JOBS, GROUP, self._on_job, credits=1000)
+        bus.subscribe(JOB_STATUS, GROUP, self._on_status, credits=1000)
+
+    # ---- the bus
+
+    def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        """See `Bus.publish`."""
+        if topic is OUTLINKS:
+            return self._links(message)
+        if topic is RECORDS:
+            return self._record(partition, message)
+        return self._bus.publish(topic, partition, message)
+
+    def subscribe(
+        self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
+    ) -> None:
+        """See `Bus.subscribe`."""
+        self._bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
+
+    @property
+    def unacked(self) -> int:
+        """See `Bus.unacked`."""
+        return self._bus.unacked
+
+    # ---- links, then their record
+
+    def _links(self, links: Outlinks) -> Receipt:
+        receipts = [
+            self._put(partition, part) for partition, part in split(links, self.recent.new(links), self._partitions)
+        ]
+        if receipts:
+            self._open.setdefault((links.job, links.parent_key), []).extend(receipts)
+        return gathered(receipts)
+
+    def _record(self, partition: int, record: Record) -> Receipt:
+        key = (record.job, record.url_key)
+        receipt = self._bus.publish_after(self._open.get(key, ()), RECORDS, partition, record)
+        self._open.pop(key, None)
+        return receipt
+
+    def _put(self, partition: int, links: Outlinks) -> Receipt:
+        if len(links.urls) + len(links.anchors) > LARGE_BYTES:
+            return self._bus.publish(OUTLINKS, partition, links)
+        held = self._held.get(partition)
+        if held is None:
+            held = self._held[partition] = _Held()
+            if self._timer is None:
+                self._timer = self._clock.call_at(self._clock.monotonic() + HOLD_S, self._flush)
+        receipt = held.add(links)
+        if held.links >= LINKS:
+            self._send(partition)
+        return receipt
+
+    def _flush(self) -> None:
+        self._timer = None
+        for partition in list(self._held):
+            self._send(partition)
+
+    def _send(self, partition: int) -> None:
+        for links, receipt in self._held.pop(partition).waiting:
+            self._bus.publish(OUTLINKS, partition, links).add_done_callback(receipt.resolve_one)
+
+    # ---- what is known of jobs
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: CrawlJob = delivery.message
+        self.recent.job(job)
+        if job.deleted:
+            self._anchors.pop(job.uid, None)
+        delivery.ack()
+
+    def _on_status(self, delivery: Delivery) -> None:
+        status: JobStatus = delivery.message
+        if not status.deleted and self._anchors.get(status.uid, 0) != status.anchors:
+            self._anchors[status.uid] = status.anchors
+            self.recent.forget(status.uid)
+        delivery.ack()
+
+
+class _Held:
+    """What waits for one partition."""
+
+    __slots__ = ("links", "waiting")
+
+    def __init__(self) -> None:
+        self.links = 0
+        self.waiting: list[tuple[Outlinks, Receipt]] = []
+
+    def add(self, links: Outlinks) -> Receipt:
+        receipt = Receipt()
+        self.links += len(links.fingerprints) // 16
+        self.waiting.append((links, receipt))
+        return receipt
+
+
+def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple[int, Outlinks]]:
+    """(partition, its links) of those at these rising indices. O(chosen); a message that stays whole is not copied."""
+    if not chosen:
+        return []
+    found = partitions_of(links.fingerprints, partitions)
+    first, count = found[chosen[0]], len(found)
+    if len(chosen) == count and found.count(first) == count:
+        return [(first, links)]
+    groups: dict[int, list[int]] = {}
+    for i in chosen:
+        groups.setdefault(found[i], []).append(i)
+    parts = [(partition, only(links, indices)) for partition, indices in groups.items()]
+    for _, part in parts:
+        part.page_links = count
+    return parts
+
+
+def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:
+    """The partition of each fingerprint: see `native.partition_of`."""
+    bits = partitions.bit_length() - 1
+    if bits <= 8:
+        return fingerprints[::16].translate(_TOP[bits])
+    return [top >> 32 - bits for (top,) in struct.iter_unpack(">I12x", fingerprints)]
+
+
+Build = Callable[[Any, Any, Clock], Any]
+
+
+def exchanging(build: Build) -> Build:
+    """How a parser is built that stands alone."""
+
+    def built(config: Any, bus: Outlet, clock: Clock) -> Any:
+        return build(config, Exchange(bus, clock, config.partitions), clock)
+
+    return built

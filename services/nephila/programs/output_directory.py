@@ -1,0 +1,308 @@
+"""The output directory of a crawl: its lock, its `run.json`, and what may be started in it.
+
+One program at a time works in a directory. `run.json` says what the crawl is, with which options it was started, and
+once it has ended the counts of the table `pages`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import re
+import shutil
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.read.source import Source, reachable
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+OLD = "old"
+"""Where --fresh moves an earlier result, in a directory of its own."""
+RESULT = (
+    *("run.json", "run.tmp", "rules.json", "rules.tmp", "control.sock", "frontier", "pages.jsonl"),
+    *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
+    *("*.cut-*", "*.rescued"),
+)
+"""Names of what a crawl writes; everything else in the directory is somebody else's."""
+_CHOICES = (
+    "continue it with --resume, fetch it again with --refresh, begin anew with --fresh (the old result is moved aside),"
+    " or choose another --out"
+)
+_NO_CHECK = "crc32:00000000"
+_CHECK = re.compile(rb'(?<="check": ")[^"]*')
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+class JobRun(msgspec.Struct, kw_only=True):
+    """What `run.json` holds of one of many jobs."""
+
+    generation: int = 0
+    state: str = ""
+    left: int = 0
+    """URLs queued or on their way."""
+    outcomes: dict[str, int] = {}
+    """URLs that have ended, by outcome."""
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """What `run.json` holds."""
+
+    format: int = FORMAT
+    """Version of the directory's layout; another one is refused."""
+    program: str = ""
+    command: str = "crawl"
+    """crawl (one job, ends) or up (many jobs, runs until it is told to stop)."""
+    state: str = "running"
+    """running, finished, or stopped (resumable)."""
+    reason: str = ""
+    """Why the last run ended: done, max_pages, max_time, waiting, interrupted, failed."""
+    seeds: list[str] = []
+    seed_file: str = ""
+    seeds_read: bool = False
+    """All of them have been taken into the frontier."""
+    options: dict[str, Any] = {}
+    """Options of the command line that were in force, by name; of those a job file says, only what overrides it."""
+    store: str = ""
+    """Where the rows are when not in nephila.db: the URL of a database, without a password."""
+    uid: str = ""
+    """Of `crawl` with rows in such a database, which may hold other crawls: its job's key there."""
+    writer: str = ""
+    """Name under which that database keeps the lengths of the files here."""
+    document: dict[str, Any] | None = None
+    """The job file, if there was one."""
+    jobs: dict[str, JobRun] = {}
+    """Of `up`: the jobs by name."""
+    started_at: float = 0.0
+    """Seconds since 1970 UTC, first run."""
+    ended_at: float = 0.0
+    runs: int = 0
+    outcomes: dict[str, int] = {}
+    """Rows of the table `pages` by outcome."""
+    reasons: dict[str, int] = {}
+    """Rows by "outcome(reason)"."""
+    rows: int = 0
+    left: int = 0
+    """URLs left in the queues."""
+    degraded_rules: dict[str, str] = {}
+    """Rule → what is wrong, of rules whose site has changed under them; their rows are marked."""
+    window: int = 0
+    """Requests without receipt at most: what one kill can make a resumed crawl fetch again."""
+    error: str = ""
+    check: str = ""
+    """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
+    again: list[str] = []
+    """What ended URLs a run was asked to fetch once more and has not queued yet."""
+
+
+class Directory:
+    """An output directory by its path; nothing is touched before `locked()`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def frontier(self) -> Path:
+        """Where the commit log lies."""
+        return self.path / "frontier"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether there is a commit log: without one a crawl begins at its seeds again."""
+        return any(self.frontier.glob("*.log"))
+
+    @property
+    def run_file(self) -> Path:
+        """Where the counts lie."""
+        return self.path / "run.json"
+
+    def read(self) -> Run | None:
+        """What `run.json` says; None when there is no crawl here. Raises `UserError` when it cannot be understood."""
+        try:
+            data = self.run_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"cannot read {self.run_file}: {error.strerror}") from None
+        try:
+            run = msgspec.json.decode(data, type=Run)
+        except msgspec.DecodeError as error:
+            raise UserError(f"{self.run_file} is damaged ({error}); move it away or choose another --out") from None
+        if run.format != FORMAT:
+            raise UserError(
+                f"{self.path} was written in directory format {run.format}, this program reads {FORMAT}; "
+                "use the program version that wrote it or choose another --out"
+            )
+        if run.check and run.check != checksum(data):
+            raise UserError(
+                f"{self.run_file} is damaged, or was edited: its checksum is wrong; put it back, or remove its line "
+                '"check" if it is as it should be'
+            )
+        return run
+
+    def write(self, run: Run) -> None:
+        """Replace `run.json` as a whole. Raises `UserError` when the disk refuses."""
+        temporary = self.run_file.with_suffix(".tmp")
+        run.check = _NO_CHECK
+        data = msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
+        run.check = checksum(data)
+        data = _CHECK.sub(run.check.encode(), data)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # Before it takes the old one's place: a power cut must not leave an empty file, and no resume.
+                os.fsync(file.fileno())
+            temporary.replace(self.run_file)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            if error.errno not in FULL or not self._overwrite(data):
+                raise self._refused(error) from None
+
+    def _overwrite(self, data: bytes) -> bool:
+        """On a full disk: write over the old one, in the blocks it has. One write, blanks up to the old end."""
+        with contextlib.suppress(OSError), self.run_file.open("r+b", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if len(data) <= status.st_blocks * 512:
+                return file.write(data.ljust(status.st_size)) >= len(data)
+        return False
+
+    def rows(self, run: Run | None) -> Source:
+        """Where the rows of the crawl that `run` describes are."""
+        return reachable(run.store) if run is not None and run.store else self.path
+
+    def holder(self) -> int:
+        """The process that works in the directory; 0 when none does."""
+        try:
+            with (self.path / ".lock").open() as lock:
+                process = int(lock.read())
+                # The number may be another's by now: only the lock is sure. It is held for a moment, by way of a check.
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return process
+        except (OSError, ValueError):
+            pass
+        return 0
+
+    def check_fresh(self) -> None:
+        """Refuse to start a new crawl where one already is. Raises `UserError` and `UsageError`."""
+        run = self.read()
+        if run is not None:
+            self.check_command(run, "crawl")
+            if holder := self.holder():
+                raise self._in_use(str(holder))
+            what = "a finished crawl" if run.state == "finished" else "an unfinished crawl"
+            of = f" of {run.seeds[0]}" if run.seeds else ""
+            raise UsageError(f"{self.path} holds {what}{of}; {_CHOICES}")
+        for name in ("nephila.db", "frontier"):
+            if (self.path / name).exists():
+                raise UsageError(f"{self.path} holds {name} of an unknown crawl; {_CHOICES}")
+
+    def remove_result(self) -> None:
+        """Delete what a crawl has written here; the caller holds the lock. Raises `UserError`."""
+        try:
+            for path in self._result():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        except OSError as error:
+            raise self._refused(error) from None
+
+    def move_result(self) -> Path | None:
+        """Move what a crawl has written here into a directory below `old`, where it can be read as before; None when
+        there is nothing. The caller holds the lock. Raises `UserError`."""
+        found = self._result()
+        if not found:
+            return None
+        try:
+            ended = max(path.stat().st_mtime for path in found)
+            target = self.path / OLD / time.strftime("%Y-%m-%dT%H-%M-%SZ", time.gmtime(ended))
+            while (target / "run.json").exists():
+                target = target.with_name(target.name + "+")
+            target.mkdir(parents=True, exist_ok=True)
+            for path in found:
+                path.rename(target / path.name)
+        except OSError as error:
+            raise self._refused(error) from None
+        return target
+
+    def _result(self) -> list[Path]:
+        """Files and directories of a result, run.json last: as long as it is here, it says what the rest is."""
+        found = {path for pattern in RESULT for path in self.path.glob(pattern)}
+        return sorted(found, key=lambda path: (path.name == "run.json", path.name))
+
+    def check_command(self, run: Run, command: str) -> None:
+        """Refuse what another command has made. Raises `UsageError`."""
+        if run.command == command:
+            return
+        if run.command == "up":
+            holds, goes_on = "the jobs of nephila up", f"nephila up --out {self.path}"
+        else:
+            holds, goes_on = "a crawl", f"nephila crawl --resume --out {self.path}"
+        raise UsageError(f"{self.path} holds {holds}; go on with {goes_on}, or choose another --out")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for this program. Raises `UserError` when it is in use or cannot be written.
+
+        The directory itself is locked as well as `.lock` in it, which may be deleted; a file system that locks no
+        directories has the file alone.
+        """
+        fd = itself = -1
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+            itself = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            if fd >= 0:
+                os.close(fd)
+            raise self._refused(error) from None
+        try:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock_directory(itself)
+            except BlockingIOError:
+                owner = os.read(fd, 32).decode(errors="replace").strip() or "?"
+                raise self._in_use(owner) from None
+            os.ftruncate(fd, 0)
+            os.write(fd, f"{os.getpid()}\n".encode())
+            yield
+        except OSError as error:
+            raise self._refused(error) from None
+        finally:
+            os.close(itself)
+            os.close(fd)
+
+    def _in_use(self, owner: str) -> UserError:
+        return UserError(
+            f"{self.path} is in use by another nephila (process {owner}); end that one or choose another --out"
+        )
+
+    def _refused(self, error: OSError) -> UserError:
+        if error.errno in FULL:
+            return UserError(f"disk full in {self.path}; free space and run again with --resume")
+        return UserError(f"cannot write to {self.path}: {error.strerror}; choose another --out")
+
+
+def checksum(data: bytes) -> str:
+    """CRC-32 of a `run.json`, whatever its field `check` says."""
+    return f"crc32:{zlib.crc32(_CHECK.sub(_NO_CHECK.encode(), data.rstrip())):08x}"
+
+
+def _lock_directory(fd: int) -> None:
+    """Raise `BlockingIOError` when another program holds it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        log.debug("this file system locks no directories: %s", error)

@@ -1,0 +1,81 @@
+"""Every service and many jobs in one program that runs until it is told to stop: what `nephila up` runs.
+
+Invariants: the jobs are in the frontier's log and nowhere else, so a restart takes up all of them; with nothing to do
+the program sleeps, nothing looks again and again. The caller holds the directory's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from nephila.control import job_view as jobview
+from nephila.control.api import SEED_BATCH, Control, Session
+from nephila.control.job_view import JobFacts
+from nephila.control.socket import ControlSocket
+from nephila.kernel.messages import Seed
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.programs.assembly import Assembly, Rooms
+from nephila.rulekit import health as rulehealth
+from nephila.rulekit.watch import RuleWatch
+
+
+class Up:
+    """The program while it runs."""
+
+    def __init__(self, rooms: Rooms, clock: Clock | None = None, rules: Path | None = None) -> None:
+        self.clock = clock or SystemClock()
+        self.assembly = Assembly(rooms, self.clock)
+        directory = rooms.storage.directory
+        self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
+        self.control = Control(self.assembly, directory, rooms.storage.formats, rooms.storage.store or None)
+        self.control.rules = self.rules
+        self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)
+        self.error: BaseException | None = None
+        self.jobs: list[JobFacts] = []
+        """How the jobs stood at the end."""
+        self.degraded: dict[str, str] = {}
+        """Rule → what was wrong with it by then."""
+        self._over = asyncio.Event()
+
+    async def run(self, ready: Callable[[list[JobFacts]], None]) -> None:
+        """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
+        self.assembly.scheduler.on_turn = self.control.note
+        async with self.assembly.running(self._fatal):
+            if self.rules is not None:
+                self.rules.start()
+            await self._resume()
+            await self.socket.open()
+            try:
+                ready(self.control.facts())
+                await self._over.wait()
+            finally:
+                if self.rules is not None:
+                    self.rules.close()
+                await self.socket.close()
+                await self.assembly.drain(lambda: self.error is None)
+        self.jobs = self.control.facts()
+        self.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
+
+    def stop(self) -> None:
+        """End; a second call shortens the drain to nothing."""
+        if self._over.is_set():
+            self.assembly.hurry()
+        self._over.set()
+
+    async def _resume(self) -> None:
+        """Tell all services the jobs of the log, and publish their seeds: some may not have been written with them."""
+        bus = self.assembly.bus
+        for job in jobview.specs(self.assembly.scheduler).values():
+            bus.publish(JOBS, 0, job)
+            for number, url in enumerate(job.seeds):
+                bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))
+                if number % SEED_BATCH == SEED_BATCH - 1:
+                    await asyncio.sleep(0)
+
+    def _fatal(self, error: BaseException) -> None:
+        self.error = self.error or error
+        self.assembly.hurry()
+        self._over.set()

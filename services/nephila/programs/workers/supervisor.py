@@ -1,0 +1,303 @@
+"""The worker processes of one program: started, watched, replaced, drained. kernel/bus/workers/bus.py gives them work.
+
+Invariants: a worker that dies is replaced, its requests go to others; one that does not end in time is killed, and all
+end with this process. When workers keep dying and no page is to blame, the program ends with one line. A worker is
+`python -m nephila.programs.workers.worker` on one end of a socket pair: it shares no memory or thread with this
+process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import nephila
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.workers.bus import Member, Workers
+from nephila.kernel.bus.workers.protocol import Contact, Contacted, Drained, Ping, Ready, Refused, Sent, Settings
+from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.topics import PAGES
+from nephila.parser.config import ParserConfig
+from nephila.programs.process_setup import FOR_MAIN
+
+log = logging.getLogger(__name__)
+
+BARREN = 5
+"""Deaths in a row of workers that had no request in their hands: no page is to blame, and a new one would die too."""
+FRUITLESS = 20
+"""Deaths in a row between which no request was ended."""
+BACKOFF_S = 0.1
+"""Before the second death in a row is made good; doubles with each."""
+WATCH_S = 15.0
+"""Between two looks at workers that have something in their hands; with nothing to do nobody looks."""
+SILENT = 4
+"""Looks at which a worker gave no sign of life, though asked, before it is killed. Looks are counted, not seconds: a
+main process that stood still has heard nothing either."""
+MARGIN_S = 2.0
+"""What a worker gets beyond its grace before it is killed."""
+
+
+class _Process:
+    """One worker process and our end of its pipe."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.popen: subprocess.Popen[bytes] | None = None
+        self.pipe: Pipe
+        self.heard = False
+        """Something has come from it since it was looked at last."""
+        self.silent = 0
+        """Looks at which nothing had come."""
+        self.drained = asyncio.Event()
+        """It has nothing in its hands any more, or is gone."""
+
+
+class WorkerProcesses:
+    """See the module; `lifecycle.Service`."""
+
+    def __init__(
+        self,
+        count: int,
+        downloader: DownloaderConfig,
+        parser: ParserConfig,
+        bus: LocalBus,
+        clock: Clock,
+        watch_s: float = WATCH_S,
+        first: int = 0,
+    ) -> None:
+        """`first`: begin with so many, and with another whenever those there are have a crowd of requests; 0: with
+        all."""
+        self.bus = Workers(bus, clock)
+        self.bus.on_busy = self._watch
+        self.bus.on_crowd = self._grow
+        self.on_fatal: Callable[[BaseException], None] | None = None
+        """Called once, when workers cannot be kept alive."""
+        self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
+        """Whether an attempt may begin on an address that it was not counted on: one authority for all workers."""
+        self.sent: Callable[[str, float], None] = lambda address, at: None
+        """Told when a request has reached a paced address."""
+        self._local = bus
+        self._clock = clock
+        self._count = count
+        self._begun = min(first or count, count)
+        self._growing = False
+        self._downloader = downloader
+        self._parser = parser
+        self._processes: set[_Process] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watch_s = watch_s
+        self._watching = False
+        self._barren = 0
+        self._fruitless = 0
+        self._ending = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers there are."""
+        return [one.popen.pid for one in self._processes if one.popen is not None]
+
+    async def start(self) -> None:
+        """Begin the workers, and take requests; they wait until a worker is ready."""
+        self.bus.start()
+        for number in range(1, self._begun + 1):
+            await self._begin(number)
+
+    async def drain(self, grace_s: float) -> None:
+        """Hand out nothing more; what workers have ends within `grace_s` seconds or goes back."""
+        self._ending = True
+        self.bus.drain(grace_s)
+        waits = [asyncio.ensure_future(one.drained.wait()) for one in self._processes]
+        if waits:
+            _, late = await asyncio.wait(waits, timeout=grace_s + MARGIN_S)
+            for wait in late:
+                wait.cancel()
+        for one in list(self._processes):
+            if not one.drained.is_set() and one.popen is not None:
+                log.warning("worker %d did not end in time and was killed", one.member.number)
+                one.popen.kill()
+                await one.drained.wait()
+
+    async def close(self) -> None:
+        """Let all workers end."""
+        self._ending = True
+        for one in self._processes:
+            one.pipe.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*(self._reap(one) for one in list(self._processes)))
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    # ---- one process
+
+    def _grow(self) -> None:
+        """One more, if there may be one and none is beginning."""
+        if self._begun < self._count and not self._growing and not self._ending:
+            self._growing = True
+            self._begun += 1
+            self._task(self._begin_again(self._begun))
+
+    async def _begin_again(self, number: int) -> None:
+        try:
+            await self._begin(number)
+        except UserError as error:
+            self._fatal(error)
+
+    async def _begin(self, number: int) -> None:
+        process = _Process(Member(number))
+        self.bus.connect(
+            process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_word(process, w)
+        )
+        link = process.member.link
+        process.pipe = Pipe(partial(self._on_bytes, process), partial(self._on_gone, process))
+        ours, theirs = pair()
+        try:
+            process.popen = _spawn(theirs.fileno())
+        except OSError as error:
+            ours.close()
+            raise UserError(f"cannot start a worker process: {error.strerror}; try --workers 0") from None
+        finally:
+            theirs.close()
+        self._processes.add(process)
+        await connect(ours, process.pipe)
+        encode = msgspec.msgpack.encode
+        pages = self._local.has_reader(PAGES)
+        link.say(Settings(encode(self._downloader), encode(self._parser), pages))
+
+    def _on_bytes(self, process: _Process, data: bytes) -> None:
+        process.heard = True
+        process.member.link.receive(data)
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self._clock.call_at(self._clock.monotonic() + self._watch_s, self._look)
+
+    def _look(self) -> None:
+        """Ask those that have something in their hands for a sign of life; kill who gave none for long."""
+        self._watching = False
+        for one in self._processes:
+            one.silent = 0 if one.heard or not one.member.load else one.silent + 1
+            one.heard = False
+            if one.silent > SILENT and one.popen is not None:
+                log.error("worker %d gives no sign of life and is killed", one.member.number)
+                one.popen.kill()
+            elif one.member.load:
+                one.member.link.say(Ping())
+        if any(one.member.load for one in self._processes):
+            self._watch()
+
+    @staticmethod
+    def _write_of(process: _Process) -> Callable[[bytearray], None]:
+        return lambda data: process.pipe.write(data)
+
+    def _on_word(self, process: _Process, word: Any) -> None:
+        if isinstance(word, Sent):
+            self.sent(word.address, word.at)
+        elif isinstance(word, Contact):
+            go = self.contact(word.job, word.url_key, word.attempt, word.address)
+            process.member.link.say(Contacted(word.number, go))
+        elif isinstance(word, Ready):
+            self._growing = False
+            if self._ending:
+                process.drained.set()
+            else:
+                self.bus.join(process.member)
+        elif isinstance(word, Drained):
+            process.drained.set()
+        elif isinstance(word, Refused):
+            process.drained.set()
+            self._fatal(UsageError(word.text) if word.usage else UserError(word.text))
+
+    def _on_gone(self, process: _Process, error: Exception | None) -> None:
+        """The pipe has ended, and the process with it."""
+        if process not in self._processes:
+            return
+        if isinstance(error, ValueError):
+            log.error("worker %d: what it sent could not be read: %s", process.member.number, error)
+        lost = self.bus.lost(process.member)
+        process.drained.set()
+        self._task(self._replace(process, lost))
+
+    async def _replace(self, process: _Process, lost: int) -> None:
+        how = await self._reap(process)
+        if self._ending:
+            return
+        self._barren = 0 if lost else self._barren + 1
+        self._fruitless = 0 if process.member.done else self._fruitless + 1
+        log.warning("worker %d %s; %s", process.member.number, how, _told(lost))
+        if self._barren >= BARREN or self._fruitless >= FRUITLESS:
+            self._fatal(UserError(f"worker processes keep dying ({how}); try --workers 0, and see nephila doctor"))
+            return
+        if self._barren > 1:
+            await asyncio.sleep(BACKOFF_S * 2 ** (self._barren - 2))
+        await self._begin_again(process.member.number)
+
+    async def _reap(self, process: _Process) -> str:
+        """Wait for the end of a process, not for ever; says how it ended."""
+        popen = process.popen
+        assert popen is not None
+        loop = asyncio.get_running_loop()
+        try:
+            code = await loop.run_in_executor(None, popen.wait, MARGIN_S)
+        except subprocess.TimeoutExpired:
+            popen.kill()
+            code = await loop.run_in_executor(None, popen.wait)
+        self._processes.discard(process)
+        if code >= 0:
+            return f"ended with code {code}"
+        with contextlib.suppress(ValueError):
+            return f"was ended by {signal.Signals(-code).name}"
+        return f"was ended by signal {-code}"
+
+    def _task(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _fatal(self, error: BaseException) -> None:
+        if self._ending:
+            return
+        self._ending = True
+        if self.on_fatal is not None:
+            self.on_fatal(error)
+        else:
+            log.error("%s", error)
+
+
+def _told(lost: int) -> str:
+    if not lost:
+        return "a new one is started"
+    return f"a new one is started, and {lost} request{'' if lost == 1 else 's'} made again"
+
+
+def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+    """A worker on that end of a pair."""
+    command = [sys.executable, "-P", "-m", "nephila.programs.workers.worker", str(descriptor), str(os.getpid())]
+    # Inherited, until the worker ignores them by itself: Ctrl-C may come while it still imports.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_MAIN)
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(descriptor,), env=_environment())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with the place this program was imported from: the worker has to be the same version."""
+    here = str(Path(nephila.__file__).resolve().parent.parent)
+    before = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": here + os.pathsep + before if before else here}

@@ -1,0 +1,166 @@
+"""A worker process: downloader and parser on a loop of their own, on one end of a pipe to the main process.
+
+It is told its settings first, says that it is ready, and takes requests from then on; bodies never leave it unless the
+main process asks for them. It owns nothing that would have to be saved: when it dies, main knows what it had. It ends
+with main, whose signals reach it through the pipe alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import Downloader
+from nephila.downloader.service import build as build_downloader
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.bus.workers.link import UNBOUNDED, Link
+from nephila.kernel.bus.workers.protocol import (
+    Contact,
+    Contacted,
+    Drain,
+    Drained,
+    Forget,
+    Ping,
+    Pong,
+    Ready,
+    Refused,
+    Sent,
+    Settings,
+)
+from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
+from nephila.kernel.messages import FetchRequest
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.parent_death import die_with
+from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
+from nephila.parser.config import ParserConfig
+from nephila.parser.service import Parser
+from nephila.parser.service import build as build_parser
+from nephila.programs.process_setup import FOR_MAIN, raise_open_files, run_loop
+from nephila.programs.recently_seen import Recent
+
+GROUP = "main"
+
+
+class Worker:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.clock = SystemClock()
+        self.bus = LocalBus(self.clock)
+        self.recent = Recent()
+        self.pipe = Pipe(self._on_bytes, self._on_gone)
+        self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
+        self._downloader: Downloader | None = None
+        self._parser: Parser | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._questions: dict[int, Callable[[bool], None]] = {}
+        self._asked = 0
+        self._drained = False
+        self._over = asyncio.Event()
+
+    async def run(self, end: socket.socket) -> None:
+        """Work until the main process is gone."""
+        await connect(end, self.pipe)
+        await self._over.wait()
+
+    def _on_bytes(self, data: bytes) -> None:
+        self.link.receive(data)
+
+    def _on_gone(self, error: Exception | None) -> None:
+        self.link.close()
+        self._over.set()
+
+    def _on_word(self, word: Any) -> None:
+        if isinstance(word, Forget):
+            self.recent.forget(word.job)
+            return
+        if isinstance(word, Ping):
+            self.link.say(Pong())
+            return
+        if isinstance(word, Contacted):
+            self._questions.pop(word.number)(word.go)
+            return
+        task = asyncio.ensure_future(self._begin(word) if isinstance(word, Settings) else self._drain(word))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _begin(self, settings: Settings) -> None:
+        """Build the services, the far end of the route first."""
+        try:
+            bus, link = self.bus, self.link
+            # A raw page has to be at main before its record; a job is known here before a page of it comes.
+            bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
+            for topic in (*((PAGES, EXCHANGES) if settings.pages else ()), OUTCOMES, RECORDS, DEAD, RULE_STATS):
+                link.forward(topic, GROUP)
+            bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
+            self._parser = build_parser(
+                msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock, judges=False
+            )
+            config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
+            self._downloader = build_downloader(config, bus, self.clock)
+            self._downloader.contact = self._ask
+            self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
+            await self._parser.start()
+            await self._downloader.start()
+        except UserError as error:
+            self.link.say(Refused(str(error), isinstance(error, UsageError)))
+        else:
+            self.link.say(Ready())
+
+    async def _drain(self, word: Drain) -> None:
+        until = self.clock.monotonic() + word.grace_s
+        for service in (self._downloader, self._parser):
+            if service is not None:
+                await service.drain(max(until - self.clock.monotonic(), 0.0))
+        if not self._drained:
+            self._drained = True
+            self.link.say(Drained())
+
+    def _ask(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
+        self._asked += 1
+        self._questions[self._asked] = answer
+        self.link.say(Contact(self._asked, request.job, request.url_key, request.attempt, address))
+
+    def _on_job(self, delivery: Delivery) -> None:
+        self.recent.job(delivery.message)
+        delivery.ack()
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        links = self.recent.filter(delivery.message)
+        if links is None:
+            delivery.ack()
+        else:
+            delivery.message = links
+            self.link.deliver(OUTLINKS, delivery)
+
+
+def main(arguments: list[str]) -> None:
+    """`python -m nephila.programs.workers.worker DESCRIPTOR PARENT`."""
+    descriptor, parent = map(int, arguments)
+    for number in FOR_MAIN:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FOR_MAIN)  # main blocked them while this was started
+    die_with(parent)
+    raise_open_files()
+    end = socket.socket(fileno=descriptor)
+
+    async def run() -> None:
+        await Worker().run(end)
+
+    run_loop(run())
+    # Connections need no farewell, and nobody reads what would still be said.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,229 @@
+"""Rule files in one style: keys in the order of the schema, short maps on a line, two blanks of indent, comments kept.
+
+A comment goes before the key that it stands before or beside. Invariants: what is written says the same as what was
+read, and writing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from nephila.kernel.documents.schema_types import Map
+from nephila.kernel.documents.yaml import Node, parse
+from nephila.kernel.runtime.errors import UserError
+from nephila.parser.rules.load import load
+from nephila.parser.rules.table import DOCUMENT, FIELD
+from nephila.rulekit.files import find, read
+
+WIDTH: Final = 110
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_/][\w ./+*@$()=-]*")
+_SPECIAL: Final = re.compile(r"(?i)true|false|yes|no|on|off|null|~|[-+.\d][\d._:xeE+-]*")
+
+Comments = dict[int, list[str]]
+"""Line of a key or of an item → the comments that go before it; -1: those at the end."""
+
+
+def tidied(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """The files that would change, with their new text. Raises `UsageError` for a rule that cannot be read."""
+    for path in find(places):
+        read(path)
+        data = path.read_bytes()
+        text = tidy(data, str(path))
+        if text.encode() != data:
+            yield path, text
+
+
+def tidy(data: bytes, name: str) -> str:
+    """A file of rules in the one style. Raises `UsageError`."""
+    nodes = parse(data, name)
+    comments = _comments(data.decode("utf-8-sig"), [line for node in nodes for line in _lines(node)])
+    writer = _Writer(comments)
+    parts = [writer.document(node) for node in nodes]
+    text = "---\n".join(parts) + "".join(f"{one}\n" for one in comments[-1])
+    before, after = ([one.content for one in load(each, name)] for each in (data, text.encode()))
+    if before != after:
+        raise UserError(f"{name}: cannot be written in the one style without a change; leave it as it is")
+    return text
+
+
+def _line(node: Node) -> int:
+    return int(node.place.rsplit(":", 2)[1])
+
+
+def _lines(node: Node) -> Iterator[int]:
+    """Lines on which keys and items begin."""
+    if isinstance(node.value, dict):
+        for entry in node.value.values():
+            yield _line(entry.key)
+            yield from _lines(entry.value)
+    elif isinstance(node.value, list):
+        for item in node.value:
+            yield _line(item)
+            yield from _lines(item)
+
+
+def _comments(text: str, lines: list[int]) -> Comments:
+    """Every comment by the key that it goes before."""
+    spans = [(token.start_mark.index, token.end_mark.index) for token in yaml.scan(text) if hasattr(token, "style")]
+    found: Comments = defaultdict(list)
+    known = sorted(set(lines))
+    at = 0
+    for number, line in enumerate(text.splitlines(keepends=True), 1):
+        for sign in re.finditer(r"(?:^|(?<=\s))#", line):
+            if any(start <= at + sign.start() < end for start, end in spans):
+                continue
+            own = not line[: sign.start()].strip()
+            target = next((one for one in known if one >= number), -1)
+            if not own:
+                target = next((one for one in reversed(known) if one <= number), target)
+            found[target].append(line[sign.start() :].strip())
+            break
+        at += len(line)
+    return found
+
+
+class _Writer:
+    def __init__(self, comments: Comments) -> None:
+        self._comments = comments
+        self._told: set[int] = set()
+
+    def document(self, node: Node) -> str:
+        """One document in block style."""
+        # What stands above a document is about all of it, whichever key comes first.
+        head = self._before(min(_lines(node)), 0)
+        return "".join(f"{line}\n" for line in [*head, *self._map(node, DOCUMENT, 0)])
+
+    def _before(self, line: int, indent: int) -> list[str]:
+        if line in self._told:
+            return []
+        self._told.add(line)
+        return [" " * indent + one for one in self._comments.get(line, ())]
+
+    def _map(self, node: Node, kind: Any, indent: int) -> list[str]:
+        lines = []
+        keys = _keys(kind)
+        entries: dict[str, Any] = node.value  # type: ignore[assignment]
+        for name in sorted(entries, key=lambda one: list(keys).index(one) if one in keys else len(keys)):
+            entry = entries[name]
+            inner = keys[name].kind if name in keys else _named(kind)
+            lines += self._before(_line(entry.key), indent)
+            lines += self._entry(" " * indent + name + ":", entry.value, inner, indent)
+        return lines
+
+    def _entry(self, head: str, node: Node, kind: Any, indent: int) -> list[str]:
+        flow = self._flow(node, kind)
+        if flow is not None and len(head) + 1 + len(flow) <= WIDTH:
+            return [f"{head} {flow}"]
+        if isinstance(node.value, dict):
+            return [head, *self._map(node, kind, indent + 2)]
+        if isinstance(node.value, list):
+            return [head, *self._list(node, kind, indent + 2)]
+        return [f"{head} {flow}"] if flow is not None else self._block(head, str(node.value), indent + 2)
+
+    def _list(self, node: Node, kind: Any, indent: int) -> list[str]:
+        lines = []
+        inner = getattr(kind, "kind", kind)
+        items: list[Node] = node.value  # type: ignore[assignment]
+        for item in items:
+            lines += self._before(_line(item), indent)
+            flow = self._flow(item, inner)
+            if (flow is not None and indent + 2 + len(flow) <= WIDTH) or not isinstance(item.value, dict):
+                text = json.dumps(item.value, ensure_ascii=False) if flow is None else flow
+                lines.append(f"{' ' * indent}- {text}")
+            else:
+                first, *rest = self._map(item, inner, indent + 2)
+                lines += [f"{' ' * indent}- {first.lstrip()}", *rest]
+        return lines
+
+    def _block(self, head: str, text: str, indent: int) -> list[str]:
+        if text.startswith((" ", "\n")) or text.endswith("\n\n") or not text.replace("\n", "").isprintable():
+            return [f"{head} {json.dumps(text, ensure_ascii=False)}"]
+        sign = "|" if text.endswith("\n") else "|-"
+        body = [" " * indent + line if line else "" for line in text.rstrip("\n").split("\n")]
+        return [f"{head} {sign}", *body]
+
+    def _flow(self, node: Node, kind: Any) -> str | None:
+        """On one line; None where comments or a group of fields want their own."""
+        if isinstance(node.value, str):
+            return None if "\n" in node.value.strip("\n") else _scalar(node)
+        if any(self._comments.get(line) for line in _lines(node) if line != _line(node)):
+            return None
+        if isinstance(node.value, list):
+            flows = [self._flow(item, getattr(kind, "kind", kind)) for item in node.value]
+            return None if None in flows else f"[{', '.join(map(str, flows))}]"
+        keys = _keys(kind)
+        if _is_spec(keys) or (not keys and node.value and _in_lines(node)):
+            return None
+        names = sorted(node.value, key=lambda one: list(keys).index(one) if one in keys else len(keys))
+        parts = []
+        for name in names:
+            inner = keys[name].kind if name in keys else _named(kind)
+            part = self._flow(node.value[name].value, inner)
+            if part is None:
+                return None
+            parts.append(f"{name}: {part}")
+        return f"{{{', '.join(parts)}}}"
+
+
+def _line_of_last(node: Node) -> int:
+    return max(_lines(node), default=_line(node))
+
+
+def _in_lines(node: Node) -> bool:
+    """Whether a map of names was written in lines of their own, were it one: without a brace it begins with its key."""
+    entries: dict[str, Any] = node.value  # type: ignore[assignment]
+    return _line(node) != _line_of_last(node) or node.place == next(iter(entries.values())).key.place
+
+
+def _is_spec(keys: Any) -> bool:
+    return "apiVersion" in keys or "match" in keys
+
+
+def _unwrapped(kind: Any) -> Any:
+    """The map or list in whatever is around it."""
+    for _ in range(8):
+        if isinstance(kind, Map) or not hasattr(kind, "kind"):
+            return kind
+        inner = kind.kind
+        kind = inner() if callable(inner) and not isinstance(inner, Map) and not hasattr(inner, "read") else inner
+    return kind
+
+
+def _keys(kind: Any) -> Any:
+    found = _unwrapped(kind)
+    return found.keys if isinstance(found, Map) and not _is_named(kind) else {}
+
+
+def _is_named(kind: Any) -> bool:
+    while hasattr(kind, "kind"):
+        if type(kind).__name__ == "Named":
+            return True
+        inner = kind.kind
+        kind = inner() if callable(inner) and not hasattr(inner, "read") else inner
+        if isinstance(kind, Map):
+            return False
+    return False
+
+
+def _named(kind: Any) -> Any:
+    """The kind of what has a name in a map of fields."""
+    return FIELD if _is_named(kind) else None
+
+
+def _scalar(node: Node) -> str:
+    text = str(node.value)
+    if node.plain and not re.search(r"[\[\]{},#&*!|>'\"%@`\n]|: |:$|^[-?:] ", text) and text.strip() == text and text:
+        return text
+    if _PLAIN.fullmatch(text) and not _SPECIAL.fullmatch(text) and text.strip() == text:
+        return text
+    if not text.isprintable():
+        return json.dumps(text, ensure_ascii=False)
+    # In double quotes a backslash begins an escape: expressions are easier to read in single ones.
+    return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,184 @@
+"""What nearly matched where a field is empty: the selector with a step or condition left out, names like its own.
+
+For a person who looks at one page. Invariant: every hint was tried on the page, and names what it gives there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from nephila.parser.rules.document import Document
+from nephila.parser.rules.select import plain, select
+from nephila.parser.rules.selectors import fault
+from nephila.parser.rules.spec import Field, Rule, Take, leaves
+
+MAX_HINTS: Final = 4
+MAX_NAMES: Final = 2_000
+MAX_OBJECTS: Final = 100
+_CLASS: Final = re.compile(r"\.([\w-]+)")
+_LAST: Final = re.compile(r"^(.*)(\.[\w-]+|#[\w-]+|\[[^\]]*\]|:[\w-]+(?:\([^)]*\))?)$")
+
+
+def near(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, list[str]]:
+    """Path of each empty field → hints, the nearest first."""
+    fields = dict(leaves(rule.fields))
+    told: dict[str, list[str]] = {}
+    for path in missing:
+        if path in fields:
+            hints = _hints(fields[path], document, _around(rule, document, path))
+            told[path] = list(dict.fromkeys(hints))[:MAX_HINTS]
+    return told
+
+
+def _around(rule: Rule, document: Document, path: str) -> list[Any]:
+    """The first objects of data that a field stands in; none where it is in the document or in elements."""
+    takes = [rule.each] if rule.each is not None else []
+    fields = rule.fields
+    for name in path.split(".")[:-1]:
+        outer = next(field for field in fields if field.name == name)
+        takes.append(outer.take)
+        fields = outer.fields
+    scopes: list[Any] = [None]
+    for take in takes:
+        scopes = [value for scope in scopes for value in _tried(take, document, scope)][:MAX_OBJECTS]
+    return [one for one in scopes if isinstance(one, dict | list)]
+
+
+def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]:
+    take = field.take
+    if around and take.path == "jsonpath" and not take.source:
+        yield from islice((hint for value in around for hint in _of_jsonpath(take.query, value)), 1)
+        return
+    if take.regex or take.path or take.attr:
+        yield from _without(take, document)
+    if take.source == "css":
+        yield from _of_css(take.expression, document)
+    elif take.source == "xpath":
+        yield from _of_xpath(take.expression, document)
+    elif take.source == "meta":
+        yield from _of_names(take.expression, document.meta_names, "meta")
+    elif take.source == "jsonld":
+        types = [str(one.get("@type")) for one in document.ld if one.get("@type")]
+        yield from _of_names(take.expression, types, "jsonld")
+    elif take.source == "itemprop":
+        names = [node.attributes.get("itemprop") or "" for node in document.tree.css("[itemprop]")[:MAX_NAMES]]
+        yield from _of_names(take.expression, names, "itemprop")
+    elif take.path == "jsonpath":
+        yield from _of_jsonpath(take.query, document.json)
+
+
+def _without(take: Take, document: Document) -> Iterator[str]:
+    """It is selected, and then something else leaves nothing of it."""
+    bare = Take(take.source, take.expression)
+    found = _tried(bare, document)
+    if not found:
+        return
+    if take.attr:
+        names = getattr(found[0].node, "attributes", None) or getattr(found[0].node, "attrib", {})
+        there = ", ".join(names) or "none"
+        yield f"{take.source} selects {len(found)}, without the attribute {take.attr!r}; there are: {there}"
+    elif take.regex:
+        yield f"{take.source or 'the page'} gives {_short(found[0])}, in which regex {take.regex!a} finds nothing"
+    else:
+        yield f"{take.source or 'the page'} gives {_short(found[0])}, in which {take.path} finds nothing"
+
+
+def _of_css(expression: str, document: Document) -> Iterator[str]:
+    for relaxed in _relaxed(expression):
+        found = _tried(Take("css", relaxed), document)
+        if found:
+            yield f"css {relaxed!a} selects {len(found)}: {_short(found[0])}"
+    wanted = _CLASS.findall(expression)
+    if wanted:
+        names = {
+            name
+            for node in document.tree.css("[class]")[:MAX_NAMES]
+            for name in (node.attributes.get("class") or "").split()
+        }
+        for word in wanted:
+            for close in difflib.get_close_matches(word, names - {word}, n=2, cutoff=0.7):
+                instead = expression.replace(f".{word}", f".{close}")
+                found = [] if fault("css", instead) else _tried(Take("css", instead), document)
+                if found:
+                    yield f"css {instead!a} selects {len(found)}: {_short(found[0])}"
+
+
+def _relaxed(expression: str) -> Iterator[str]:
+    """Without its last condition, then without its first steps."""
+    seen = {expression}
+    queue = [expression.partition(",")[0].strip()]
+    while queue and len(seen) < 30:
+        one = queue.pop(0)
+        parts = one.split()
+        shorter = [" ".join(parts[1:]).lstrip(">+~ ")] if len(parts) > 1 else []
+        cut = _LAST.match(one)
+        if cut and cut[1].strip() and not cut[1].rstrip().endswith((">", "+", "~")):
+            shorter.append(cut[1].strip())
+        for text in shorter:
+            if text and text not in seen:
+                seen.add(text)
+                queue.append(text)
+                if not fault("css", text):
+                    yield text
+
+
+def _of_xpath(expression: str, document: Document) -> Iterator[str]:
+    text = expression
+    for _ in range(10):
+        shorter = re.sub(r"(\[[^\[\]]*\]|/[^/\[\]]+)$", "", text)
+        if shorter == text or not shorter.strip("/"):
+            return
+        text = shorter
+        found = [] if fault("xpath", text) else _tried(Take("xpath", text), document)
+        if found:
+            yield f"xpath {text!a} selects {len(found)}: {_short(found[0])}"
+            return
+
+
+def _of_names(wanted: str, names: list[str], what: str) -> Iterator[str]:
+    known = list(dict.fromkeys(name for name in names if name))
+    close = difflib.get_close_matches(wanted, known, n=3, cutoff=0.6)
+    for name in close:
+        yield f"there is {what}: {name}"
+    if not close and known:
+        yield f"{what} on the page: {', '.join(known[:12])}"
+
+
+def _of_jsonpath(query: str, value: Any) -> Iterator[str]:
+    if value is None:
+        yield "the page is no JSON; a script's JSON begins with css and its text"
+        return
+    text = query
+    for _ in range(20):
+        shorter = re.sub(r"(\.\.?[^.\[\]]+|\[[^\[\]]*\])$", "", text)
+        if shorter == text or not shorter:
+            break
+        text = shorter
+        found = [] if fault("jsonpath", text) else _of_value(text, value)
+        if found:
+            keys = ", ".join(list(found[0])[:12]) if isinstance(found[0], dict) else type(found[0]).__name__
+            yield f"jsonpath {text!a} gives {len(found)}; the first has: {keys}"
+            return
+
+
+def _of_value(query: str, value: Any) -> list[Any]:
+    from nephila.parser.rules.jsonpath import query as ask
+    from nephila.parser.rules.selectors import compiled
+
+    return ask(compiled("jsonpath", query), value)
+
+
+def _tried(take: Take, document: Document, scope: Any = None) -> list[Any]:
+    try:
+        return list(select(take, document, scope))
+    except ValueError:
+        return []
+
+
+def _short(value: Any) -> str:
+    text = " ".join(str(plain(value)).split())
+    return ascii(text if len(text) <= 60 else text[:59] + "…") if not text.isprintable() else repr(text[:60])

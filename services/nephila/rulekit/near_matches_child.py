@@ -1,0 +1,54 @@
+"""What nearly matched (`near.py`), in a child process: it tries a dozen selectors that nobody has bounded.
+
+Run in the sandbox; the page travels as it does for a rule (`task.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from nephila.parser.rules import task
+from nephila.parser.rules.document import Document
+from nephila.parser.rules.load import RuleDocument, from_text
+from nephila.parser.sandbox import Task
+from nephila.rulekit.near_matches import near
+
+WALL_S: Final = 5.0
+
+
+class Request(msgspec.Struct, array_like=True):
+    """A page, a rule and the paths of its empty fields."""
+
+    ask: bytes
+    missing: list[str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode = msgspec.msgpack.Decoder(dict[str, list[str]]).decode
+
+
+def run(payload: bytes) -> bytes:
+    """See `nephila.parser.sandbox.task.Task.module`."""
+    request = _decode_request(payload)
+    ask = task.asked(request.ask)
+    rule = next(rule for rule in from_text(ask.rules[0]).rule.readers if rule.name == ask.names[0])
+    document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
+    return _encode(near(rule, document, request.missing))
+
+
+def payload_of(rule: RuleDocument, document: Document, missing: list[str]) -> bytes:
+    """The payload of one page."""
+    return _encode(Request(task.ask_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing))
+
+
+def checked(data: bytes) -> dict[str, list[str]]:
+    """Read what a child sent. Raises `msgspec.MsgspecError` when it is not of the form."""
+    return _decode(data)
+
+
+NEAR: Final[Task[dict[str, list[str]]]] = Task(
+    "hints", __name__, checked, wall_s=WALL_S, memory_bytes=task.MEMORY_BYTES, max_result_bytes=4 << 20
+)

@@ -1,0 +1,53 @@
+"""Items of stored pages, completed from the second pages that are stored beside them; what storage does in a crawl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nephila.kernel.item_parts import completed, is_part, part_rule, waits_of
+from nephila.native import UrlError, parse_url
+from nephila.parser.rules.extract import Extraction
+from nephila.storage.ledgers.item_parts import MAX_HOPS
+
+
+def _nowhere(_: str) -> str:
+    """Of stored pages no redirect is known."""
+    return ""
+
+
+class Parts:
+    """What second pages gave, by what read them and their URL."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[str, str], str] = {}
+
+    def add(self, rule: str, url: str, found: Extraction) -> bool:
+        """Keep what a page gave, if it is a second page."""
+        if is_part(rule) and found.items:
+            self._parts[rule, _canonical(url)] = found.items[0].decode("utf-8", "replace")
+        return is_part(rule)
+
+    def complete(self, rule: str, items: Sequence[bytes], target: Callable[[str], str] = _nowhere) -> list[Any]:
+        """The items of a page as values; those whose second page is not here keep their mark. `target` says where a URL
+        was found to lead."""
+        return [json.loads(self._complete(rule, item.decode("utf-8", "replace"), target)) for item in items]
+
+    def _complete(self, rule: str, data: str, target: Callable[[str], str]) -> str:
+        for wait in waits_of(data):
+            part, url = None, wait.url
+            for _ in range(MAX_HOPS):
+                part = self._parts.get((part_rule(rule, wait.name), _canonical(url)))
+                if part is not None or not (url := target(url)):
+                    break
+            if part is not None:
+                data = completed(data, wait.name, part, wait.url, "")
+        return data
+
+
+def _canonical(url: str) -> str:
+    try:
+        return parse_url(url).canonical
+    except UrlError:
+        return url

@@ -1,0 +1,137 @@
+"""Stored pages that rules are tried on: files of HTML or JSON, the responses of a WARC file, the bodies of --keep-raw.
+
+A page's URL is what its record there says; of a file it stands in a comment or key at its start - `<!-- url: … -->`, or
+beside it in `page.url` - or the caller knows it. Invariant: a file that cannot be read is one line, and so is a record
+of a larger one; its pages come one at a time, however large it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from nephila.kernel import messages as m
+from nephila.kernel import rawfile
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import page_pass, sniff_encoding
+from nephila.parser.config import ParserConfig
+from nephila.parser.documents.read import read_document
+from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.charset import encoding_of, encoding_of_text
+from nephila.parser.page_to_record import MAX_LANG_CHARS
+from nephila.parser.rules.document import Document
+from nephila.parser.rules.outcome import facts_of
+from nephila.parser.warcs import Archived, Bad, read_warc
+
+log = logging.getLogger(__name__)
+
+MAX_BYTES: Final = 64 << 20
+NOWHERE: Final = "http://a.invalid/"
+"""Of a page whose URL is not known: something has to be."""
+_URL: Final = re.compile(rb"^\s*(?:<!doctype[^>]{0,200}>\s*)?<!--\s*url:\s*(\S{1,8000})\s*-->", re.IGNORECASE)
+_TYPES: Final = {
+    ".json": "application/json",
+    ".jsonl": "application/json",
+    ".xml": "application/xml",
+    ".txt": "text/plain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A page as it was fetched."""
+
+    url: str
+    content_type: str
+    charset: str
+    body: bytes
+    place: str
+    fetched_at: float = 0.0
+    """Seconds since 1970 UTC; 0 where nobody knows."""
+
+    @property
+    def document(self) -> Document:
+        """The page as rules see it in a crawl that keeps main texts."""
+        config, record = ParserConfig(), m.Record(fetched_at=self.fetched_at)
+        kind, sniffed = kind_of(self.content_type, self.body[:HEAD_BYTES])
+        most, links = config.max_text_bytes, config.max_links
+        if kind is Kind.HTML:
+            encoding = encoding_of(self.body, self.charset, sniff_encoding)
+            found = page_pass(self.body, self.url or NOWHERE, encoding, max_links=0, max_text_bytes=most)
+            record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
+        else:
+            encoding = encoding_of_text(self.body, self.charset, self.content_type or sniffed)
+            content = read_document(kind, self.content_type, self.body, encoding, most, links)
+            record.title, record.lang, record.text = content.title, content.lang, content.text
+        record.title = record.title[: config.max_title_chars]
+        record.lang = record.lang[:MAX_LANG_CHARS]
+        return Document(self.body, self.url, encoding, self.content_type, facts_of(record))
+
+
+def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
+    """The pages of a file. Raises `UserError` in one line."""
+    try:
+        if path.name.endswith((".warc", ".warc.gz")):
+            yield from _of_warc(path)
+        elif rawfile.is_raw(path):
+            yield from _of_raw(path)
+        else:
+            yield _of_file(path, url)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _of_file(path: Path, url: str) -> Stored:
+    with path.open("rb") as file:
+        body = file.read(MAX_BYTES + 1)
+    if len(body) > MAX_BYTES:
+        raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB")
+    said = _URL.match(body[:10_000])
+    beside = path.with_suffix(".url")
+    if said and not url:
+        url = said[1].decode("utf-8", "replace")
+    elif not url and beside.is_file():
+        url = beside.read_text(encoding="utf-8", errors="replace").strip()
+    return Stored(url, _TYPES.get(path.suffix.lower(), "text/html"), "", body, str(path))
+
+
+def _of_warc(path: Path) -> Iterator[Stored]:
+    pages = 0
+    bad: Bad | None = None
+    with path.open("rb") as file:
+        for found in read_warc(file, MAX_BYTES):
+            if isinstance(found, Archived):
+                if found.status != 200 or found.url.endswith("/robots.txt"):
+                    continue  # an archive holds every answer; these are no pages
+                pages += 1
+                if found.problem:
+                    log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
+                place = f"{path}: {found.url}"
+                yield Stored(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
+            else:
+                bad = bad or found
+                log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")
+
+
+def _of_raw(path: Path) -> Iterator[Stored]:
+    pages = 0
+    bad: rawfile.Torn | None = None
+    for found in rawfile.read(path):
+        if isinstance(found, rawfile.Torn):
+            bad = bad or found
+            log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
+            continue
+        pages += 1
+        head = found.head
+        if head.left_out:
+            log.warning("%s: %s has no body: %s", path, ascii(head.url), ascii(head.left_out))
+        elif head.status == 200:
+            yield Stored(head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}", head.fetched_at)
+    if bad is not None and not pages:
+        raise UserError(f"{path} has no page that can be read: {bad.why} (at byte {bad.offset})")

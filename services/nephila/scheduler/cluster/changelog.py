@@ -1,0 +1,87 @@
+"""What the topic `frontier` says of one partition: who owns it, and the commits that count.
+
+A claim begins an epoch, whose number is the claim's offset; commits of any other epoch than that of the latest claim
+before them are of somebody who had lost the partition without knowing it, and are ignored by everyone. Invariant: the
+commits that count have consecutive numbers; a gap is refused, for a frontier with a hole loses URLs silently. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nephila.kernel.messages import FrontierClaim, FrontierCommit, FrontierRecord
+from nephila.kernel.runtime.errors import UserError
+
+RECORD_BYTES = 256 << 10
+"""A commit is split above about so much: records of the log have a limit."""
+_FIELDS = ("jobs", "anchors", "quarantines", "ended", "urls", "queued", "hosts", "robots", "leased")
+"""Parts of a commit in the order in which they are replayed."""
+_TEXTS = ("url", "body", "packed")
+_ITEM_BYTES = 100
+
+
+class Reading:
+    """Goes through the log of a partition from an offset on."""
+
+    def __init__(self, partition: int, epoch: int = -1, sequence: int = 0) -> None:
+        """`epoch`, `sequence`: what a snapshot says that the state is of; without one reading begins at a claim."""
+        self.partition = partition
+        self.sequence = sequence
+        self.ignored = 0
+        """Commits that do not count."""
+        self._claim: FrontierClaim | None = None
+        self._epochs = {epoch}
+        self._begins = False
+        """No commit of the latest claim was read yet."""
+
+    def take(self, offset: int, record: FrontierRecord) -> FrontierCommit | None:
+        """The commit of a record if it counts and is new. Raises `UserError` for a gap."""
+        if record.claim is not None:
+            # A claim that was sent again for want of an answer is still the same one.
+            if record.claim != self._claim:
+                self._claim = record.claim
+                self._epochs = set()
+                self._begins = True
+            self._epochs.add(offset)
+        commit = record.commit
+        if commit is None:
+            return None
+        if commit.epoch not in self._epochs:
+            self.ignored += 1
+            return None
+        if commit.sequence <= self.sequence and not self._begins:
+            return None  # in the snapshot, or sent twice
+        self._begins = False
+        if commit.sequence != self.sequence + 1:
+            raise UserError(
+                f"frontier/{self.partition} at {offset}: commit {commit.sequence} follows {self.sequence}: the log has "
+                "a hole, or its snapshot is of another system; restore the blob store that belongs to this broker"
+            )
+        self.sequence = commit.sequence
+        return commit
+
+
+def weight(commit: FrontierCommit) -> int:
+    """About how many bytes a commit takes. O(what is in it)."""
+    return sum(_weight(item) for name in _FIELDS for item in getattr(commit, name))
+
+
+def _weight(item: Any) -> int:
+    return _ITEM_BYTES + sum(len(getattr(item, name, "")) for name in _TEXTS)
+
+
+def pieces(commit: FrontierCommit, limit: int = RECORD_BYTES) -> Iterator[FrontierCommit]:
+    """The commit as several with consecutive numbers, none much above the limit. Together they are replayed as the one
+    would be; a crash between two leaves inputs unacked, which come again."""
+    piece = FrontierCommit(commit.partition, commit.epoch, commit.sequence)
+    size = 0
+    for name in _FIELDS:
+        for item in getattr(commit, name):
+            if size > limit:
+                yield piece
+                piece = FrontierCommit(commit.partition, commit.epoch, piece.sequence + 1)
+                size = 0
+            getattr(piece, name).append(item)
+            size += _weight(item)
+    yield piece

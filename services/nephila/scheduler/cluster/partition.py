@@ -1,0 +1,400 @@
+"""One partition of a frontier over a broker: its views, its log, and what may go out when.
+
+Inputs change the views; a turn dispatches and sends all that has changed through `gates.py`. The views run ahead of the
+log, the outside never does. A snapshot is one of the things that pass the gates. Who owns the partition, and when it
+takes a turn, is said in `shards.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from typing import Protocol
+
+import msgspec
+
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import (
+    CrawlJob,
+    FetchOutcome,
+    FrontierCommit,
+    FrontierManifest,
+    Outlinks,
+    Receipts,
+    Seed,
+)
+from nephila.kernel.outcomes import is_error
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import TemporaryError
+from nephila.kernel.topics import FRONTIER
+from nephila.native import HostStore, UrlError
+from nephila.scheduler.cluster.addresses.shared_pace import Lines, Share
+from nephila.scheduler.cluster.changelog import RECORD_BYTES, pieces, weight
+from nephila.scheduler.cluster.commit_pipeline import Counts, Gates, Outside, Step
+from nephila.scheduler.cluster.fencing import Fence
+from nephila.scheduler.cluster.snapshot_store import ShardFiles
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.durability.snapshots import cleanup, snapshots
+from nephila.scheduler.engine.admission import add_links, add_seed, add_sent_on, note_anchor
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import Frontier, Slice
+from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.scope import anchored_in
+from nephila.scheduler.frontier.seen import new_seen
+
+log = logging.getLogger(__name__)
+
+SHARES = 16
+"""A partition may keep this part of the hosts in memory that a scheduler may."""
+LEAST_HOT_HOSTS = 256
+ANCHORS_PER_MESSAGE = 2000
+
+
+class Owner(Protocol):
+    """Who has the shards of a program."""
+
+    def wake(self, shard: Shard) -> None:
+        """It is to take a turn."""
+
+    def fatal(self, error: BaseException) -> None:
+        """The program cannot go on."""
+
+    def anchored(self, shard: Shard, uid: str, place: str) -> None:
+        """The scope of a job has a further anchor."""
+
+
+class Shard:
+    """See the module."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        files: ShardFiles,
+        bus: Outside,
+        clock: Clock,
+        lines: Lines,
+        counts: Counts,
+        owner: Owner,
+    ) -> None:
+        self.number = files.partition
+        self.files = files
+        self.bus = bus
+        self.clock = clock
+        self.counts = counts
+        directory = str(files.directory)
+        self.config = msgspec.structs.replace(
+            config,
+            partitions=1,
+            directory=directory,
+            hot_hosts=max(config.hot_hosts // SHARES, LEAST_HOT_HOSTS),
+            hot_robots_bytes=config.hot_robots_bytes // SHARES,
+        )
+        self.frontier = Frontier(
+            self.config,
+            HostStore(directory),
+            lambda number: new_seen(directory, number),
+            own=Slice(files.partition, files.partitions),
+        )
+        self._owner = owner
+        self._share = Share(lines, self.wake)
+        self.frontier.addresses = self._share
+        self.frontier.heard_at = -math.inf
+        self.frontier.on_anchor = self._anchored
+        self._anchors: dict[str, list[str]] = {}
+        """Job → places that other partitions have to know, before the commit in which they are known here."""
+        self.dispatcher = Dispatcher(self.frontier)
+        self.due = False
+        """A turn has been asked for."""
+        self.wake_at: float | None = None
+        """When it is to take a turn by time alone."""
+        self.stopped = False
+        """It hands out nothing, yet or any more."""
+        self.waits = True
+        """Not everybody knows yet that it is here: until then nothing is handed out."""
+        self.dead = False
+        self.log_bytes = 0
+        """About what the log has since the last snapshot."""
+        self.epoch = 0
+        self._out = Dispatch()
+        self._acks: list[Delivery] = []
+        self._fence = Fence(self.number, bus, clock, self.wake, owner.fatal)
+        self.gates = Gates(self.number, bus, counts, self._fence, self._held_back)
+        self._turning = False
+        self._quiet = asyncio.Event()
+        self._snapshot: asyncio.Task[None] | None = None
+        self._taking = False
+        self._kept_at = clock.monotonic()
+        """When the last snapshot was begun."""
+
+    # ---- life
+
+    def wake(self) -> None:
+        """It is to take a turn."""
+        self._owner.wake(self)
+
+    def begin(self, epoch: int, again: Dispatch) -> None:
+        """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
+        self.epoch = self.gates.epoch = self.frontier.partitions[0].epoch = epoch
+        self._fence.begin(epoch)
+        for _, request in again.requests:
+            request.epoch = epoch
+        self._out = again
+        self.wake()
+
+    def restored(self, commit: FrontierCommit) -> None:
+        """A commit of the log that no snapshot has is taken up."""
+        self.log_bytes += weight(commit)
+
+    async def finish(self) -> None:
+        """Hand out nothing more; return when everything that was taken has gone out."""
+        self.stopped, self.waits = True, False
+        self.wake()
+        while not self.quiet and not self.dead:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything of it waits for room. O(jobs)."""
+        frontier = self.frontier
+        return bool(frontier.outstanding) or any(job.queued for job in frontier.jobs.values())
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is on its way out, and no turn is due."""
+        return not (len(self.gates) or self._acks or self.due)
+
+    def drop(self) -> list[str]:
+        """It is another's: nothing goes out any more, and nothing here counts but, until its next owner has told of
+        them, its fetches in flight; returns their addresses."""
+        self.dead = self.stopped = self.files.dropped = True
+        self.waits = False
+        frontier = self.frontier
+        for place in frontier.lined_up.values():
+            self._share.leave(place)
+        outstanding = frontier.partitions[0].outstanding
+        self.gates.close()
+        self._acks.clear()
+        self._quiet.set()
+        return [address for key in frontier.leases if (address := outstanding[key].address)]
+
+    # ---- in
+
+    def at(self) -> float:
+        """The instant at hand."""
+        now = self.clock.monotonic()
+        self.frontier.at(now, self.clock.now())
+        return now
+
+    def job(self, uid: str, spec: CrawlJob) -> Job:
+        """The job here; one that had nothing in this partition is taken into its log."""
+        job = self.frontier.jobs.get(uid)
+        if job is None:
+            self.at()
+            job = self.frontier.put_job(spec)
+            assert job is not None
+        return job
+
+    def change_job(self, spec: CrawlJob) -> None:
+        """Another desired state of a job that has something here."""
+        known = self.frontier.jobs.get(spec.uid)
+        if known is not None and known.spec != spec:
+            self.at()
+            mode = known.scope.mode
+            self.frontier.put_job(spec)
+            if known.scope.mode != mode:
+                # The anchors mean something else now, and so does where they are wanted.
+                self._anchors[spec.uid] = list(known.scope.anchors)
+            self.wake()
+
+    def go_on(self, job: Job) -> None:
+        """The job may take more than before."""
+        self.at()
+        self.frontier.wake(job)
+        self.wake()
+
+    def anchor(self, uid: str, place: str) -> None:
+        """The scope of a job is anchored at a place that was found elsewhere."""
+        job = self.frontier.jobs.get(uid)
+        if job is not None and place not in job.scope.anchors:
+            note_anchor(self.frontier, job, place)
+            self.wake()
+
+    def _anchored(self, uid: str, place: str) -> None:
+        self._anchors.setdefault(uid, []).append(place)
+        self._owner.anchored(self, uid, place)
+
+    def seed(self, delivery: Delivery, job: Job) -> None:
+        """A URL to begin with, or one that another partition has found, or anchors of the scope."""
+        seed: Seed = delivery.message
+        if seed.anchors:
+            for place in seed.anchors:
+                self.anchor(job.uid, place)
+            self.taken(delivery)
+            return
+        self.at()
+        try:
+            parts = parse_for(job.spec, seed.url)
+        except UrlError as error:
+            self.counts.refused_seeds.append((seed.url, str(error)))
+        else:
+            if seed.sent_on:
+                add_sent_on(self.frontier, job, seed, parts)
+            else:
+                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                if refused:
+                    self.counts.refused_seeds.append((seed.url, refused))
+        self.taken(delivery)
+
+    def outlinks(self, delivery: Delivery) -> None:
+        """Links of a page."""
+        links: Outlinks = delivery.message
+        self.at()
+        add_links(self.frontier, links)
+        self.taken(delivery)
+
+    def outcome(self, delivery: Delivery) -> None:
+        """A fetch has ended."""
+        outcome: FetchOutcome = delivery.message
+        if is_error(outcome):
+            self.counts.errors[outcome.reason] += 1
+        self.dispatcher.endings.outcome(outcome, self.at(), self._out)
+        self.taken(delivery)
+
+    def receipts(self, delivery: Delivery) -> None:
+        """URLs are durable."""
+        receipts: Receipts = delivery.message
+        self.at()
+        self.dispatcher.endings.receipts(receipts)
+        self.taken(delivery)
+
+    def taken(self, delivery: Delivery) -> None:
+        """To be acked once what it has led to is in the log."""
+        self._acks.append(delivery)
+        self.wake()
+
+    # ---- a turn
+
+    def turn(self) -> None:
+        """Dispatch, and send what has changed on its way out."""
+        self.due = False
+        if self.dead:
+            return
+        now = self.at()
+        frontier = self.frontier
+        out, self._out = self._out, Dispatch()
+        acks, self._acks = self._acks, []
+        if not self.stopped:
+            self.dispatcher.dispatch(now, out)
+        foreign, frontier.foreign = frontier.foreign, []
+        foreign += self._anchors_for_others()
+        commits = frontier.commits()
+        if commits or foreign or acks or out.requests or out.records:
+            self.gates.send(Step(self._fitting(commits), out, acks, then=self._went_out), foreign)
+        if self.wants_snapshot:
+            self._take_snapshot()
+        frontier.hosts.trim(frontier.busy)
+        self._turning = True
+        self.advance()
+        self._turning = False
+
+    def _anchors_for_others(self) -> list[tuple[int, Seed]]:
+        found, self._anchors = self._anchors, {}
+        messages = []
+        for uid, places in found.items():
+            job = self.frontier.jobs.get(uid)
+            if job is None:
+                continue
+            by_partition: dict[int, list[str]] = {}
+            for place in places:
+                for partition in anchored_in(job.scope.mode, place, self.files.partitions) - {self.number}:
+                    by_partition.setdefault(partition, []).append(place)
+            for partition, some in by_partition.items():
+                for at in range(0, len(some), ANCHORS_PER_MESSAGE):
+                    part = some[at : at + ANCHORS_PER_MESSAGE]
+                    messages.append((partition, Seed(uid, sent_on=True, anchors=part)))
+        return messages
+
+    def _fitting(self, commits: list[FrontierCommit]) -> list[FrontierCommit]:
+        """Commits that fit into a record each, counted."""
+        found = []
+        for commit in commits:
+            size = weight(commit)
+            self.log_bytes += size
+            if size <= RECORD_BYTES:
+                found.append(commit)
+                continue
+            parts = list(pieces(commit))
+            self.frontier.partitions[0].sequence = parts[-1].sequence
+            found += parts
+        return found
+
+    def advance(self) -> None:
+        """What was held back may go out by now."""
+        self.gates.advance()
+        self._quiet.set()
+
+    def _went_out(self, offset: int) -> None:
+        self._quiet.set()
+
+    def _held_back(self) -> None:
+        if not self._turning:
+            self.wake()  # after its turn it is asked again and again
+
+    @property
+    def blocked(self) -> bool:
+        """Something may not go out before it is known that the partition is still ours."""
+        return self.gates.blocked
+
+    # ---- snapshots
+
+    @property
+    def wants_snapshot(self) -> bool:
+        """The log has grown enough for one, or what the host store keeps in memory until then."""
+        limit = self.config.snapshot_bytes
+        grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
+        return grown and not self._taking and not self.stopped
+
+    def look_at_age(self) -> None:
+        """Have a snapshot taken with the next turn when something has not been in one for too long."""
+        if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
+            self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
+            self.wake()
+
+    def _take_snapshot(self) -> None:
+        """Write the state after the last commit of this turn; it counts once that is in the log."""
+        self._taking = True
+        self._kept_at = self.clock.monotonic()
+        sequence = self.frontier.partitions[0].sequence
+        self.files.write_state(snapshots(self.dispatcher), sequence)
+        self.log_bytes = self.frontier.hosts.written_bytes = 0
+        self.gates.send(Step([], Dispatch(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
+
+    def _begin_keeping(self, sequence: int, offset: int) -> None:
+        # The files of the snapshot before go first: what they held is in the log, and in the blob store.
+        cleanup(self.frontier)
+        self._snapshot = asyncio.ensure_future(self._keep(sequence, offset))
+
+    async def _keep(self, sequence: int, offset: int) -> None:
+        try:
+            manifest = await asyncio.to_thread(self.files.keep, self.epoch, sequence, offset, self.clock.now())
+            if self.files.blobs is not None:
+                await self._send(manifest)
+        except TemporaryError as error:
+            log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
+        except Exception as error:
+            if not self.dead:
+                self._owner.fatal(error)
+        finally:
+            self._taking = False
+            self._snapshot = None
+
+    async def _send(self, manifest: FrontierManifest) -> None:
+        """To the blob store; then what it makes redundant goes."""
+        if not await asyncio.to_thread(self.files.send, manifest) or not self.bus.may_emit("scheduler"):
+            return
+        await self.bus.delete_before(FRONTIER, {self.number: manifest.offset})
+        await asyncio.to_thread(self.files.clear, manifest)

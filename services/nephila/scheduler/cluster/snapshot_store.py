@@ -1,0 +1,254 @@
+"""The files of one partition: its directory here, and its snapshots in the blob store.
+
+    DIR/p0007/E-X/manifest        what the directory holds, written last (FrontierManifest as protobuf)
+    DIR/p0007/E-X/snapshot-N      state after commit N; names the runs beside it
+    frontier/p0007/eE/NAME        the same files as objects, under the epoch E of who sent them
+    frontier/p0007/manifests/E-N  written last: what it names is there; the newest counts
+
+Every take-over has a directory of its own (epoch E, try X): what is left of the one before may still be at work in its.
+Files that are needed again are linked, not copied.
+
+Invariants: a manifest is written only when all commits up to its sequence are in the log, so that views which ran
+ahead of the log are never restored; objects are removed only when neither of the two newest manifests names them, for
+whoever was just overtaken may have begun with the older. Calls block, and are made on a thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from nephila.kernel.blobs import Blobs
+from nephila.kernel.bus.kafka.wire import CODECS
+from nephila.kernel.messages import FrontierFile, FrontierManifest, FrontierSnapshot
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
+from nephila.scheduler.durability.commit_log import disk_error, write_snapshot
+
+_CODEC = CODECS[FrontierManifest]
+_KEPT = (".run", ".hosts")
+_tries = itertools.count()
+MANIFEST = "manifest"
+
+
+def snapshot_name(sequence: int) -> str:
+    """Of the file with the state after a commit."""
+    return f"snapshot-{sequence}"
+
+
+def lock(root: Path) -> int:
+    """Keep other schedulers out of a directory for as long as the returned file is open. Raises `UserError`."""
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        fd = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise disk_error(error, root) from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        raise UserError(
+            f"{root} is another scheduler's; give each a directory of its own (scheduler: directory)"
+        ) from None
+    return fd
+
+
+class ShardFiles:
+    """See the module. `blobs` None: snapshots stay here, and nothing is removed from the log."""
+
+    def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None, epoch: int = 0) -> None:
+        self.partition = partition
+        self.partitions = partitions
+        self._root = root / f"p{partition:04d}"
+        self._name = (epoch, next(_tries))
+        self.directory = self._root / f"{epoch}-{self._name[1]}"
+        self.blobs = blobs
+        self.dropped = False
+        """The partition is another's: whatever is under way here must not become visible."""
+        self._objects: dict[str, str] = {}
+        """File → the object that has its content."""
+        self._prefix = f"frontier/p{partition:04d}"
+
+    # ---- beginning
+
+    def prepare(self) -> FrontierManifest | None:
+        """Make the directory hold the newest snapshot there is, here or in the blob store; None when there is none.
+        Raises `UserError`, and `TemporaryError` while the blob store cannot be reached."""
+        old, here = self._here()
+        there = self._there()
+        newest = here
+        if there is not None and (here is None or _rank(there) > _rank(here)):
+            newest = there
+        try:
+            if newest is not None:
+                self._fetch(newest, old, here)
+            self._remove_others()
+        except FileNotFoundError as error:
+            raise TemporaryError(f"{error.filename} has just been removed") from None
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
+        self._objects = {file.name: file.object for file in newest.files if file.object} if newest is not None else {}
+        return newest
+
+    def _here(self) -> tuple[Path, FrontierManifest | None]:
+        """The newest directory of an earlier time that is whole, and what it holds."""
+        best: tuple[Path, FrontierManifest | None] = self._root, None
+        for folder in self._root.iterdir() if self._root.is_dir() else ():
+            try:
+                found = self._decode((folder / MANIFEST).read_bytes(), str(folder / MANIFEST))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise disk_error(error, folder) from None
+            # One that was emptied by half is as good as none.
+            whole = all(_size(folder / file.name) == file.size_bytes for file in found.files)
+            if whole and (best[1] is None or _rank(found) > _rank(best[1])):
+                best = folder, found
+        return best
+
+    def _there(self) -> FrontierManifest | None:
+        names = self._manifests()
+        if not names or self.blobs is None:
+            return None
+        return self._decode(self.blobs.get(names[-1]), names[-1])
+
+    def _manifests(self) -> list[str]:
+        return self.blobs.names(f"{self._prefix}/manifests") if self.blobs is not None else []
+
+    def _decode(self, data: bytes, where: str) -> FrontierManifest:
+        try:
+            found: FrontierManifest = _CODEC.decode(data)
+        except PermanentError as error:
+            raise UserError(f"{where} is damaged ({error}); remove it to go on with an older one") from None
+        if (found.partition, found.partitions) != (self.partition, self.partitions):
+            raise UserError(
+                f"{where} is of partition {found.partition} of {found.partitions}, not {self.partition} of "
+                f"{self.partitions}; give each system a directory and a blob store of its own"
+            )
+        return found
+
+    def _fetch(self, newest: FrontierManifest, old: Path, here: FrontierManifest | None) -> None:
+        """Fill the directory: from the one before as far as that has the same, else from the blob store."""
+        same = {(file.name, file.object) for file in here.files} if here is not None else set()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for file in newest.files:
+            if newest is here or (file.object and (file.name, file.object) in same):
+                _link(old / file.name, self.directory / file.name)
+            elif self.blobs is not None:
+                self._write(file.name, self.blobs.get(file.object))
+        self._write(MANIFEST, _CODEC.encode(newest))
+
+    def _remove_others(self) -> None:
+        """Directories of earlier times; whoever is still at work in one is of no account any more."""
+        for folder in self._root.iterdir() if self._root.is_dir() else ():
+            if _named(folder) < self._name:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / name
+        part = path.with_name(name + ".tmp")
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
+
+    # ---- a snapshot
+
+    def write_state(self, states: Iterable[FrontierSnapshot], sequence: int) -> None:
+        """Write the state after a commit that may not be in the log yet: nothing names it. Raises `UserError`."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / snapshot_name(sequence)
+        try:
+            with path.open("wb") as file:
+                write_snapshot(file, states)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise disk_error(error, path) from None
+
+    def keep(self, epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
+        """Its commits are in the log: from here on the directory begins with it. Raises `UserError`."""
+        state = snapshot_name(sequence)
+        try:
+            with (self.directory / state).open("rb") as file:
+                os.fsync(file.fileno())
+            names = [state, *(path.name for path in self.directory.iterdir() if path.suffix in _KEPT)]
+            self._objects = {name: self._objects[name] for name in names if name in self._objects}
+            manifest = self._manifest(names, epoch, sequence, offset, now)
+            self._write(MANIFEST, _CODEC.encode(manifest))
+            for path in self.directory.glob("snapshot-*"):
+                if path.name != state:
+                    path.unlink()
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
+        return manifest
+
+    def _manifest(self, names: Iterable[str], epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
+        files = [FrontierFile(n, self._objects.get(n, ""), _size(self.directory / n)) for n in sorted(names)]
+        return FrontierManifest(self.partition, self.partitions, epoch, sequence, offset, files, now)
+
+    def send(self, manifest: FrontierManifest) -> bool:
+        """Copy a snapshot to the blob store, its manifest last; False when the partition was lost meanwhile. Raises
+        `TemporaryError`."""
+        assert self.blobs is not None
+        for file in manifest.files:
+            if not file.object:
+                file.object = f"{self._prefix}/e{manifest.epoch}/{file.name}"
+                if self.dropped:
+                    return False
+                self.blobs.put(file.object, self.directory / file.name)
+        if self.dropped:
+            return False
+        for file in manifest.files:
+            self._objects[file.name] = file.object
+        data = _CODEC.encode(manifest)
+        self.blobs.put(f"{self._prefix}/manifests/{manifest.epoch:020d}-{manifest.sequence:020d}", data)
+        try:
+            self._write(MANIFEST, data)
+        except OSError as error:
+            raise disk_error(error, self.directory) from None
+        return True
+
+    def clear(self, manifest: FrontierManifest) -> int:
+        """Remove what only older snapshots than the one before this need; returns how many objects. Nothing where a
+        later owner has been. Raises `TemporaryError`."""
+        assert self.blobs is not None
+        names = self._manifests()
+        newest = self._decode(self.blobs.get(names[-1]), names[-1])
+        if self.dropped or newest.epoch != manifest.epoch:
+            return 0
+        kept = set(names[-2:])
+        for name in names[-2:]:
+            kept.update(file.object for file in self._decode(self.blobs.get(name), name).files)
+        old = [name for name in self.blobs.names(self._prefix) if name not in kept]
+        self.blobs.delete(old)
+        return len(old)
+
+
+def _named(folder: Path) -> tuple[int, int]:
+    epoch, _, tried = folder.name.partition("-")
+    return (int(epoch), int(tried)) if epoch.isdigit() and tried.isdigit() else (-1, -1)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system that has no links
+        shutil.copyfile(source, target)
+
+
+def _rank(manifest: FrontierManifest) -> tuple[int, int]:
+    return manifest.epoch, manifest.sequence
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

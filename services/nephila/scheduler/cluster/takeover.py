@@ -1,0 +1,218 @@
+"""Taking partitions over: claim, newest snapshot, the log behind it; then what was on its way is waited for.
+
+The claim comes first, so that nothing which the owner before may still write counts for anybody. What is committed up
+to it makes the state; leases go on. Requests that were committed and are not in the log of requests are published
+again: they are there in the order of their leases, so only the newest can be missing. Nothing is delivered meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierManifest, FrontierRecord
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
+from nephila.kernel.topics import FRONTIER, REQUESTS
+from nephila.scheduler.cluster.changelog import Reading
+from nephila.scheduler.cluster.commit_pipeline import Outside
+from nephila.scheduler.cluster.partition import Shard
+from nephila.scheduler.cluster.snapshot_store import snapshot_name
+from nephila.scheduler.durability.commit_log import read_snapshot
+from nephila.scheduler.durability.recovery import Replay, Restored
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 1.0
+TRIES = 5
+TAIL = 64
+"""Records of requests that are looked through for the last ones; each holds many."""
+SLICE_S = 0.05
+"""Heartbeats and timers wait so long at most."""
+AT_ONCE = 8
+"""Partitions whose snapshots are fetched at once."""
+
+
+@dataclass(slots=True)
+class _Opening:
+    """One partition on its way here."""
+
+    shard: Shard
+    epoch: int
+    manifest: FrontierManifest | None
+    replay: Replay
+    reading: Reading
+    start: int
+    found: Restored | None = None
+
+
+async def claim(bus: Outside, partitions: Iterable[int], started: float, now: float) -> dict[int, int]:
+    """Claim partitions; returns the epoch of each."""
+    record = FrontierRecord(FrontierClaim(bus.member, started, now))
+    epochs: dict[int, int] = {}
+    left = list(partitions)
+    while left:
+        before = {p: bus.last_offset(FRONTIER, p) for p in left}
+        for receipt in [bus.publish(FRONTIER, p, record) for p in left]:
+            await receipt
+        epochs |= {p: bus.last_offset(FRONTIER, p) for p in left}
+        # A broker that has taken a record twice may not say where it is: the same claim once more is the same claim.
+        left = [p for p in left if epochs[p] <= before[p]]
+    return epochs
+
+
+class Takeover:
+    """Makes shards of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
+    partition is still to be taken over; `discard` ends one whose leases have been taken over, for nobody will have
+    it."""
+
+    def __init__(
+        self,
+        bus: Outside,
+        clock: Clock,
+        new: Callable[[int, int], Shard],
+        wanted: Callable[[int], bool],
+        discard: Callable[[Shard], None],
+    ) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._new = new
+        self._wanted = wanted
+        self._discard = discard
+
+    async def run(self, epochs: dict[int, int]) -> list[Shard]:
+        """All of them, ready for their first turn. Raises `UserError` for what a person has to put right."""
+        tries = TRIES
+        while any(map(self._wanted, epochs)):
+            try:
+                return await self._all(epochs)
+            except TemporaryError as error:
+                log.warning("partitions wait for their state: %s; trying again", error)
+            except PermanentError as error:
+                # A snapshot may have been replaced while it was read.
+                log.warning("partitions wait for their state: %s; trying again", error)
+                tries -= 1
+                if not tries:
+                    raise UserError(f"{error}; restore the blob store, or name the one that has it") from None
+            except (UserError, OSError) as error:
+                # Whoever takes the same partitions over once more may have removed the files.
+                if any(map(self._wanted, epochs)):
+                    raise UserError(f"partitions cannot be taken over: {error}") from None
+            await asyncio.sleep(AGAIN_S)
+        return []
+
+    async def _all(self, epochs: dict[int, int]) -> list[Shard]:
+        bounds = await self._bus.bounds(FRONTIER, epochs)
+        slots = asyncio.Semaphore(AT_ONCE)
+        openings = await asyncio.gather(*(self._open(p, epoch, bounds[p], slots) for p, epoch in epochs.items()))
+        by_number = {opening.shard.number: opening for opening in openings}
+        ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
+        turned = self._clock.monotonic()
+        async for partition, records in self._bus.read(FRONTIER, ranges):
+            self._replay(by_number[partition], records)
+            if not any(map(self._wanted, epochs)):
+                return []
+            if self._clock.monotonic() > turned + SLICE_S:
+                await asyncio.sleep(0)
+                turned = self._clock.monotonic()
+        try:
+            for opening in openings:
+                self._finish(opening)
+                await asyncio.sleep(0)
+            await self._drop_sent([opening for opening in openings if opening.found and opening.found.again.requests])
+        except BaseException:
+            for opening in openings:
+                if opening.found is not None:
+                    self._discard(opening.shard)
+            raise
+        for opening in openings:
+            assert opening.found is not None
+            opening.shard.begin(opening.epoch, opening.found.again)
+        return [opening.shard for opening in openings]
+
+    async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
+        shard = self._new(partition, epoch)
+        async with slots:
+            manifest = await asyncio.to_thread(shard.files.prepare)
+        shard.at()
+        replay = Replay(shard.dispatcher)
+        start = bounds[0]
+        reading = Reading(partition)
+        if manifest is not None:
+            self._check(manifest, bounds)
+            for state in read_snapshot(shard.files.directory / snapshot_name(manifest.sequence)):
+                replay.take(state)
+            start = max(manifest.offset, bounds[0])
+            reading = Reading(partition, manifest.epoch, manifest.sequence)
+        elif bounds[0] > 0:
+            raise UserError(
+                f"frontier/{partition} begins at {bounds[0]}, and there is no snapshot of what was before; name the "
+                "blob store that has it (scheduler: blobs)"
+            )
+        return _Opening(shard, epoch, manifest, replay, reading, start)
+
+    @staticmethod
+    def _check(manifest: FrontierManifest, bounds: tuple[int, int]) -> None:
+        first, last = bounds
+        where = f"frontier/{manifest.partition}"
+        if manifest.offset >= last:
+            raise UserError(
+                f"{where} ends at {last}, and its snapshot was taken at {manifest.offset}: the topic was deleted, or "
+                "its broker lost data; begin a new system with a directory and a blob store of its own"
+            )
+        if first > manifest.offset + 1:
+            raise UserError(
+                f"{where}: the newest snapshot was taken at {manifest.offset}, and the log begins at {first}; name the "
+                "blob store that has a later one (scheduler: blobs)"
+            )
+
+    @staticmethod
+    def _replay(opening: _Opening, records: list[tuple[int, FrontierRecord]]) -> None:
+        shard = opening.shard
+        shard.at()
+        for offset, record in records:
+            commit = opening.reading.take(offset, record)
+            if commit is not None:
+                shard.restored(commit)
+                opening.replay.take(commit)
+
+    def _finish(self, opening: _Opening) -> None:
+        shard = opening.shard
+        opening.found = opening.replay.finish(shard.at(), self._clock.now())
+        log.log(
+            logging.INFO if opening.found.commits else logging.DEBUG,
+            "partition %d: epoch %d, %d commits, %d ignored, %d URLs wait, %d are on their way",
+            *(shard.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
+            shard.frontier.outstanding,
+        )
+
+    async def _drop_sent(self, openings: list[_Opening]) -> None:
+        """Take out of what is to be published again the requests that have been published."""
+        if not openings:
+            return
+        by_number = {opening.shard.number: opening for opening in openings}
+        bounds = await self._bus.bounds(REQUESTS, by_number)
+        tails = {p: (max(first, last - TAIL), last) for p, (first, last) in bounds.items()}
+        sent: dict[int, list[FetchRequest]] = {p: [] for p in tails}
+        async for partition, records in self._bus.read(REQUESTS, tails):
+            sent[partition] += [request for _, request in records]
+        for partition, opening in by_number.items():
+            assert opening.found is not None
+            requests = opening.found.again.requests
+            requests[:] = [(p, request) for p, request in requests if _is_unsent(request, sent[partition])]
+            if requests:
+                log.info("partition %d: %d requests are published again", partition, len(requests))
+
+
+def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:
+    """Whether a lease's request is missing in the newest of a log: no older one can be."""
+    if not sent:
+        return True
+    name = _name(request)
+    return request.lease_until >= sent[-1].lease_until - 1e-3 and all(_name(one) != name for one in sent)
+
+
+def _name(request: FetchRequest) -> tuple[str, bytes, int, int]:
+    return request.job, request.url_key, request.fetch_no, request.attempt

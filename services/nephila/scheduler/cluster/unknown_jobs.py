@@ -1,0 +1,58 @@
+"""Messages of jobs that nobody has told yet: jobs and what belongs to them are different topics and have no order.
+
+They wait for STRANGER_S and are dropped then. What belongs to partitions that were lost comes again where they are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+STRANGER_S = 10.0
+"""How long a message of a job that nobody has told may wait for it."""
+
+
+class Strangers:
+    """See the module."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waiting: dict[str, list[tuple[float, Delivery, Callable[[Delivery], None]]]] = {}
+        """Uid → until when, what, and who takes it; the oldest first."""
+
+    def wait(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
+        """Hand the delivery to `handler` once more when its job is told."""
+        until = self._clock.monotonic() + STRANGER_S
+        if uid not in self._waiting:
+            self._clock.call_at(until, lambda: self._give_up(uid))
+        self._waiting.setdefault(uid, []).append((until, delivery, handler))
+
+    def told(self, uid: str) -> None:
+        """The job is known now."""
+        if uid in self._waiting:
+            waiting, self._waiting[uid] = self._waiting[uid], []
+            for _, delivery, handler in waiting:
+                handler(delivery)
+
+    def lost(self, partitions: frozenset[int]) -> None:
+        """These are another's."""
+        for uid, waiting in self._waiting.items():
+            self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]
+
+    def _give_up(self, uid: str) -> None:
+        """What has waited long enough; the rest waits on. There is one timer for each job in the table."""
+        now = self._clock.monotonic()
+        waiting = self._waiting.pop(uid)
+        left = [one for one in waiting if one[0] > now]
+        if left:
+            self._waiting[uid] = left
+            self._clock.call_at(left[0][0], lambda: self._give_up(uid))
+        if len(left) < len(waiting):
+            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting) - len(left), uid)
+        for _, delivery, _ in waiting[: len(waiting) - len(left)]:
+            delivery.ack()

@@ -1,0 +1,71 @@
+"""Leases that outlive the owner of their partition: what was on its way stays there when another takes over.
+
+Whoever fetches does not care who asked. A URL that was leased stays leased until an outcome, a receipt or the end of
+its lease, its host is in flight, and its page or row is waited for: no server sees two requests at once, or a gap that
+is too short, because of a hand-over. What the owner before may have committed and not published any more is
+published again: rows always (the same row again changes nothing), requests where the log of requests does not have
+them. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nephila.kernel.messages import LeasedUrl
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import Frontier, Key
+from nephila.scheduler.frontier.host_state import Dispatch, Outstanding, State
+from nephila.scheduler.frontier.queue_entry import Entry, unpack
+
+CATCH_UP_S = 30.0
+"""Least time that a lease has left when its partition is taken over."""
+
+
+def keep_leases(
+    dispatcher: Dispatcher, kept: Mapping[Key, LeasedUrl], on_way: Mapping[Key, tuple[int, bytes]], now: float
+) -> Dispatch:
+    """Put everything that was on its way back there; returns what may not have been published. O(URLs on their way)."""
+    frontier = dispatcher.frontier
+    out = Dispatch()
+    leases = []
+    for key, leased in kept.items():
+        if key[0] in frontier.jobs and key not in on_way:
+            continue
+        waiting = _waiting(frontier, key, leased, on_way)
+        partition = frontier.partitions[waiting.host.partition]
+        partition.outstanding[key] = waiting
+        frontier.outstanding += 1
+        job = frontier.jobs.get(key[0])
+        if job is not None and waiting.state is not State.ENDING:
+            job.leased += 1
+        if waiting.state is State.LEASED:
+            leases.append((leased.lease_until - frontier.utc_offset, key, waiting))
+        elif waiting.record is not None:
+            out.records.append((partition.number, waiting.record))
+    for until, key, waiting in sorted(leases, key=lambda lease: lease[0]):
+        # What came back while the partition was nobody's is read before its lease can end. None is longer than one
+        # that is given now, whatever the clock of who gave it says.
+        until = min(max(until, now + CATCH_UP_S), now + frontier.config.start_by_s + frontier.config.lease_s)
+        request = dispatcher.resume(waiting, until, now)
+        if not key[0] or key[0] in frontier.jobs:
+            out.requests.append((frontier.partitions[0].number, request))
+        frontier.leases[key] = until
+        if frontier.store.ready_at(waiting.host.number) is not None:
+            # It waited for its turn when the snapshot was taken.
+            frontier.store.unschedule(waiting.host.number)
+    return out
+
+
+def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, on_way: Mapping[Key, tuple[int, bytes]]) -> Outstanding:
+    packed = on_way.get(key)
+    if packed is not None:
+        host, entry = frontier.hosts.get(packed[0]), unpack(packed[1])
+    else:
+        host = frontier.hosts.named(leased.host)
+        entry = Entry(leased.url_key, 0, leased.fetch_no, leased.attempt - 1, 0, 0, 0, leased.url)
+    state = State.LEASED
+    if leased.record is not None:
+        state = State.ENDING
+    elif leased.landed:
+        state = State.FETCHED
+    return Outstanding(key[0], host, entry, leased.attempt, leased.address, state, leased.receipt, leased.record)

@@ -1,0 +1,397 @@
+"""From the log to the views: recovery of a frontier. What a snapshot is made of is in `snapshots`.
+
+What lies in the files of the host store and the seen sets is opened, not read; what was committed after the snapshot
+is replayed. What was leased when the process died goes back to the head of its host's queue with its attempt counted,
+and its host rests for one delay from now: when that fetch ended nobody knows, but it was before this program started.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nephila.kernel.messages import (
+    EndedUrl,
+    FrontierCommit,
+    FrontierSnapshot,
+    JobState,
+    LeasedUrl,
+    Outcome,
+    QueuedUrl,
+)
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import HostStore
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.durability.commit_log import remedy
+from nephila.scheduler.durability.lease_recovery import keep_leases
+from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine.admission import HEAD
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
+from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.frontier.host_table import take_state, yield_of
+from nephila.scheduler.frontier.importance import Importance
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, pack_queued, repack, unpack
+from nephila.scheduler.frontier.seen import new_seen
+from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.recrawl.due_table import OUT
+
+Key = tuple[str, bytes]
+
+
+@dataclass(slots=True)
+class Restored:
+    """What recovery found."""
+
+    urls: int = 0
+    leased: int = 0
+    commits: int = 0
+    on_way: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
+    """(host, packed URL) of those that were handed out, in that order."""
+    aside: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
+    """(host, packed URL, not_before UTC) of those that wait for an instant of their own."""
+    attempts: dict[Key, int] = field(default_factory=dict)
+    """Attempt under way, of those that were handed out."""
+    asked: dict[str, None] = field(default_factory=dict)
+    """Hosts whose robots.txt was being fetched."""
+    kept: dict[Key, LeasedUrl] = field(default_factory=dict)
+    """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
+    again: Dispatch = field(default_factory=Dispatch)
+    """What the owner before may not have published: terminal rows, and requests of leases that go on."""
+
+    def numbers(self) -> set[int]:
+        """Hosts of URLs that are in no queue."""
+        return {kept[0] for table in (self.on_way, self.aside) for kept in table.values()}
+
+
+def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, read_only: bool = False) -> Frontier:
+    """An empty frontier over the files of its directory."""
+    directory = config.directory
+    return Frontier(
+        config,
+        HostStore(directory, read_only=read_only),
+        lambda number: new_seen(directory, number),
+        rng,
+    )
+
+
+def restore(
+    dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
+) -> Restored:
+    """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
+    dispatcher.frontier.at(now, utc_now)
+    replay = Replay(dispatcher)
+    for entry in entries:
+        replay.take(entry)
+    if replay.found.commits:
+        dispatcher.frontier.addresses = Addresses(dispatcher.frontier.networks, now)
+    return replay.finish(now, utc_now)
+
+
+class Replay:
+    """Applies snapshot and commits, oldest first; then `finish`."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.frontier = dispatcher.frontier
+        self.found = Restored()
+        self._by_number = {partition.number: partition for partition in self.frontier.partitions}
+
+    def take(self, entry: FrontierSnapshot | FrontierCommit) -> None:
+        """What was written next. Raises `UserError` for what cannot be read."""
+        self.found.commits += 1
+        if isinstance(entry, FrontierSnapshot):
+            self.snapshot(entry)
+        else:
+            self.commit(entry)
+
+    def finish(self, now: float, utc_now: float) -> Restored:
+        """All that was written has been taken. O(hosts + URLs on their way)."""
+        found = self.found
+        jobs = self.frontier.jobs.values()
+        for job in jobs:
+            job.review(utc_now)
+        found.leased = len(found.on_way)
+        if self.frontier.own is not None:
+            found.again = keep_leases(self.dispatcher, found.kept, found.on_way, now)
+            found.on_way.clear()
+        _put_back(self.dispatcher, found, now, utc_now)
+        found.urls = sum(job.queued for job in jobs)
+        return found
+
+    def snapshot(self, state: FrontierSnapshot) -> None:
+        frontier = self.frontier
+        if state.hosts:
+            try:
+                frontier.store.restore(state.hosts)
+                for job in state.jobs:
+                    self._job(job)
+            except ValueError as error:
+                raise UserError(f"{error}; {remedy(Path(frontier.config.directory))}") from None
+            frontier.next_job = state.next_job
+            frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
+        for position in state.partitions:
+            partition = self._by_number[position.partition]
+            partition.epoch, partition.sequence = position.epoch, position.sequence
+            for count in position.ended:
+                partition.ended[count.job, count.outcome] += count.count
+                frontier.jobs[count.job].ended[count.outcome] += count.count
+        for packed in state.watched:
+            self._watched(frontier.jobs[state.watched_job], packed)
+        for url in state.urls:  # as snapshots of earlier programs of this format have them
+            agenda = frontier.jobs[url.job].agenda
+            agenda.put(url)
+            if url.next_at == OUT:
+                agenda.take(url.url_key)
+                if url.outcome is Outcome.STORED:
+                    frontier.jobs[url.job].keep_place(url.url_key)
+        for queued in state.queued:
+            self._wait(queued, on_way=not queued.not_before)
+        for leased in state.leased:
+            if frontier.own is not None:
+                self.found.kept[leased.job, leased.url_key] = leased
+            elif leased.job:
+                self.found.attempts[leased.job, leased.url_key] = leased.attempt
+            else:
+                self.found.asked[leased.host] = None
+
+    @staticmethod
+    def _watched(job: Job, packed: bytes) -> None:
+        job.agenda.load(packed)
+        url_key = packed[:16]
+        if job.agenda.is_out(url_key):
+            known = job.agenda.get(url_key)
+            if known is not None and known.outcome is Outcome.STORED:
+                job.keep_place(url_key)
+
+    def _job(self, state: JobState) -> None:
+        assert state.spec is not None
+        job = self.frontier.take_job(state.spec, state.number)
+        assert job is not None
+        job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
+        if state.importance:
+            job.importance = job.importance or Importance()
+            job.importance.unpack(state.importance)
+        job.seen.restore(state.seen)
+        job.scope.anchors.update(state.anchors)
+        job.quarantines = {(q.host, q.place): q for q in state.quarantines}
+
+    def commit(self, commit: FrontierCommit) -> None:
+        frontier = self.frontier
+        partition = self._by_number[commit.partition]
+        if commit.sequence <= partition.sequence:
+            return
+        partition.sequence, partition.epoch = commit.sequence, commit.epoch
+        for spec in commit.jobs:
+            frontier.take_job(spec)
+            if spec.deleted:
+                self._forget_job(spec.uid)
+        jobs = frontier.jobs
+        for anchor in commit.anchors:
+            if anchor.job in jobs:
+                jobs[anchor.job].scope.anchors.add(anchor.place)
+        for quarantine in commit.quarantines:
+            if quarantine.job in jobs:
+                jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
+                host = frontier.hosts.named(quarantine.host)
+                yield_of(host, jobs[quarantine.job]).restore(quarantine)
+                host.changed = True
+        for ended in commit.ended:
+            self._ended(partition, ended)
+        for state in commit.urls:
+            if state.job in jobs:
+                jobs[state.job].agenda.put(state)
+        for queued in commit.queued:
+            self._queued(queued)
+        self._hosts(commit)
+        # After the ends of earlier requests: what a turn hands out is the last thing that it does.
+        for leased in commit.leased:
+            self._leased(leased)
+        frontier.hosts.trim(self.found.numbers)
+
+    def _forget_job(self, uid: str) -> None:
+        found = self.found
+        for table in (found.on_way, found.aside, found.attempts):
+            for key in [key for key in table if key[0] == uid]:
+                del table[key]
+        for key in [key for key in found.kept if key[0] == uid]:
+            leased = found.kept.pop(key)
+            if not leased.landed:  # its host is being fetched from all the same
+                leased.job = DELETED + uid
+                found.kept[leased.job, leased.url_key] = leased
+
+    def _hosts(self, commit: FrontierCommit) -> None:
+        frontier = self.frontier
+        for state in commit.hosts:
+            host = frontier.hosts.named(state.host)
+            take_state(host, state, frontier.now, frontier.utc_now)
+            host.changed = True
+            self.found.asked.pop(state.host, None)
+        for text in commit.robots:
+            host = frontier.hosts.named(text.host)
+            frontier.hosts.take_robots(host, text)
+            host.changed = True
+            self.found.asked.pop(text.host, None)
+
+    def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
+        """Take a URL from wherever it waits; the place that a page budget kept for it is its own again."""
+        found = self.found
+        job = self.frontier.jobs.get(key[0])
+        if job is not None:
+            job.take_place(key[1])
+        known = found.on_way.pop(key, None)
+        if known is not None:
+            found.attempts.pop(key, None)
+            found.kept.pop(key, None)
+            return known
+        kept = found.aside.pop(key, None)
+        if kept is not None:
+            return kept[:2]
+        number = self.frontier.store.find(host)
+        if job is None or number < 0:
+            return None
+        packed = self._take_queued(job, number, key[1])
+        return None if packed is None else (number, packed)
+
+    def _take_queued(self, job: Job, number: int, url_key: bytes) -> bytes | None:
+        while (packed := self.frontier.store.take(number, job.number, url_key)) is not None:
+            importance = job.importance
+            if importance is None:
+                break
+            if not importance.is_stale(url_key, unpack(packed).flags >> COPY_SHIFT):
+                importance.take(url_key)
+                break
+            importance.dropped(url_key)
+        return packed
+
+    def _ended(self, partition: Partition, ended: EndedUrl) -> None:
+        job = self.frontier.jobs.get(ended.job)
+        if job is not None:
+            self._take((ended.job, ended.url_key), ended.host)
+            partition.ended[ended.job, ended.outcome] += 1
+            job.ended[ended.outcome] += 1
+
+    def _queued(self, queued: QueuedUrl) -> None:
+        job = self.frontier.jobs.get(queued.job)
+        if job is None:
+            return
+        key = (queued.job, queued.url_key)
+        job.last_fetch_no = max(job.last_fetch_no, queued.fetch_no)
+        if not job.seen.add(queued.url_key):
+            self.found.on_way.pop(key, None)
+            self.found.aside.pop(key, None)
+            self.found.attempts.pop(key, None)
+            self.found.kept.pop(key, None)
+            state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
+            if state is not None and job.agenda.take(queued.url_key):
+                again.reopen(self.frontier, job, state)
+            elif state is not None and state.outcome is Outcome.STORED:
+                job.keep_place(queued.url_key)
+        if queued.not_before:
+            self._wait(queued, on_way=False)
+            return
+        store = self.frontier.store
+        strategy = job.strategy
+        order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
+        newest_first = strategy.newest_first and not queued.head
+        packed = pack_queued(queued, job.copy_of(queued.url_key))
+        store.push(store.host(queued.host), job.number, order, packed, newest_first)
+
+    def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
+        key = (queued.job, queued.url_key)
+        number = self.frontier.store.host(queued.host)
+        packed = pack_queued(queued, self.frontier.jobs[queued.job].copy_of(queued.url_key))
+        if on_way:
+            self.found.on_way[key] = (number, packed)
+        else:
+            self.found.aside[key] = (number, packed, queued.not_before)
+
+    def _leased(self, leased: LeasedUrl) -> None:
+        if self.frontier.own is not None:
+            self._on_way(leased)
+            return
+        if not leased.job:
+            self.found.asked[leased.host] = None
+            return
+        key = (leased.job, leased.url_key)
+        taken = self._take(key, leased.host)
+        if taken is not None:
+            self.found.on_way[key] = taken
+            self.found.attempts[key] = leased.attempt
+
+    def _on_way(self, leased: LeasedUrl) -> None:
+        """How a URL on its way stands, for who waits for it from here on."""
+        kept = self.found.kept
+        key = (leased.job, leased.url_key)
+        if leased.job not in self.frontier.jobs:
+            if leased.landed:
+                kept.pop(key, None)
+            else:
+                kept[key] = leased
+            return
+        later = (leased.landed and leased.record is None) or leased.receipt is not None
+        if later and key not in self.found.on_way:
+            return  # it has ended since
+        taken = self._take(key, leased.host)
+        if taken is not None:
+            self.found.on_way[key] = taken
+            kept[key] = leased
+
+
+def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
+    frontier = dispatcher.frontier
+    groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
+    for (uid, url_key), (number, packed) in found.on_way.items():
+        groups.setdefault((number, uid), []).append((url_key, packed))
+    for (number, uid), urls in groups.items():
+        _return(frontier, frontier.jobs[uid], number, urls, found, now)
+    for (uid, _), (number, packed, not_before) in found.aside.items():
+        job = frontier.jobs[uid]
+        wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
+        if wait_s > 0:
+            dispatcher.retry_later(number, job, packed, now + wait_s)
+        else:
+            frontier.store.push(number, job.number, HEAD, packed)
+    found.on_way.clear()
+    found.aside.clear()
+    for key in found.asked:
+        host = frontier.hosts.named(key)
+        host.pace.after_fetch(now, frontier.delay_s(host, None))
+        host.changed = True
+    store = frontier.store
+    for number in store.ids():
+        at = store.ready_at(number)
+        if at is not None and at > now:
+            # By the clock of the run that took the snapshot: another machine, or the same one before it was booted.
+            store.unschedule(number)
+        frontier.schedule(number)
+
+
+def _return(
+    frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
+) -> None:
+    """What was handed out goes before all others of its host, also those at the head: nobody may stand before it."""
+    store = frontier.store
+    heads = []
+    while (job.number, HEAD) in store.head(number):
+        packed = store.pop(number, job.number)
+        assert packed is not None
+        heads.append(packed)
+    host = frontier.hosts.get(number)
+    for url_key, packed in urls:
+        attempt = found.attempts.get((job.uid, url_key))
+        if attempt is not None:
+            packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
+            known = job.agenda.get(url_key)
+            if known is not None and known.outcome is Outcome.STORED:
+                job.keep_place(url_key)
+            else:
+                job.owed.add(url_key)
+            host.pace.after_fetch(now, frontier.delay_s(host, job))
+            host.changed = True
+        store.push(number, job.number, HEAD, packed)
+    for packed in heads:
+        store.push(number, job.number, HEAD, packed)

@@ -1,0 +1,87 @@
+"""The state a snapshot is made of, and what is deleted once it is durable. `restore` reads it back.
+
+What is new in queues, hosts and seen URLs goes into files of their own first; the snapshot names them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from nephila.kernel.messages import (
+    DeletedJob,
+    EndedCount,
+    FrontierSnapshot,
+    JobState,
+    PartitionPosition,
+    QueuedUrl,
+)
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import queued_of, unpack
+from nephila.scheduler.frontier.seen import drop_others
+
+STATES_PER_FRAME = 10_000
+
+
+def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
+    """The state after the last commit; nothing may be pending. Queues, hosts and seen URLs that are new since the last
+    one go into files of their own first: O(new URLs + hosts), amortised over the merges of those files."""
+    frontier = dispatcher.frontier
+    frontier.hosts.flush()
+    on_way = [
+        (uid, waiting)
+        for partition in frontier.partitions
+        for (uid, _), waiting in partition.outstanding.items()
+        if not uid or uid in frontier.jobs or frontier.own is not None
+    ]
+    yield FrontierSnapshot(
+        [
+            PartitionPosition(p.number, p.epoch, p.sequence, [EndedCount(uid, o, n) for (uid, o), n in p.ended.items()])
+            for p in frontier.partitions
+        ],
+        [_job_state(job) for job in frontier.jobs.values()],
+        frontier.next_job,
+        frontier.store.checkpoint(),
+        [
+            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid in frontier.jobs),
+            *_kept_aside(dispatcher),
+        ],
+        [frontier.lease_of(w) for _, w in on_way],
+        taken_at=frontier.utc_now,
+        deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
+    )
+    for job in frontier.jobs.values():
+        states = job.agenda.dump()
+        while watched := list(itertools.islice(states, STATES_PER_FRAME)):
+            yield FrontierSnapshot(watched_job=job.uid, watched=watched)
+
+
+def _job_state(job: Job) -> JobState:
+    return JobState(
+        job.spec,
+        job.number,
+        job.seen.checkpoint(),
+        sorted(job.scope.anchors),
+        list(job.quarantines.values()),
+        job.first_fetch_no,
+        job.last_fetch_no,
+        job.importance.pack() if job.importance is not None else b"",
+    )
+
+
+def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
+    frontier = dispatcher.frontier
+    for when, number, uid, packed in dispatcher.delayed():
+        entry = unpack(packed)
+        not_before = when + frontier.utc_offset
+        yield queued_of(entry, uid, frontier.store.name(number), entry.attempts, not_before=not_before)
+
+
+def cleanup(frontier: Frontier) -> None:
+    """Delete the files that the newest snapshot does not name, once it is durable."""
+    frontier.store.cleanup()
+    for job in frontier.jobs.values():
+        job.seen.cleanup()
+    drop_others(frontier.config.directory, frontier.numbered)

@@ -1,0 +1,325 @@
+"""Admission: which seeds and links become URLs of a job. Pure; every URL that is admitted is in seen, queue and log.
+
+One seen test and one push per page's links, not per link: the common link was seen before and costs a few nanoseconds.
+"""
+
+from __future__ import annotations
+
+from nephila.kernel.fragment_routes import Routed
+from nephila.kernel.messages import Anchor, LinkSource, Outlinks, QueuedUrl, Seed
+from nephila.kernel.net.robots import Robots
+from nephila.native import UrlParts
+from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.importance import Importance
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, host_of, pack
+from nephila.scheduler.frontier.strategies import SEED_PRIORITY, inherited
+from nephila.scheduler.politeness.robots import origin_of
+from nephila.scheduler.traps.url_shape import without_session
+
+LISTED_SITEMAP = 6
+"""Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
+MAX_SITEMAPS = 50_000
+"""Sitemaps that indexes list, followed on one host of a job in one run: what one index may list by the protocol."""
+SITEMAPS_TOLD = 100
+"""Of those beyond, how many get a row that says so."""
+HEAD = 0
+"""Order of what goes before everything else of its host."""
+REJECTED_LIMIT = 500_000
+"""Out-of-scope fingerprints remembered, some 50 MB, so that the links of a site's template are judged once, not on
+every page. Each of n jobs has an n-th of them; one that has more, since there are further jobs, until it refuses again.
+"""
+
+
+def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
+    """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
+    excluded = job.scope.excluded(url)
+    if excluded:
+        return f"excluded by {excluded!r}"
+    job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
+    anchor(frontier, job, host_key, path_query)
+    if url_key not in job.seen:
+        admit(frontier, job, url_key, url, host_key, 0, flags=SEED, priority=SEED_PRIORITY)
+    if job.ignore_robots:
+        add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
+    return ""
+
+
+def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robots: Robots | None) -> None:
+    """Admit the sitemaps of a seed's host, where the job asks for them: those its robots.txt names, or the usual one.
+    They anchor nothing: a sitemap may lie on another host."""
+    if not job.spec.sitemaps or not job.is_seed_host(host_key):
+        return
+    for parts in sitemap_seeds(job.spec, origin, robots):
+        if parts.fingerprint not in job.seen:
+            admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
+
+
+def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
+    """Count the place of a seed as inside the job's scope."""
+    place = job.scope.add_seed(host_key, path_query)
+    if place:
+        note_anchor(frontier, job, place)
+        frontier.on_anchor(job.uid, place)
+
+
+def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
+    """The scope has a further anchor: what was refused before may be wanted."""
+    job.scope.anchors.add(place)
+    frontier.pending(frontier.partitions[0]).anchors.append(Anchor(job.uid, place))
+    job.rejected.clear()
+    frontier.on_wider(job.uid)
+
+
+def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
+    """Admit a URL that another partition has found and judged as far as it could."""
+    if seed.anchor:
+        anchor(frontier, job, parts.host_key, parts.path_query)
+    if parts.fingerprint in job.seen:
+        return
+    if not seed.seed and not job.scope.decide(parts.href, parts.host_key, seed.depth).admitted:
+        return
+    admit(
+        frontier,
+        job,
+        parts.fingerprint,
+        parts.href,
+        parts.host_key,
+        seed.depth,
+        hops=seed.hops,
+        flags=SEED if seed.seed else 0,
+        head=seed.head,
+        priority=seed.priority,
+    )
+
+
+def admit(
+    frontier: Frontier,
+    job: Job,
+    url_key: bytes,
+    url: str,
+    host_key: str,
+    depth: int,
+    *,
+    hops: int = 0,
+    flags: int = 0,
+    head: bool = False,
+    priority: int = 0,
+) -> None:
+    """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
+    here is left to it."""
+    if frontier.is_foreign(url_key):
+        seed = Seed(
+            job.uid, url, "", True, depth, hops, head, bool(flags & SEED), priority, bool(flags & SEED and hops)
+        )
+        frontier.send_on(seed, url_key)
+        return
+    job.seen.add(url_key)
+    number = frontier.store.host(host_key)
+    strategy = job.strategy
+    order = HEAD if head else strategy.order(depth, priority)
+    first = job.first_fetch_no
+    packed = pack(url_key, depth, url.encode(), first, hops=hops, flags=flags, priority=priority)
+    frontier.store.push(number, job.number, order, packed, not head and strategy.newest_first)
+    frontier.pending(frontier.partition(url_key)).queued.append(
+        QueuedUrl(job.uid, url_key, url, host_key, depth, hops, first, 0, head, bool(flags & SEED), 0.0, priority)
+    )
+    frontier.newly_queued(number, job, order)
+
+
+def add_links(frontier: Frontier, links: Outlinks) -> int:
+    """Admit what is new and in scope of one page's links; returns how many."""
+    job = frontier.jobs.get(links.job)
+    if job is None or 0 <= job.scope.max_depth < links.depth:
+        return 0
+    if links.lastmods:
+        again.told(frontier, job, links)
+    new = job.seen.missing(links.fingerprints)
+    if not new:
+        return 0
+    return _Page(frontier, job, links).admit(new)
+
+
+class _Page:
+    """The new links of one page on their way into the frontier."""
+
+    def __init__(self, frontier: Frontier, job: Job, links: Outlinks) -> None:
+        self.frontier = frontier
+        self.job = job
+        self.links = links
+        self.numbers: dict[str, int] = {}
+        """Host key → number, of this page's links."""
+        self.firsts: dict[int, int] = {}
+        """Host → best order of the page's new URLs there."""
+        self.hops = self._hops()
+        """Of its links: a sitemap is one more step in a row of sitemaps and redirects, which bounds endless ones."""
+        self.hosts: list[int] = []
+        self.orders: list[int] = []
+        self.packed: list[bytes] = []
+
+    def admit(self, new: list[int]) -> int:
+        """Judge and admit the links at these indices."""
+        links, job, frontier = self.links, self.job, self.frontier
+        ends = memoryview(links.url_ends).cast("I")
+        spans = memoryview(links.host_spans).cast("I")
+        fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
+        if job.importance is not None:
+            priorities = self._importance(job.importance, new)
+        elif job.strategy.relevance:
+            priorities = self._relevance(new)
+        depth, rejected, scope = links.depth, job.rejected, job.scope
+        limit = REJECTED_LIMIT // len(frontier.jobs)
+        too_long = self.hops > frontier.config.max_hops
+        keys = []
+        admitted: list[str] = []
+        for i in new:
+            url_key = fingerprints[16 * i : 16 * i + 16]
+            if url_key in rejected:
+                continue
+            raw = urls[ends[i - 1] if i else 0 : ends[i]]
+            url = raw.decode()
+            host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
+            if frontier.own is not None and frontier.is_foreign(url_key):
+                priority = priorities[i] if priorities else 0
+                frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
+                job.reject(url_key, limit)
+                continue
+            hops = self.hops
+            if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
+                # A sitemap that an index names is no page: include patterns are not for it.
+                hops = self._listed(host_key)
+                unwanted = bool(scope.excluded(url)) or hops < 0
+            else:
+                unwanted = too_long or not scope.decide(url, host_key, depth).admitted
+            if unwanted:
+                job.out_of_scope += 1
+                job.reject(url_key, limit)
+                continue
+            if not job.traps.off and self._is_twin(url, host_key):
+                job.reject(url_key, limit)
+                continue
+            if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
+                continue
+            keys.append(url_key)
+            admitted.append(url)
+        if keys:
+            self._tell_parent(admitted)
+            job.seen.add(b"".join(keys))
+            frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
+            for number, order in self.firsts.items():
+                frontier.newly_queued(number, job, order)
+        if job.importance is not None and len(keys) < len(new):
+            self._turn_away(job.importance, new, set(keys))
+        return len(keys)
+
+    def _hops(self) -> int:
+        """How many sitemaps and redirects led to what this document lists; 0 for pages. Of a sitemap in a partition
+        that is not here it is not known: 1."""
+        links, frontier = self.links, self.frontier
+        if links.source is not LinkSource.SITEMAP:
+            return 0
+        if frontier.is_foreign(links.parent_key):
+            return 1
+        waiting = frontier.partition(links.parent_key).outstanding.get((links.job, links.parent_key))
+        return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
+
+    def _listed(self, host_key: str) -> int:
+        """Hops of one more sitemap of a host that an index lists; -1 when nothing is made of it at all."""
+        self.job.listed[host_key] += 1
+        beyond = self.job.listed[host_key] - MAX_SITEMAPS
+        if beyond > SITEMAPS_TOLD:
+            return -1
+        if beyond > 0:
+            return TOO_MANY
+        return TOO_LONG if self.hops > self.frontier.config.max_hops else self.hops
+
+    def _turn_away(self, importance: Importance, new: list[int], admitted: set[bytes]) -> None:
+        """What was refused does not wait: come back as a seed, it must not rise as the link that it was."""
+        fingerprints = self.links.fingerprints
+        for url_key in (fingerprints[16 * i : 16 * i + 16] for i in new):
+            if url_key not in admitted:
+                importance.take(url_key)
+
+    def _is_twin(self, url: str, host_key: str) -> bool:
+        """Whether it is one more copy of a page under a new session id."""
+        if not without_session(url):
+            return False
+        host = self.frontier.hosts.named(host_key)
+        host.changed = True
+        return bool(yield_of(host, self.job).twin(url))
+
+    def _tell_parent(self, admitted: list[str]) -> None:
+        """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
+        hosts of other partitions are not among these: leading there alone does not save a part."""
+        links, job = self.links, self.job
+        if job.traps.off or links.source or not links.parent_url:
+            return
+        host = self.frontier.hosts.known(host_of(links.parent_url))
+        if host is not None:
+            yield_of(host, job).linked(links.parent_url, admitted)
+            host.changed = True
+
+    def _importance(self, importance: Importance, new: list[int]) -> bytes:
+        """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
+        links = self.links
+        found, risen = importance.give(links.parent_key, links.fingerprints, new, links.page_links)
+        for i, priority in risen:
+            self._move_up(importance, i, priority)
+        priorities = bytearray(len(links.fingerprints) // 16)
+        for i, priority in zip(new, found, strict=True):
+            priorities[i] = priority
+        return bytes(priorities)
+
+    def _move_up(self, importance: Importance, i: int, priority: int) -> None:
+        """One entry more, before those that the URL has. Not in the log: without it a restart loses an order."""
+        links, job, store = self.links, self.job, self.frontier.store
+        url_key = bytes(links.fingerprints[16 * i : 16 * i + 16])
+        spans = memoryview(links.host_spans).cast("I")
+        number = store.find(links.urls[spans[2 * i] : spans[2 * i + 1]].decode())
+        if number < 0 or url_key not in job.seen or not store.length(number, job.number):
+            return
+        ends = memoryview(links.url_ends).cast("I")
+        raw = links.urls[ends[i - 1] if i else 0 : ends[i]]
+        flags = importance.copied(url_key) << COPY_SHIFT
+        order = job.strategy.order(links.depth, priority)
+        packed = pack(url_key, links.depth, raw, job.first_fetch_no, flags=flags, priority=priority)
+        store.push(number, job.number, order, packed)
+        self.frontier.newly_queued(number, job, order)
+
+    def _relevance(self, new: list[int]) -> bytes:
+        """Priorities of all links by relevance: their own, or what is left of their parent's."""
+        links = self.links
+        count = len(links.fingerprints) // 16
+        priorities, flags = bytearray(links.priorities or count), links.flags or bytes(count)
+        if links.parent_priority:
+            for i in new:
+                priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
+        return bytes(priorities)
+
+    def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
+        """Add one link to the batch; False when its host takes no more for this job."""
+        frontier, job, depth = self.frontier, self.job, self.links.depth
+        number = self.numbers.get(host_key)
+        if number is None:
+            number = self.numbers[host_key] = frontier.store.host(host_key)
+            if number in job.stalled:
+                self.numbers[host_key] = number = -1
+        if number < 0:
+            return False
+        held = job.budget.queued
+        if held and frontier.store.length(number, job.number) + self.hosts.count(number) >= held:
+            return False
+        order = job.strategy.order(depth, priority)
+        self.hosts.append(number)
+        self.orders.append(order)
+        self.packed.append(pack(url_key, depth, raw, job.first_fetch_no, hops=hops, priority=priority))
+        first = self.firsts.get(number)
+        if first is None or order < first:
+            self.firsts[number] = order
+        frontier.pending(frontier.partition(url_key)).queued.append(
+            QueuedUrl(job.uid, url_key, url, host_key, depth, hops, job.first_fetch_no, 0, False, False, 0.0, priority)
+        )
+        return True

@@ -1,0 +1,407 @@
+"""Taking URLs from ready hosts: leases, robots.txt first, ends without a fetch. Pure; the service publishes."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+
+from nephila.kernel.messages import FetchRequest, Outcome
+from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine.admission import HEAD
+from nephila.scheduler.engine.outcomes import Endings
+from nephila.scheduler.frontier.fair_share import FairShare
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.host_state import Dispatch, Host, Outstanding
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, Entry, unpack
+from nephila.scheduler.politeness.robots import origin_of, robots_request
+from nephila.scheduler.traps.url_shape import shape
+
+ENDED_PER_TURN = 64
+"""URLs of one host ended without a fetch in one go, so that a host full of forbidden URLs cannot hold up the others."""
+EFFORT_PER_TURN = 10_000_000
+"""Rules of robots.txt times characters of URLs that one turn goes through, some 30 ms: with ten thousands of rules each
+question takes milliseconds, and a host that has them must not hold up the loop."""
+MOVED_PER_TURN = 4096
+"""Hosts that become ready in one turn: a million that are due at once must not hold up the loop."""
+LET_THROUGH = 3
+"""URLs of a trap's shape fetched from each host all the same: a real page may look odd, a trap has more than three."""
+READY_MAX = 100_000
+"""Hosts kept by job as long as every job that can go on has one; the others wait in the heap of the store."""
+
+
+def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
+    """Why a URL counts as part of a trap, or the empty string."""
+    reason = shape(entry.url, frontier.utc_now)
+    if reason and job.odd[host.number] < LET_THROUGH:
+        job.odd[host.number] += 1
+        reason = ""
+    if not reason and job.uid in host.yields:
+        judge = host.yields[job.uid]
+        reason = judge.verdict(entry.url)
+        if reason and judge.spare(entry.url):
+            return ""
+    return reason
+
+
+class Dispatcher:
+    """Hands out at most `concurrency` fetches and `window` URLs without receipt."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self.frontier = frontier
+        self.endings = Endings(frontier, self.retry_later)
+        self.shares: FairShare[int] = FairShare()
+        self._weights: dict[int, float] = {}
+        self._charged = -1
+        """Number of the job that was charged a fetch by `shares` and has not had it; -1 when none was."""
+        self._delayed: list[tuple[float, int, int, int, bytes]] = []
+        """(when, order, host, number of the job, packed URL): a job may be deleted, and one of its name come."""
+        self._order = itertools.count()
+        self._effort = 0
+        """Of this turn; see EFFORT_PER_TURN."""
+        frontier.busy = self._kept
+
+    @property
+    def room(self) -> bool:
+        """Whether another URL may be handed out."""
+        frontier = self.frontier
+        return frontier.in_fetch < frontier.concurrency and frontier.outstanding < frontier.window
+
+    def next_event(self) -> float | None:
+        """When time alone will give something to do; None when nothing waits for time. Without room only a lease
+        that ends does: an outcome or a receipt makes room, and either starts a turn of its own."""
+        lease = self._first_lease()
+        fetch = None
+        if self._effort > EFFORT_PER_TURN:
+            return self.frontier.now
+        if self.room:
+            # A job without a place for anything new may have pages to fetch again.
+            able = any(job.open for job in self.frontier.jobs.values())
+            fetch = self.next_fetch() if able else again.next_due(self.frontier)
+        if lease is None or fetch is None:
+            return fetch if lease is None else lease
+        return min(lease, fetch)
+
+    def next_fetch(self) -> float | None:
+        """When the next URL that waits for nothing but time may be fetched; None when none does."""
+        frontier = self.frontier
+        aside = self._delayed[0][0] if self._delayed else None
+        instants = (frontier.store.next_ready(), frontier.addresses.next_ready(), aside, again.next_due(frontier))
+        return min((at for at in instants if at is not None), default=None)
+
+    # ---- URLs kept aside
+
+    def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
+        """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
+        job.aside += 1
+        heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
+
+    def delayed(self) -> list[tuple[float, int, str, bytes]]:
+        """(when, host, job, packed URL) of everything kept aside."""
+        jobs = self.frontier.numbered
+        return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
+
+    def _kept(self) -> set[int]:
+        return {host for _, _, host, _, _ in self._delayed}
+
+    def _due(self, now: float, out: Dispatch) -> None:
+        again.queue_due(self.frontier)
+        while self._delayed and self._delayed[0][0] <= now:
+            _, _, host, number, packed = heapq.heappop(self._delayed)
+            job = self.frontier.numbered.get(number)
+            if job is not None:
+                job.aside -= 1
+                self.frontier.store.push(host, job.number, HEAD, packed)
+                self.frontier.newly_queued(host, job, HEAD)
+        until = self._first_lease()
+        while until is not None and until <= now:
+            self.endings.lease_expired(next(iter(self.frontier.leases)), now, out)
+            until = self._first_lease()
+
+    def _first_lease(self) -> float | None:
+        leases = self.frontier.leases
+        return leases[next(iter(leases))] if leases else None
+
+    # ---- which host, for which job
+
+    def dispatch(self, now: float, out: Dispatch) -> None:
+        """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
+        self._due(now, out)
+        moves = MOVED_PER_TURN
+        self._effort = 0
+        while self.room and self._effort <= EFFORT_PER_TURN:
+            if self._serve_lined_up(now, out):
+                continue
+            moves -= self._fill(now, moves)
+            job = self._choose()
+            if job is None:
+                return
+            number = self.frontier.ready.take(job.number)
+            if number >= 0:
+                self._serve(self.frontier.hosts.get(number), job, now, out)
+
+    def _serve_lined_up(self, now: float, out: Dispatch) -> bool:
+        """One fetch from the host that is first in the line of an address; False when there is none."""
+        frontier = self.frontier
+        number = frontier.take_lined_up()
+        if number < 0:
+            return False
+        heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
+        jobs = map(frontier.numbered.__getitem__, heads)
+        able = [job for job in jobs if job.open and not self._idle(job, number)]
+        if able:
+            job = able[0] if len(able) == 1 else self._next_share(able)
+            self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
+        else:
+            frontier.schedule(number, now)
+        return True
+
+    def _fill(self, now: float, limit: int) -> int:
+        """Move hosts whose time has come from the heap to the ready ones; returns how many."""
+        frontier = self.frontier
+        store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
+        moved = 0
+        if len(ready) >= READY_MAX and not self._somebody_waits():
+            return 0
+        while moved < limit:
+            number = store.take_ready(now)
+            if number < 0:
+                break
+            moved += 1
+            heads = store.head(number)
+            going = [head for head in heads if head[0] in numbered and not self._idle(numbered[head[0]], number)]
+            if going:
+                ready.add(number, going)
+            else:
+                jobs = [numbered[job] for job, _ in heads if job in numbered]
+                frontier.park(number, (job for job in jobs if number not in job.stalled))
+        return moved
+
+    def _somebody_waits(self) -> bool:
+        """Whether a job could take a URL and has none of the hosts that are ready. O(jobs), asked only when there are
+        very many of them."""
+        served = set(self.frontier.ready.jobs())
+        return any(job.open and job.number not in served and job.queued for job in self.frontier.jobs.values())
+
+    @staticmethod
+    def _idle(job: Job, number: int) -> bool:
+        return job.shut or number in job.stalled or number in job.parked
+
+    def _choose(self) -> Job | None:
+        """The job whose turn it is among those that can take a URL."""
+        numbered = self.frontier.numbered
+        able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].open]
+        single = able[0] if able else None
+        return self._next_share(able) if len(able) > 1 else single
+
+    def _next_share(self, able: list[Job]) -> Job:
+        """Deficit round-robin by the jobs' weights."""
+        shares, numbered = self.shares, self.frontier.numbered
+        for job in able:
+            if self._weights.get(job.number) != job.spec.weight:
+                self._weights[job.number] = job.spec.weight
+                shares.add(job.number, job.spec.weight)
+        if len(shares) > 2 * len(numbered):
+            for number in [number for number in self._weights if number not in numbered]:
+                shares.remove(number)
+                del self._weights[number]
+        chosen = shares.next({job.number for job in able})
+        assert chosen is not None
+        self._charged = chosen
+        return numbered[chosen]
+
+    # ---- one host
+
+    def _has_to_wait(self, host: Host, job: Job, now: float, lined_up: bool) -> bool:
+        """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
+        frontier = self.frontier
+        if host.pace.not_before > now:  # it was only bytes when its turn was set
+            frontier.store.schedule(host.number, host.pace.not_before)
+            return True
+        if job.accounts and frontier.stall_or_not(host, job):
+            frontier.schedule(host.number, now)
+            return True
+        if host.address and job.policies.paced_by_address:
+            room = frontier.addresses.room(host.address, now, lined_up)
+            if room != 0.0:
+                frontier.wait_for_address(host, lined_up)
+                return True
+        return False
+
+    def _serve(self, host: Host, job: Job, now: float, out: Dispatch, lined_up: bool = False) -> None:
+        """One fetch from a ready host, and whatever ends without one on the way to it."""
+        frontier = self.frontier
+        store = frontier.store
+        charged, self._charged = self._charged, -1
+        if self._has_to_wait(host, job, now, lined_up):
+            self.shares.refund(charged)
+            return
+        for _ in range(ENDED_PER_TURN):
+            if frontier.outstanding >= frontier.window or self._effort > EFFORT_PER_TURN:
+                break
+            packed = store.peek(host.number, job.number)
+            if packed is None:
+                break
+            if not job.may_take(packed[:16]):
+                if self._owed_to_front(host, job):
+                    continue
+                frontier.park(host.number, (job,))
+                break
+            entry = unpack(packed)
+            if job.importance is not None and job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
+                store.pop(host.number, job.number)
+                job.importance.dropped(entry.url_key)
+                continue
+            unwanted = self._unwanted(host, job, entry)
+            if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
+                return  # the outcome of robots.txt puts the host back
+            self._effort += self._cost(host, job, entry)
+            store.pop(host.number, job.number)
+            if job.importance is not None:
+                job.importance.take(entry.url_key)
+            job.take_place(entry.url_key)
+            if unwanted:
+                self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
+            elif not self._denied(host, job, entry, out):
+                self._lease(host, job, entry, now, out)
+                break
+        # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
+        frontier.schedule(host.number, now)
+
+    def _owed_to_front(self, host: Host, job: Job) -> bool:
+        """Where only a URL that has its place in the budget may be taken: put one that waits at the head of this host's
+        queue before the others there. O(URLs at the head)."""
+        if not job.open:
+            return False
+        store = self.frontier.store
+        heads: list[bytes] = []
+        while (job.number, HEAD) in store.head(host.number):
+            packed = store.pop(host.number, job.number)
+            assert packed is not None
+            heads.append(packed)
+        first = next((packed for packed in heads if job.may_take(packed[:16])), None)
+        # Stable: all the others keep their order.
+        for packed in sorted(heads, key=lambda one: one is not first):
+            store.push(host.number, job.number, HEAD, packed)
+        return first is not None
+
+    def _unwanted(self, host: Host, job: Job, entry: Entry) -> str:
+        """Why a queued URL is not to be fetched any more: it left the scope, or turned out to be in a trap."""
+        if job.left_scope(entry, host.key):
+            return "excluded"
+        if entry.hops == TOO_LONG:
+            return "sitemap_chain"
+        if entry.hops == TOO_MANY:
+            return "sitemap_limit"
+        if (
+            not job.traps.off
+            and entry.fetch_no == job.first_fetch_no
+            and not entry.flags & SEED
+            and trap(host, job, entry, self.frontier)
+        ):
+            return "trap"
+        return ""
+
+    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> bool:
+        """Ask for robots.txt when none is believed for the URL's origin; True when the URL has to wait for it."""
+        origin = origin_of(entry.url, host.key)
+        robots = host.robots.get(origin)
+        if robots is not None and now < robots.expires:
+            return False
+        request = robots_request(origin, host)
+        partition = self.frontier.partitions[host.partition]
+        key = ("", request.url_key)
+        if key not in partition.outstanding:
+            entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
+            address = host.address if job.policies.paced_by_address else ""
+            self._hand_out(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
+        return True
+
+    def _cost(self, host: Host, job: Job, entry: Entry) -> int:
+        """What the question costs whether robots.txt allows a URL."""
+        robots = host.robots.get(origin_of(entry.url, host.key)) if not job.ignore_robots else None
+        return robots.effort(self.frontier.config.agent, entry.url) if robots is not None else 0
+
+    def _denied(self, host: Host, job: Job, entry: Entry, out: Dispatch) -> bool:
+        """Give the URL its terminal row when robots.txt forbids it or its host cannot be reached."""
+        if job.ignore_robots:
+            return False
+        end = self.endings.end_unfetched
+        robots = host.robots[origin_of(entry.url, host.key)]
+        if robots.policy == "failed":
+            denied = robots.text.reason == "address"
+            end(host, job, entry, out, Outcome.DENIED if denied else Outcome.FAILED, robots.text.reason)
+        elif not robots.allows(self.frontier.config.agent, entry.url):
+            end(host, job, entry, out, Outcome.DENIED, "robots")
+        else:
+            return False
+        return True
+
+    def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> None:
+        job.leased += 1
+        job.handed += 1
+        request = self._request(host, job, entry)
+        address = host.address if job.policies.paced_by_address else ""
+        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+
+    def _request(self, host: Host, job: Job, entry: Entry) -> FetchRequest:
+        request = FetchRequest(
+            job.uid,
+            entry.url_key,
+            entry.url,
+            host.key,
+            fetch_no=entry.fetch_no,
+            attempt=entry.attempts + 1,
+            depth=entry.depth,
+            hops=entry.hops,
+            priority=float(entry.priority),
+            seed=bool(entry.flags & SEED),
+        )
+        if entry.fetch_no > 1:
+            self._make_conditional(request, job)
+        return request
+
+    @staticmethod
+    def _make_conditional(request: FetchRequest, job: Job) -> None:
+        """Ask for the page only if it is not the stored copy."""
+        state = job.agenda.get(request.url_key)
+        if state is not None and state.outcome is Outcome.STORED:
+            request.etag, request.last_modified = state.etag, state.last_modified
+
+    def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: Dispatch) -> None:
+        frontier = self.frontier
+        partition = frontier.partitions[host.partition]
+        until = now + frontier.config.start_by_s + frontier.config.lease_s
+        key = (request.job, request.url_key)
+        partition.outstanding[key] = waiting
+        frontier.leases[key] = until
+        frontier.outstanding += 1
+        self._goes_out(request, waiting, until, now)
+        frontier.pending(partition).leased.append(frontier.lease_of(waiting))
+        out.requests.append((partition.number, request))
+
+    def _goes_out(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
+        """The host is being fetched from, and the lease says until when."""
+        frontier = self.frontier
+        frontier.in_fetch += 1
+        waiting.host.in_flight += 1
+        request.epoch = frontier.partitions[waiting.host.partition].epoch
+        request.start_by = until - frontier.config.lease_s + frontier.utc_offset
+        request.lease_until = until + frontier.utc_offset
+        request.address = waiting.address
+        if waiting.address:
+            frontier.addresses.start(waiting.address, now)
+
+    def resume(self, waiting: Outstanding, until: float, now: float) -> FetchRequest:
+        """A lease that another owner gave goes on here; returns its request, should nobody have seen it."""
+        host, entry = waiting.host, waiting.entry
+        job = self.frontier.jobs.get(waiting.job)
+        if job is not None:
+            request = self._request(host, job, entry)
+        elif not waiting.job:
+            request = robots_request(entry.url.removesuffix("/robots.txt"), host)
+        else:
+            request = FetchRequest()  # of a deleted job: nobody will ask for it again
+        request.attempt = waiting.attempt
+        self._goes_out(request, waiting, until, now)
+        return request

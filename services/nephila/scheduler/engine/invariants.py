@@ -1,0 +1,87 @@
+"""All invariants of a frontier in plain lines: what must be true between two turns, whatever happened before.
+
+Every URL that was ever seen is in one place: queued, aside, on its way, or ended. Every host with something queued will
+be taken: it is in the heap, ready, being fetched from, or set aside by name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.frontier import DELETED, Frontier
+from nephila.scheduler.frontier.host_state import Outstanding, State
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, Entry, unpack
+
+
+def check(dispatcher: Dispatcher) -> None:
+    """Raise AssertionError when an invariant does not hold. O(everything)."""
+    frontier = dispatcher.frontier
+    frontier.hosts.check()
+    frontier.ready.check()
+    frontier.addresses.check()
+    assert {place.number for place in frontier.addresses.waiting()} == set(frontier.lined_up), "lines and hosts differ"
+    on_way = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
+    _check_leases(frontier, on_way)
+    _check_hosts(frontier)
+    for job in frontier.jobs.values():
+        _check_job(dispatcher, job, [w for w in on_way if w.job == job.uid])
+
+
+def _check_leases(frontier: Frontier, on_way: list[Outstanding]) -> None:
+    leased = [w for w in on_way if w.state is State.LEASED]
+    assert frontier.outstanding == len(on_way), f"{frontier.outstanding} outstanding, but {len(on_way)} on their way"
+    assert frontier.in_fetch == len(leased), f"{frontier.in_fetch} in fetch, but {len(leased)} leased"
+    assert set(frontier.leases) == {(w.job, w.entry.url_key) for w in leased}, "leases and leased URLs differ"
+    assert list(frontier.leases.values()) == sorted(frontier.leases.values()), "leases out of order"
+    known = {"", *frontier.jobs}
+    assert all(w.job in known or w.job.startswith(DELETED) for w in on_way), "a URL of no job is on its way"
+    in_flight = Counter(id(w.host) for w in leased)
+    for host in frontier.hosts.hot.values():
+        assert host.in_flight == in_flight[id(host)], f"{host.key}: {host.in_flight} in flight"
+    assert all(w.host is frontier.hosts.hot.get(w.host.number) for w in leased), "a host was put away in use"
+
+
+def _check_hosts(frontier: Frontier) -> None:
+    store = frontier.store
+    parked = {number for job in frontier.jobs.values() for number in job.parked}
+    for number in store.ids():
+        name = store.name(number)
+        scheduled, ready = store.ready_at(number) is not None, number in frontier.ready
+        lined_up = number in frontier.lined_up
+        assert scheduled + ready + lined_up <= 1, f"{name} stands in two places"
+        host = frontier.hosts.hot.get(number)
+        if ready and host is not None:
+            assert host.pace.not_before <= frontier.now, f"{name} would be taken before its pace allows"
+        if not store.queued(number) or scheduled or ready or lined_up or number in parked:
+            continue
+        users = [frontier.numbered[job] for job, _ in store.jobs(number)]
+        flying = host is not None and host.in_flight
+        stalled = all(number in job.stalled for job in users)
+        assert flying or stalled, f"{name}: queued, and nothing will ever take it"
+
+
+def _is_stale(job: Job, entry: Entry) -> bool:
+    importance = job.importance
+    return importance is not None and importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT)
+
+
+def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> None:
+    store = dispatcher.frontier.store
+    queued: list[bytes] = []
+    for number in store.hosts_of(job.number):
+        entries = [unpack(packed) for _, packed in store.items(number, job.number)]
+        queued += [entry.url_key for entry in entries if not _is_stale(job, entry)]
+    queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.delayed() if uid == job.uid]
+    uid = job.uid
+    assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
+    taken = sum(w.state is not State.ENDING for w in mine)
+    assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages"
+    keys = queued + [w.entry.url_key for w in mine]
+    assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
+    assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
+    assert job.owed | job.kept <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
+    assert not job.owed & job.kept, f"{uid}: two places are kept for a URL"
+    ended = sum(job.ended.values())
+    assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"

@@ -1,0 +1,386 @@
+"""What an outcome or a receipt does to the frontier: pace of the host, retry, redirect, terminal row, end. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nephila.kernel.fragment_routes import redirected
+from nephila.kernel.messages import (
+    EndedUrl,
+    FetchKind,
+    FetchOutcome,
+    FetchResult,
+    HostUse,
+    Outcome,
+    Receipt,
+    Receipts,
+    Record,
+)
+from nephila.kernel.outcomes import GONE
+from nephila.native import UrlError
+from nephila.scheduler.cluster.request_liveness import given_at, is_taken
+from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
+from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
+from nephila.scheduler.frontier.host_state import Dispatch, Host, Outstanding, State
+from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, queued_of, repack
+from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, UNHEARD, is_refusal, may_retry, took_s
+from nephila.scheduler.politeness.robots import from_outcome
+
+RetryLater = Callable[[int, Job, bytes, float], None]
+SEED_HOPS = 5
+"""Redirects of a seed that anchor the scope at their target's host as well."""
+OF_SILENCE = (LEASE_EXPIRED, UNHEARD)
+"""Reasons that are found here when no outcome comes."""
+GONE_TRIES = 3
+"""Times the usual tries for a URL whose downloaders end: most of those in hand at a crash did not cause it."""
+UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
+"""The attempt does not count: nobody dialled, or who did is dead."""
+
+
+class Endings:
+    """Applies outcomes and receipts; `retry_later` keeps a URL aside for a while."""
+
+    def __init__(self, frontier: Frontier, retry_later: RetryLater) -> None:
+        self.frontier = frontier
+        self._retry_later = retry_later
+
+    # ---- outcomes
+
+    def outcome(self, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+        """One attempt has ended. A late or unknown outcome changes the host's pace only."""
+        frontier = self.frontier
+        if outcome.reason not in OF_SILENCE:
+            frontier.heard_at = max(frontier.heard_at, now)
+        partition = frontier.partition(outcome.url_key)
+        key = (outcome.job, outcome.url_key)
+        waiting = partition.outstanding.get(key)
+        if waiting is None and outcome.job:
+            key = (DELETED + outcome.job, outcome.url_key)
+            waiting = partition.outstanding.get(key)
+        if (
+            waiting is None
+            or waiting.state is not State.LEASED
+            or waiting.attempt != outcome.attempt
+            or waiting.entry.fetch_no != outcome.fetch_no
+            or (outcome.reason == LEASE_EXPIRED and given_at(frontier, key) > outcome.ended_at)
+        ):
+            if waiting is not None and outcome.result is FetchResult.LOST:
+                self._lost_page(waiting, outcome, now)
+            host = frontier.hosts.known(outcome.host)
+            if host is not None:
+                before = host.pace.not_before
+                self._pace(host, None, outcome, now)
+                self._log_host(partition, host, before, now)
+                frontier.reschedule(host)
+            return
+        host = waiting.host
+        before = host.pace.not_before
+        job = frontier.jobs.get(waiting.job)
+        frontier.leases.pop(key, None)
+        frontier.in_fetch -= 1
+        host.in_flight -= 1
+        host.changed = True
+        if waiting.address:
+            frontier.addresses.end(waiting.address, now, refused=outcome.reason == "busy")
+        self._pace(host, job, outcome, now)
+        if outcome.kind is FetchKind.ROBOTS:
+            self._robots(waiting, outcome, now)
+        elif job is not None:
+            self._account(host, job, outcome)
+            self._page(waiting, job, outcome, now, out)
+        else:
+            self._off_its_way(waiting)
+        self._log_host(partition, host, before, now, always=job is not None and job.accounts)
+        frontier.reschedule(host)
+
+    def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
+        """The host rests after the fetch, longer when it asked for it."""
+        if outcome.address:
+            host.address = outcome.address
+        if outcome.started_at <= 0:
+            return
+        host.pace.took_s = took_s(outcome)
+        delay_s = self.frontier.delay_s(host, job)
+        if delay_s > 0:
+            host.pace.after_fetch(now, delay_s)
+        if is_refusal(outcome):
+            timed_out = outcome.reason == "timeout"
+            config, rng = self.frontier.config, self.frontier.rng
+            host.pace.after_refusal(now, outcome.retry_after_s, config, rng, timed_out)
+        elif outcome.status:
+            host.pace.after_answer(self.frontier.config, now)
+
+    def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
+        """Write a fetch down to the job's budget on the host."""
+        if not job.accounts or outcome.started_at <= 0:
+            return
+        use = host.uses.get(job.uid)
+        if use is None:
+            use = host.uses[job.uid] = HostUse(job.uid)
+        use.pages += 1
+        use.bytes += outcome.wire_bytes
+        use.time_s += max(outcome.ended_at - outcome.started_at, 0.0)
+        self.frontier.stall_or_not(host, job)
+
+    def _log_host(self, partition: Partition, host: Host, before: float, now: float, always: bool = False) -> None:
+        """A pause that has been set, and what was spent, must outlive a restart."""
+        if always or host.pace.not_before > max(before, now):
+            host.changed = True
+            self.frontier.pending(partition).hosts.append(self.frontier.hosts.state_of(host))
+
+    def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+        result = outcome.result
+        if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
+            waiting.state = State.FETCHED
+            if waiting.receipted is not None:
+                self._ended(waiting, waiting.receipted)
+            else:
+                self.frontier.note_on_way(waiting)
+        elif result in UNDONE:
+            self._requeue(waiting, job, waiting.attempt - 1, now)
+        elif result is FetchResult.REDIRECT:
+            self._redirect(waiting, job, outcome, now, out)
+        elif result is FetchResult.DENIED:
+            self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
+        elif result is FetchResult.CONTENT_TYPE:
+            self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
+        elif may_retry(outcome.reason) and (waiting.attempt < self._tries(outcome) or outcome.reason == UNHEARD):
+            self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
+        else:
+            self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
+
+    def _lost_page(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+        """The fetch has ended well, and its page was lost before a record was made of it: fetch it again."""
+        job = self.frontier.jobs.get(waiting.job)
+        same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
+        if same and waiting.state is State.FETCHED and job is not None:
+            self._requeue(waiting, job, waiting.attempt - 1, now)
+
+    def _tries(self, outcome: FetchOutcome) -> int:
+        return self.frontier.config.tries * (GONE_TRIES if outcome.detail == GONE else 1)
+
+    def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
+        """Seconds until the next try: none of its own when the whole host pauses anyway."""
+        if is_refusal(outcome):
+            return 0.0
+        config = self.frontier.config
+        wait: float = config.retry_delay_s * 2 ** (min(waiting.attempt, config.tries) - 1)
+        return wait * (1 + self.frontier.rng.random() * config.jitter)
+
+    def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
+        frontier = self.frontier
+        host = waiting.host
+        partition = self._off_its_way(waiting)
+        if outcome.result in UNDONE:
+            return
+        tried = host.robots_tries + 1
+        unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
+        if unsettled and (tried < self._tries(outcome) or outcome.reason == UNHEARD):
+            host.robots_tries = tried
+            if not is_refusal(outcome):
+                host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
+            return
+        host.robots_tries = 0
+        host.changed = True
+        origin = waiting.entry.url.removesuffix("/robots.txt")
+        text = from_outcome(outcome, origin, now + frontier.utc_offset, frontier.config)
+        frontier.pending(partition).robots.append(text)
+        frontier.hosts.take_robots(host, text)
+        for job in frontier.users(host):
+            add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
+        if outcome.started_at > 0 and host.crawl_delay_s:
+            host.pace.after_fetch(now, host.crawl_delay_s)
+
+    def _off_its_way(self, waiting: Outstanding) -> Partition:
+        """It is waited for no more: a robots.txt, or what a deleted job has left in the air."""
+        waiting.state = State.FETCHED
+        self.frontier.note_on_way(waiting)
+        return self.frontier.settle(waiting)
+
+    def lease_expired(self, key: Key, now: float, out: Dispatch) -> None:
+        """No outcome came in time: a try that failed like any other, and what comes later is late. Where nobody
+        has taken it, it says nothing about the URL, which is handed out until somebody does."""
+        utc = self.frontier.utc_now
+        waiting = self.frontier.partition(key[1]).outstanding[key]
+        silence = FetchOutcome(
+            job=waiting.job,
+            url_key=waiting.entry.url_key,
+            host=waiting.host.key,
+            kind=FetchKind.UNSPECIFIED if waiting.job else FetchKind.ROBOTS,
+            fetch_no=waiting.entry.fetch_no,
+            attempt=waiting.attempt,
+            result=FetchResult.FAILED,
+            reason="lease_expired",
+            started_at=utc,
+            ended_at=utc,
+        )
+        if not is_taken(self.frontier, self.frontier.leases[key]):
+            silence.reason = "unheard"
+        self.outcome(silence, now, out)
+
+    def _requeue(
+        self,
+        waiting: Outstanding,
+        job: Job,
+        attempts: int,
+        now: float,
+        wait_s: float = 0.0,
+        entry: Entry | None = None,
+    ) -> None:
+        """Back to the head of the host's queue, in the log too; after `wait_s` when given."""
+        frontier = self.frontier
+        entry = entry or waiting.entry
+        host = waiting.host
+        partition = frontier.settle(waiting)
+        job.leased -= 1
+        job.last_fetch_no = max(job.last_fetch_no, entry.fetch_no)
+        state = job.agenda.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
+        if state is not None and state.outcome is Outcome.STORED:
+            job.keep_place(entry.url_key)
+        packed = repack(entry, attempts)
+        not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
+        frontier.pending(partition).queued.append(
+            queued_of(entry, job.uid, host.key, attempts, head=True, not_before=not_before)
+        )
+        if wait_s > 0:
+            self._retry_later(host.number, job, packed, now + wait_s)
+        else:
+            frontier.store.push(host.number, job.number, HEAD, packed)
+            frontier.newly_queued(host.number, job, HEAD)
+        frontier.wake(job)
+
+    # ---- redirects
+
+    def _redirect(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+        """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
+        entry = waiting.entry
+        try:
+            target = redirected(job.spec, outcome.location, entry.url)
+        except UrlError:
+            self._end(waiting, job, out, Outcome.FAILED, "bad_redirect", outcome)
+            return
+        hops = entry.hops + 1
+        if hops > self.frontier.config.max_hops:
+            self._end(waiting, job, out, Outcome.FAILED, "too_many_redirects", outcome, target.href)
+            return
+        if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
+            # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
+            again = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
+            self._requeue(waiting, job, 0, now, entry=again)
+            return
+        self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
+        seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
+        if seed:
+            if job.scope.excluded(target.href):
+                return
+            anchor(self.frontier, job, target.host_key, target.path_query)
+        elif self.frontier.is_foreign(target.fingerprint):
+            pass  # whoever has it knows whether its host is wanted
+        elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
+            return
+        if target.fingerprint not in job.seen:
+            admit(
+                self.frontier,
+                job,
+                target.fingerprint,
+                target.href,
+                target.host_key,
+                entry.depth,
+                hops=hops,
+                flags=SEED if seed else 0,
+                head=True,
+                priority=entry.priority,
+            )
+
+    # ---- ends
+
+    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: Dispatch, outcome: Outcome, reason: str) -> None:
+        """A URL that was never dialled gets its terminal row."""
+        waiting = Outstanding(job.uid, host, entry, entry.attempts)
+        self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
+        self.frontier.outstanding += 1
+        job.leased += 1
+        job.handed += 1
+        self._end(waiting, job, out, outcome, reason, None)
+
+    def _end(
+        self,
+        waiting: Outstanding,
+        job: Job,
+        out: Dispatch,
+        outcome: Outcome,
+        reason: str,
+        fetched: FetchOutcome | None,
+        final_url: str = "",
+    ) -> None:
+        """Publish the terminal row of a URL without a page; its receipt ends the URL."""
+        entry = waiting.entry
+        waiting.state = State.ENDING
+        job.leased -= 1
+        record = Record(
+            job=job.uid,
+            url_key=entry.url_key,
+            url=entry.url,
+            fetch_no=entry.fetch_no,
+            attempt=waiting.attempt,
+            outcome=outcome,
+            reason=reason,
+            status=fetched.status if fetched else 0,
+            final_url=final_url,
+            depth=entry.depth,
+            content_type=fetched.content_type if fetched else "",
+            fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
+        )
+        out.records.append((waiting.host.partition, record))
+        if self.frontier.own is not None:
+            waiting.record = record
+            self.frontier.note_on_way(waiting)
+        self.frontier.wake(job)
+
+    def receipts(self, message: Receipts) -> None:
+        """These URLs are durable in storage: they have ended."""
+        for receipt in message.receipts:
+            waiting = self.frontier.partition(receipt.url_key).outstanding.get((message.job, receipt.url_key))
+            if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
+                continue
+            if waiting.state is State.LEASED:
+                waiting.receipted = receipt
+                self.frontier.note_on_way(waiting)
+            else:
+                self._ended(waiting, receipt)
+
+    def _yielded(self, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+        """Count what the page brought for the parts of its host; close the part that brings nothing new."""
+        frontier = self.frontier
+        host = waiting.host
+        if frontier.hosts.hot.get(host.number) is not host:
+            host = frontier.hosts.named(host.key)  # it was put away meanwhile
+        host.changed = True
+        size_bytes = receipt.size_bytes
+        closed = yield_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
+        if closed is not None:
+            frontier.note_quarantine(job, host, closed)
+
+    def _ended(self, waiting: Outstanding, receipt: Receipt) -> None:
+        outcome = receipt.outcome
+        frontier = self.frontier
+        partition = frontier.settle(waiting)
+        job = frontier.jobs.get(waiting.job)
+        if job is None:
+            return
+        if waiting.state is State.FETCHED:
+            job.leased -= 1
+        job.ended[outcome] += 1
+        partition.ended[waiting.job, outcome] += 1
+        entry = waiting.entry
+        frontier.pending(partition).ended.append(
+            EndedUrl(entry.url_key, waiting.job, waiting.host.key, entry.fetch_no, outcome)
+        )
+        if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
+            self._yielded(job, waiting, receipt)
+        again.fetched(frontier, job, waiting, receipt)
+        if outcome is not Outcome.STORED:
+            frontier.wake(job)

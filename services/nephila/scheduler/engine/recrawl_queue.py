@@ -1,0 +1,128 @@
+"""Fetching again: from a job's agenda back into the queues, and what a fetch or a sitemap says into the agenda. Pure.
+
+A URL that is due is open again: it is not counted among the ended, and it is out of the agenda until its next fetch has
+ended. Both are in the log, by the URL's place in the queue and by its new state.
+"""
+
+from __future__ import annotations
+
+import math
+
+from nephila.kernel.messages import Outcome, Outlinks, QueuedUrl, Receipt, UrlState
+from nephila.scheduler.frontier.frontier import Frontier
+from nephila.scheduler.frontier.host_state import Outstanding
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, pack
+from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
+from nephila.scheduler.recrawl.due_table import REWIND_S
+
+AT_ONCE = 1000
+"""URLs of a job that become due in one turn; the next turn takes up the rest."""
+
+
+def queue_due(frontier: Frontier) -> None:
+    """Queue what is due, of all jobs that are not paused. O(1) while nothing is, else O(jobs)."""
+    if not frontier.config.recrawl:
+        return
+    now = frontier.utc_now
+    set_back = now < frontier.looked_at - REWIND_S
+    frontier.looked_at = now
+    if frontier.soonest_due > now and not set_back:
+        return
+    soonest = math.inf
+    for job in frontier.jobs.values():
+        if set_back:
+            job.agenda.rewind(now)
+        if job.recrawl.active and not job.spec.paused:
+            if job.agenda.next_due() <= now:
+                for _, state in zip(range(AT_ONCE), job.agenda.due(now), strict=False):
+                    requeue(frontier, job, state)
+            soonest = min(soonest, job.agenda.next_due())
+    frontier.soonest_due = soonest
+
+
+def next_due(frontier: Frontier) -> float | None:
+    """When the next URL is due, in monotonic seconds; None when none ever is."""
+    first = frontier.soonest_due if frontier.config.recrawl else math.inf
+    return first - frontier.utc_offset if first < math.inf else None
+
+
+def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """Queue a URL that has ended, whose state is out of the agenda, for its next fetch."""
+    reopen(frontier, job, state)
+    enqueue(frontier, job, state)
+
+
+def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """Queue the next fetch of a URL that is not counted among the ended."""
+    partition = frontier.partition(state.url_key)
+    number = frontier.store.host(state.host)
+    strategy = job.strategy
+    # Under a page budget it takes the place it had: nothing new of its host may stand before it and find no place.
+    head = bool(job.max_pages)
+    order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
+    fetch_no = state.fetch_no + 1
+    job.last_fetch_no = max(job.last_fetch_no, fetch_no)
+    flags = job.copy_of(state.url_key) << COPY_SHIFT | (SEED if state.seed else 0)
+    packed = pack(state.url_key, state.depth, state.url.encode(), fetch_no, flags=flags, priority=AVERAGE_PRIORITY)
+    frontier.store.push(number, job.number, order, packed, strategy.newest_first and not head)
+    frontier.pending(partition).queued.append(
+        QueuedUrl(
+            job.uid,
+            state.url_key,
+            state.url,
+            state.host,
+            state.depth,
+            fetch_no=fetch_no,
+            head=head,
+            seed=state.seed,
+            priority=AVERAGE_PRIORITY,
+        )
+    )
+    frontier.newly_queued(number, job, order)
+
+
+def reopen(frontier: Frontier, job: Job, state: UrlState) -> None:
+    """A URL that had ended is open again."""
+    job.ended[state.outcome] -= 1
+    if state.outcome is Outcome.STORED:
+        job.keep_place(state.url_key)
+    frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
+
+
+def fetched(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+    """A fetch has ended: when the next one is."""
+    entry = waiting.entry
+    seed = bool(entry.flags & SEED)
+    watched = job.recrawl.watches(seed)
+    old = job.agenda.get(entry.url_key)
+    if old is None:
+        if not watched:
+            return
+        old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
+    new = job.recrawl.after(old, receipt, frontier.utc_now)
+    if not watched:
+        # It was taken out when it was: back it goes, for a policy that watches it again.
+        new.next_at = 0.0
+    _keep(frontier, job, new)
+
+
+def told(frontier: Frontier, job: Job, links: Outlinks) -> None:
+    """A sitemap or feed says when its pages changed last."""
+    if not links.lastmods or not job.recrawl.active:
+        return
+    for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):
+        if lastmod <= 0:
+            continue
+        old = job.agenda.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
+        if old is not None and not job.agenda.is_out(old.url_key):
+            new = job.recrawl.told(old, lastmod, frontier.utc_now)
+            if new is not None:
+                _keep(frontier, job, new)
+
+
+def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
+    job.agenda.put(state)
+    if state.next_at > 0:
+        frontier.soonest_due = min(frontier.soonest_due, state.next_at)
+    frontier.pending(frontier.partition(state.url_key)).urls.append(state)

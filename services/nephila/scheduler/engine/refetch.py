@@ -1,0 +1,114 @@
+"""URLs that have ended go back into the queues because a person asks for it: a retry of failures, a lifted denial, a
+refresh of what is due. Pure; one object per request, before the first URL is handed out.
+
+A URL is queued with the number of its next fetch and with a state in the job's agenda, in one commit, so that a restart
+finds it open. Invariant: a URL that is queued, leased or without receipt is left alone; no URL is queued twice.
+Cost: each host's queue is read once, O(queued URLs of the hosts that are named).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import UrlState
+from nephila.native import UrlError
+from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine.admission import admit
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.frontier.host_state import Host
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.politeness.robots import origin_of
+
+
+class Refetch:
+    """Requeues ended URLs of one job."""
+
+    def __init__(self, dispatcher: Dispatcher, job: Job) -> None:
+        self.frontier = dispatcher.frontier
+        self.job = job
+        self._delayed = {packed[:16] for _, _, uid, packed in dispatcher.delayed() if uid == job.uid}
+        self._queued: dict[int, set[bytes]] = {}
+        self._seeds = {key for url in job.spec.seeds if (key := _key(job, url))}
+
+    def ended(self, row: UrlState, *, due: bool = False, conditional: bool = True) -> bool:
+        """Queue the URL of a terminal row; `row` says what the table knows of it. False: it is still open, the scope
+        does not admit it now, or, with `due`, its time has not come. `conditional`: ask with its validators."""
+        frontier, job, key = self.frontier, self.job, row.url_key
+        try:
+            host_key = parse_for(job.spec, row.url).host_key
+        except UrlError:
+            return False
+        if self._is_open(host_key, key):
+            return False
+        known = job.agenda.get(key)
+        state = self._merged(row, known, host_key)
+        if due and not job.recrawl.takes(state if known is not None else job.recrawl.adopted(state), frontier.utc_now):
+            return False
+        if job.scope.excluded(row.url) if state.seed else not self._in_scope(state):
+            return False
+        if not conditional:
+            state.etag = state.last_modified = ""
+        state.next_at = 0.0
+        self._ask_robots_again(frontier.hosts.named(host_key), row.url)
+        job.agenda.put(state)
+        frontier.pending(frontier.partition(key)).urls.append(state)
+        if job.seen.add(key):
+            again.enqueue(frontier, job, state)  # the frontier was made anew: the URL was never counted as ended
+        else:
+            job.agenda.take(key)
+            again.requeue(frontier, job, state)
+        self._queued[frontier.store.host(host_key)].add(key)
+        return True
+
+    def link(self, url: str, depth: int) -> bool:
+        """Admit a link that the scope refused when it was found; False when it still does, or when it is known."""
+        frontier, job = self.frontier, self.job
+        try:
+            parts = parse_for(job.spec, url)
+        except UrlError:
+            return False
+        if parts.fingerprint in job.seen or not job.scope.decide(parts.href, parts.host_key, depth).admitted:
+            return False
+        admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, depth)
+        return True
+
+    # ---- parts
+
+    def _is_open(self, host_key: str, key: bytes) -> bool:
+        frontier, job = self.frontier, self.job
+        number = frontier.store.host(host_key)
+        queued = self._queued.get(number)
+        if queued is None:
+            queued = self._queued[number] = {packed[:16] for _, packed in frontier.store.items(number, job.number)}
+        outstanding = frontier.partition(key).outstanding
+        return key in queued or key in self._delayed or job.agenda.is_out(key) or (job.uid, key) in outstanding
+
+    def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
+        if known is not None:
+            return msgspec.structs.replace(known, fetch_no=max(known.fetch_no, row.fetch_no))
+        # The table does not say what was a seed. At depth 0 there are seeds, their redirects and what sitemaps list;
+        # of these only a seed may be outside of what the scope admits.
+        state = msgspec.structs.replace(row, job=self.job.uid, host=host_key)
+        state.seed = row.depth == 0 and (row.url_key in self._seeds or not self._in_scope(state))
+        return state
+
+    def _in_scope(self, state: UrlState) -> bool:
+        return self.job.scope.decide(state.url, state.host, state.depth).admitted
+
+    def _ask_robots_again(self, host: Host, url: str) -> None:
+        """A robots.txt that could not be had is asked for anew: it may be the reason why the URL ended."""
+        known = host.robots.get(origin_of(url, host.key))
+        if known is None or known.rules is not None or known.policy == "allow" or known.expires <= self.frontier.now:
+            return
+        text = msgspec.structs.replace(known.text, expires_at=self.frontier.utc_now)
+        self.frontier.hosts.take_robots(host, text)
+        host.changed = True
+        self.frontier.pending(self.frontier.partitions[host.partition]).robots.append(text)
+
+
+def _key(job: Job, url: str) -> bytes:
+    try:
+        return parse_for(job.spec, url).fingerprint
+    except UrlError:
+        return b""

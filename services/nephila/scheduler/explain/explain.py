@@ -1,0 +1,384 @@
+"""What became of one URL, and why it is where it is: `nephila explain`, and what a console asks. Pure; changes nothing.
+
+Works on the frontier of a program that runs, or on one restored from its log, of a crawl that runs, has stopped or has
+finished. A URL the frontier has never seen is judged anew: would it be admitted? Every explanation has one `kind` and
+one sentence for people, which begins with "Stored at", "Not crawled", "Waiting" or "Never found" and names the first
+thing in the URL's way. docs/explain.md lists the kinds and what to do about each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import UrlState
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.explain import facts
+from nephila.scheduler.explain.facts import (
+    BudgetFact,
+    Home,
+    HostFact,
+    LeaseFact,
+    QueuedFact,
+    RecrawlFact,
+    RobotsFact,
+    ScopeFact,
+    TrapFact,
+)
+from nephila.scheduler.explain.reasons import words
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import Entry
+
+OWNER = "this program"
+"""Who owns a partition where one program has all of them."""
+
+State = Literal["stored", "not_crawled", "waiting", "never_found"]
+Kind = Literal[
+    "stored", "watched", "gone", "copy_kept",
+    "robots", "address", "failed", "redirect", "content_type", "excluded", "trap_shape", "trap_quarantine", "trap",
+    "sitemaps", "seen",
+    "leased", "fetched", "ending", "interrupted",
+    "paused", "budget_job", "budget_host", "queue_full",
+    "retry", "backing_off", "delay", "pause", "robots_retry", "address_line", "robots_first", "behind", "next",
+    "out_of_scope", "copy", "unknown",
+]  # fmt: skip
+"""The verdict in one word. A kind is never given up: programs may ask for it."""
+
+
+class Explanation(msgspec.Struct):
+    """All of it. A fact that does not apply is None."""
+
+    url: str
+    canonical: str
+    host_key: str
+    url_key: str
+    partition: int
+    owner: str
+    job: str
+    seen: bool
+    scope: ScopeFact
+    robots: RobotsFact | None
+    robots_ignored: bool
+    queued: QueuedFact | None
+    lease: LeaseFact | None
+    host: HostFact | None
+    budget: BudgetFact
+    trap: TrapFact | None
+    recrawl: RecrawlFact | None
+    row: dict[str, Any] | None
+    """Of the table `pages`, without text."""
+    fetches: list[dict[str, Any]]
+    """The last rows of the table `fetches`, the newest last."""
+    kind: Kind = "unknown"
+    state: State = "waiting"
+    sentence: str = ""
+
+
+def explain(
+    dispatcher: Dispatcher,
+    job: Job,
+    url: str,
+    now: float,
+    *,
+    attempts: Mapping[tuple[str, bytes], int] | None = None,
+    row: Mapping[str, Any] | None = None,
+    fetches: Sequence[Mapping[str, Any]] = (),
+    running: bool = False,
+    home: Home = Home(),  # noqa: B008 - a tuple
+) -> Explanation:
+    """Facts and verdict for a URL of a job; `UrlError` when it is no http(s) URL. O(queue of its host, bounded).
+
+    `attempts` is what `restore` found handed out, `row` and `fetches` what the tables `pages` and `fetches` say of the
+    URL, `now` monotonic seconds; `home` makes commands in sentences whole.
+    """
+    parts = parse_for(job.spec, url)
+    frontier = dispatcher.frontier
+    key = parts.fingerprint
+    host = frontier.hosts.known(parts.host_key)
+    watched: UrlState | None = job.agenda.get(key)
+    lease = facts.lease(dispatcher, job, key, now)
+    placed = facts.queued(dispatcher, host, job, key, watched, row is not None) if lease is None else None
+    entry, queued = placed if placed else (None, None)
+    if lease is None and (tried := (attempts or {}).get((job.uid, key), 0)):
+        lease = LeaseFact(tried, entry.fetch_no if entry else 0)
+    scope = job.scope.decide(parts.href, parts.host_key)
+    known = Explanation(
+        url=parts.href,
+        canonical=parts.canonical,
+        host_key=parts.host_key,
+        url_key=key.hex(),
+        partition=frontier.partition(key).number,
+        owner=OWNER,
+        job=job.uid,
+        seen=key in job.seen,
+        scope=ScopeFact(scope.admitted, scope.rule),
+        robots=facts.robots(dispatcher, host, parts.href, parts.host_key, now),
+        robots_ignored=job.ignore_robots,
+        queued=queued,
+        lease=lease,
+        host=facts.host_fact(dispatcher, host, job, now),
+        budget=facts.budget(dispatcher, host, job),
+        trap=facts.trap(dispatcher, host, job, parts.href, entry, home),
+        recrawl=facts.recrawl(job, watched, key),
+        row=dict(row) if row is not None else None,
+        fetches=[dict(one) for one in fetches],
+    )
+    known.kind, known.state, text = _Verdict(known, job, entry, running, home).judge()
+    known.sentence = _OPENINGS[known.state] + text.rstrip(".") + "."
+    return known
+
+
+_OPENINGS: dict[State, str] = {
+    "stored": "Stored at ",
+    "not_crawled": "Not crawled: ",
+    "waiting": "Waiting: ",
+    "never_found": "Never found: ",
+}
+Verdict = tuple[Kind, State, str]
+Way = tuple[Kind, str]
+
+
+class _Verdict:
+    """From the facts to the first thing in the URL's way, in the order in which the dispatcher meets them."""
+
+    def __init__(self, known: Explanation, job: Job, entry: Entry | None, running: bool, home: Home) -> None:
+        self.known = known
+        self.job = job
+        self.entry = entry
+        self.running = running
+        self.home = home
+
+    def judge(self) -> Verdict:
+        """Kind, state and the sentence without its opening."""
+        known = self.known
+        if known.row is not None:
+            return self._ended(known.row)
+        if known.queued is not None or known.lease is not None:
+            return self._waiting()
+        if known.seen:
+            if self.home.system:
+                return (
+                    "seen",
+                    "not_crawled",
+                    "it was seen and has ended; its row in the table pages of storage says how",
+                )
+            return "seen", "not_crawled", "it was seen and has ended, but nephila.db, where its row belongs, has none"
+        return self._unseen()
+
+    # ---- it has its row
+
+    def _ended(self, row: Mapping[str, Any]) -> Verdict:
+        kind, state, text = self._of_row(row, str(row.get("outcome", "")), str(row.get("reason", "")))
+        recrawl, fetch_no = self.known.recrawl, int(row.get("fetch_no", 1))
+        if self._newest > fetch_no:
+            kind = "watched" if kind == "stored" else kind
+            return kind, state, f"{text}; fetch {self._newest} of it: {self._waiting()[2]}"
+        if recrawl is None:
+            return kind, state, text
+        if recrawl.gone:
+            times = f"{recrawl.missing} times in a row it was not there (404 or 410)"
+            return "gone", state, f"{text}; {times}, so it counts as gone and is not asked for again"
+        if recrawl.next_at:
+            text = f"{text}; watched for changes, fetched again at {utc(recrawl.next_at)}"
+            return ("watched" if kind == "stored" else kind), state, text
+        return kind, state, text
+
+    @property
+    def _newest(self) -> int:
+        """Number of the fetch that is queued or under way, 0 when none is."""
+        queued, lease = self.known.queued, self.known.lease
+        return max(queued.fetch_no if queued else 0, lease.fetch_no if lease else 0)
+
+    def _of_row(self, row: Mapping[str, Any], outcome: str, reason: str) -> Verdict:
+        at = row.get("fetched_at", "")
+        if outcome == "stored":
+            size = f"{row.get('bytes', 0):,} bytes"
+            return "stored", "stored", f"{at}: status {row.get('status', 0)}, {size}, in the table pages"
+        kind, text = self._refusal(row, outcome, reason)
+        if row.get("sha256"):
+            copies = [one["fetched_at"] for one in self.known.fetches if one.get("outcome") == "stored"]
+            recrawl = self.known.recrawl
+            confirmed = utc(recrawl.fetched_at) if recrawl is not None and recrawl.fetched_at else ""
+            of = copies[-1] if copies else confirmed or row.get("changed_at") or "an earlier fetch"
+            return "copy_kept", "stored", f"{of}, and that copy is kept; the last fetch brought none: {text}"
+        return kind, "not_crawled", text
+
+    def _refusal(self, row: Mapping[str, Any], outcome: str, reason: str) -> Way:
+        robots = self.known.robots
+        said = words(outcome, reason)
+        if (outcome, reason) == ("denied", "robots"):
+            return "robots", _forbidden(robots) if robots is not None and not robots.allowed else said
+        if (outcome, reason) == ("dropped", "redirect"):
+            return "redirect", f"it redirects to {row.get('final_url', '')}, which has an explanation of its own"
+        if (outcome, reason) == ("dropped", "content_type"):
+            return "content_type", f"its content type {row.get('content_type', '')} is not wanted"
+        if (outcome, reason) == ("dropped", "excluded") and not self.known.scope.admitted:
+            return "excluded", f"the scope no longer admits it ({self.known.scope.rule})"
+        if (outcome, reason) == ("dropped", "trap"):
+            return self._trap_of_row(said)
+        if outcome == "dropped" and reason in ("sitemap_chain", "sitemap_limit"):
+            return "sitemaps", said
+        if reason in ("address", "excluded"):
+            return ("address" if reason == "address" else "excluded"), said
+        return "failed", f"{outcome} ({reason}) at {row.get('fetched_at', '')}{self._tries()}: {said}"
+
+    def _tries(self) -> str:
+        tries = int(self.known.fetches[-1].get("attempt", 0)) if self.known.fetches else 0
+        return f" after {tries} {'try' if tries == 1 else 'tries'}" if tries else ""
+
+    def _trap_of_row(self, said: str) -> Way:
+        trap = self.known.trap
+        if trap is not None and (trap.place or trap.shape):
+            return self._trapped(trap)
+        return "trap", said
+
+    def _trapped(self, trap: TrapFact) -> Way:
+        if trap.place and (not trap.released or not trap.shape):
+            # A shape says nothing that can be changed: the quarantine that can be lifted has the word.
+            where = f"{trap.place} of {self.known.host_key}"
+            if trap.released:
+                return "trap_quarantine", f"{where} was closed as a trap ({trap.reason}); it was released since"
+            release = f"; for URLs to come it is opened with: {trap.release}" if trap.release else ""
+            return "trap_quarantine", f"{where} is closed as a trap: {trap.reason}{release}"
+        return "trap_shape", f"it has the shape of a trap: {trap.shape}"
+
+    # ---- it is queued or on its way
+
+    def _waiting(self) -> Verdict:
+        known, entry, lease = self.known, self.entry, self.known.lease
+        if lease is not None and self.running:
+            kind, text = self._under_way(lease)
+            return kind, "waiting", text
+        left = self.job.left_scope(entry._replace(url=known.url), known.host_key) if entry is not None else ""
+        if left:
+            return "excluded", "not_crawled", f"the scope no longer admits it ({left})"
+        trap = known.trap
+        if trap is not None and self._is_shut(trap):
+            kind, text = self._trapped(trap)
+            return kind, "not_crawled", f"{text}; it is dropped when it comes up"
+        if self._is_forbidden():
+            assert known.robots is not None
+            return "robots", "not_crawled", _forbidden(known.robots)
+        kind, text = self._way(lease, known.queued)
+        return kind, "waiting", text if self.running else f"{text}; nothing runs, go on with: {self.home.goes_on}"
+
+    @staticmethod
+    def _is_shut(trap: TrapFact) -> bool:
+        """Whether the dispatcher would drop it."""
+        return bool((trap.place and not trap.released) or (trap.shape and not trap.let_through))
+
+    def _is_forbidden(self) -> bool:
+        robots = self.known.robots
+        return robots is not None and not robots.allowed and not robots.expired and not self.job.ignore_robots
+
+    @staticmethod
+    def _under_way(lease: LeaseFact) -> Way:
+        if lease.state == "fetched":
+            return "fetched", "it has been fetched, its page is on the way to the parser and to storage"
+        if lease.state == "ending":
+            return "ending", "it has ended without a page, its row is on the way to storage"
+        times = f", handed out at {utc(lease.since)}, taken back at {utc(lease.until)}" if lease.until else ""
+        return "leased", f"try {lease.attempt} of it is under way{times}"
+
+    def _way(self, lease: LeaseFact | None, queued: QueuedFact | None) -> Way:
+        if lease is not None:
+            return (
+                "interrupted",
+                f"try {lease.attempt} of it was under way when the crawl ended, so it is fetched again",
+            )
+        assert queued is not None
+        return self._stop() or self._time(queued) or self._turn(queued)
+
+    def _stop(self) -> Way | None:
+        """What somebody has to change."""
+        job, budget = self.job, self.known.budget
+        if budget.spent == "job" and job.budget_spent:
+            limit = "scope.maxPages" if self.home.many else "--max-pages"
+            return "budget_job", f"{limit} {job.max_pages} is reached; a larger one takes it up"
+        if job.spec.paused:
+            return "paused", f"the job is paused; nephila jobs resume {job.uid}{self.home.option}"
+        if budget.spent == "job":
+            return (
+                "budget_job",
+                f"the last of {job.max_pages:,} pages are on their way; if one fails, it may take its place",
+            )
+        if budget.spent == "host":
+            return "budget_host", f"{budget.reason} for {self.known.host_key}; a larger one takes it up"
+        return None
+
+    def _time(self, queued: QueuedFact) -> Way | None:
+        """What passes."""
+        host, key = self.known.host, self.known.host_key
+        if queued.not_before:
+            return "retry", f"try {queued.attempts + 1} of it is due at {utc(queued.not_before)}"
+        if host is None or not host.wait_s:
+            return None
+        until = utc(host.not_before)
+        if host.pause == "refused":
+            return "backing_off", f"{key} gets a pause until {until}, because it refused or timed out"
+        if host.pause == "robots":
+            return "robots_retry", f"robots.txt of {key} could not be fetched and is asked for again at {until}"
+        if host.pause == "longer":
+            why = f"longer than its delay of {host.delay_s:g} s: it asked for that, or the delay was longer then"
+            return "pause", f"{key} rests until {until}, {why}"
+        return "delay", f"{key} is fetched from every {host.delay_s:g} s, next at {until}"
+
+    def _turn(self, queued: QueuedFact) -> Way:
+        """Who goes before it."""
+        known, host = self.known, self.known.host
+        if host is not None and host.line:
+            line = f"{known.host_key} is number {host.line:,} of {host.line_of:,} hosts in its line"
+            return "address_line", f"its server address {host.address} is busy; {line}"
+        if not queued.position:
+            first = f"it is one of {queued.of:,} URLs of {known.host_key}"
+            return "behind", f"{first}, behind the first {facts.LOOKED_AT:,}"
+        if queued.position > 1:
+            ahead = queued.position - 1
+            them = f"{ahead:,} URL{'s' if ahead > 1 else ''} of {known.host_key}"
+            return "behind", f"{them} go{'es' if ahead == 1 else ''} before it"
+        if not self.job.ignore_robots and (known.robots is None or known.robots.expired):
+            return "robots_first", f"robots.txt of {known.host_key} is asked first"
+        if host is not None and host.in_flight:
+            return "next", f"it is the next of {known.host_key}, which answers another request just now"
+        return "next", f"it is the next of {known.host_key}"
+
+    # ---- nothing of the crawl has met it
+
+    def _unseen(self) -> Verdict:
+        """What would become of it."""
+        known, job, budget, trap = self.known, self.job, self.known.budget, self.known.trap
+        if not known.scope.admitted:
+            return "out_of_scope", "not_crawled", known.scope.rule
+        if trap is not None and trap.copy_of:
+            return "copy", "not_crawled", f"but for a session id it is {trap.copy_of}, which is known under other ids"
+        depth = f" within depth {job.scope.max_depth}" if job.scope.max_depth >= 0 else ""
+        text = f"no page fetched so far links to it{depth}; if one did, it would "
+        if budget.spent == "host":
+            return "budget_host", "never_found", f"{text}be left out: {budget.reason} for {known.host_key}"
+        if budget.spent == "queued":
+            limit = f"{known.host_key} has {job.budget.queued:,} URLs queued, as many as it may"
+            return "queue_full", "never_found", f"{text}be left out: {limit}"
+        if trap is not None and self._is_shut(trap):
+            kind, why = self._trapped(trap)
+            return kind, "never_found", f"{text}be dropped: {why}"
+        if known.robots is not None and not known.robots.allowed and not job.ignore_robots:
+            return "robots", "never_found", f"{text}be denied: {_forbidden(known.robots)}"
+        return "unknown", "never_found", f"{text}be crawled ({known.scope.rule})"
+
+
+def _forbidden(robots: RobotsFact) -> str:
+    if robots.policy == "rules":
+        return f"robots.txt forbids it (line {robots.line}: {robots.rule})"
+    if robots.policy == "failed":
+        return f"its host cannot be reached ({robots.reason}): {words('failed', robots.reason)}"
+    what = f"answered {robots.status}" if robots.status else f"could not be fetched ({robots.reason})"
+    return f"robots.txt of {robots.origin} {what}, which forbids everything for now"
+
+
+def utc(seconds: float) -> str:
+    """An instant as ISO 8601 in UTC."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,0 +1,359 @@
+"""What the frontier knows of one URL, as values: where it stands, and what its host, job and rules say. Pure.
+
+Every function looks and changes nothing: no pace is advanced, nothing is counted as let through. Instants in facts are
+seconds since 1970 UTC, 0 where there is none. What follows from the facts is said in explain.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
+from nephila.native import parse_url
+from nephila.scheduler.engine.admission import HEAD
+from nephila.scheduler.engine.dispatch import LET_THROUGH, Dispatcher
+from nephila.scheduler.frontier.host_state import Host, OriginRobots, State
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
+from nephila.scheduler.politeness.host_pace import MARGIN_S
+from nephila.scheduler.politeness.robots import origin_of
+from nephila.scheduler.traps.path_patterns import where
+from nephila.scheduler.traps.url_shape import shape
+
+LOOKED_AT = 20_000
+"""URLs of a host's queue that are searched for the one in question: 10 ms in which a running program stands still."""
+SAME_INSTANT_S = 0.01
+LONGER_S = 1.0
+"""A pause that is so much longer than the delay is not the delay."""
+
+
+class Home(NamedTuple):
+    """The directory of the crawl, as commands name it, whether `nephila up` made it, and whether one runs there; or the
+    system of services."""
+
+    out: str = ""
+    many: bool = False
+    running: bool = False
+    system: str = ""
+    """HOST:PORT of its broker."""
+
+    @property
+    def option(self) -> str:
+        """--out DIR or --bootstrap HOST:PORT; nothing where neither is known."""
+        if self.system:
+            return f" --bootstrap {shlex.quote(self.system)}"
+        return f" --out {shlex.quote(self.out)}" if self.out else ""
+
+    @property
+    def takes_requests(self) -> bool:
+        """Whether `nephila jobs` can be of use: a crawl that is over fetches nothing more."""
+        return self.many or self.running or bool(self.system)
+
+    @property
+    def goes_on(self) -> str:
+        """The command that continues it."""
+        return ("nephila up" if self.many else "nephila crawl --resume") + self.option
+
+
+class ScopeFact(msgspec.Struct):
+    """Whether the URL belongs to the job as a link at depth 0, and the rule that says so."""
+
+    admitted: bool
+    rule: str
+
+
+class RobotsFact(msgspec.Struct):
+    """robots.txt of the URL's origin as stored. `line` is 0 when no line decides."""
+
+    origin: str
+    policy: str
+    allowed: bool
+    line: int
+    rule: str
+    status: int
+    reason: str
+    fetched_at: float
+    expired: bool
+
+
+class QueuedFact(msgspec.Struct):
+    """Where the URL waits; `position` counts from 1 among the `of` URLs of its host and job."""
+
+    position: int
+    """0 when it stands behind the first LOOKED_AT; depth, attempts and priority are not known then."""
+    of: int
+    head: bool
+    depth: int
+    fetch_no: int
+    attempts: int
+    not_before: float
+    """0 when it waits for its turn, not for an instant of its own."""
+    priority: int = 0
+
+
+class LeaseFact(msgspec.Struct):
+    """The URL was handed out. Known of a program that runs; a log that is read says no more than `attempt`."""
+
+    attempt: int
+    fetch_no: int = 0
+    state: Literal["leased", "fetched", "ending"] = "leased"
+    """leased: being fetched; fetched: its page is on the way to storage; ending: its row is, there is no page."""
+    since: float = 0.0
+    until: float = 0.0
+    address: str = ""
+
+
+class HostFact(msgspec.Struct):
+    """Pace of the host."""
+
+    queued: int
+    delay_s: float
+    backoff_s: float
+    """Its last pause after a refusal; outlives answers, so it does not say that one is in force."""
+    wait_s: float
+    """Seconds until the host may be fetched from."""
+    not_before: float
+    pause: Literal["", "delay", "refused", "robots", "longer"]
+    """What set not_before; longer: more than the delay, and nothing else is remembered of it."""
+    address: str
+    in_flight: int = 0
+    line: int = 0
+    """Its place in the line of its server address, 0 when it stands in none, and how many stand there."""
+    line_of: int = 0
+
+
+class Spend(msgspec.Struct):
+    """One limit and what is used of it."""
+
+    what: str
+    used: float
+    limit: float
+
+
+class BudgetFact(msgspec.Struct):
+    """Limits that the job has, and which of them holds the URL up: the empty string when none does."""
+
+    limits: list[Spend]
+    spent: Literal["", "job", "host", "queued"]
+    reason: str
+    on_way: int
+    """Pages of the job that are on their way, which count as well."""
+
+
+class TrapFact(msgspec.Struct):
+    """What speaks for a trap."""
+
+    shape: str
+    """Why the URL looks like part of one, or the empty string."""
+    let_through: int
+    """How many more URLs of odd shapes are fetched from its host all the same."""
+    place: str = ""
+    """Part of the host that was closed and that the URL belongs to."""
+    reason: str = ""
+    since: float = 0.0
+    fetches: int = 0
+    released: bool = False
+    copy_of: str = ""
+    """The URL without its session id, when links to copies of it are not taken any more."""
+    release: str = ""
+    """The command that opens the place again, where there is one."""
+
+
+class RecrawlFact(msgspec.Struct):
+    """When the page is fetched again, and what that follows from."""
+
+    policy: Literal["adaptive", "fixed", "cron"]
+    interval_s: float
+    changes_per_day: float
+    """As estimated."""
+    checks: int
+    changes: int
+    fetched_at: float
+    """Last fetch that brought or confirmed a copy."""
+    next_at: float
+    """0 = never."""
+    out: bool
+    """It is due: queued or on its way."""
+    missing: int
+    """404 and 410 in a row."""
+    gone: bool
+    fetch_no: int
+
+
+def robots(dispatcher: Dispatcher, host: Host | None, url: str, host_key: str, now: float) -> RobotsFact | None:
+    """robots.txt of the URL's origin; None before it was asked for."""
+    origin = origin_of(url, host_key)
+    known: OriginRobots | None = host.robots.get(origin) if host is not None else None
+    if known is None:
+        return None
+    agent = dispatcher.frontier.config.agent
+    line, rule = 0, ""
+    if known.rules is not None:
+        allowed, line, rule = known.rules.decide(agent, parse_url(url).path_query)
+    else:
+        allowed = known.allows(agent, url)
+    text = known.text
+    return RobotsFact(
+        origin, known.policy, allowed, line, rule, text.status, text.reason, text.fetched_at, known.expires <= now
+    )
+
+
+def queued(
+    dispatcher: Dispatcher, host: Host | None, job: Job, key: bytes, state: UrlState | None, ended: bool
+) -> tuple[Entry, QueuedFact] | None:
+    """The URL among those kept aside until an instant, or in the queue of its host. `ended`: it has a row.
+
+    In a queue longer than LOOKED_AT what is neither found nor ended stands behind those: a URL is in the seen set from
+    the moment when it is queued, and leaves its queue for a lease, which ends with a row. O(min(queue, LOOKED_AT)).
+    """
+    if host is None:
+        return None
+    store = dispatcher.frontier.store
+    of = store.length(host.number, job.number)
+    for when, number, uid, packed in dispatcher.delayed():
+        if number == host.number and uid == job.uid and packed.startswith(key):
+            entry = unpack(packed)
+            return entry, _place(entry, 1, of + 1, True, when + dispatcher.frontier.utc_offset)
+    for position, (order, packed) in enumerate(store.items(host.number, job.number, LOOKED_AT), 1):
+        if packed.startswith(key):
+            entry = unpack(packed)
+            return entry, _place(entry, position, of, order == HEAD)
+    again = state is not None and job.agenda.is_out(key)
+    if of <= LOOKED_AT or key not in job.seen or (ended and not again):
+        return None
+    depth, fetch_no = (state.depth, state.fetch_no + 1) if again and state is not None else (0, 1)
+    entry = Entry(key, depth, fetch_no, 0, 0, 0, 0, "")
+    return entry, _place(entry, 0, of, False)
+
+
+def _place(entry: Entry, position: int, of: int, head: bool, not_before: float = 0.0) -> QueuedFact:
+    return QueuedFact(position, of, head, entry.depth, entry.fetch_no, entry.attempts, not_before, entry.priority)
+
+
+def lease(dispatcher: Dispatcher, job: Job, key: bytes, now: float) -> LeaseFact | None:
+    """Since when and until when the URL is handed out; None when it is not."""
+    frontier = dispatcher.frontier
+    waiting = frontier.partition(key).outstanding.get((job.uid, key))
+    if waiting is None:
+        return None
+    fact = LeaseFact(waiting.attempt, waiting.entry.fetch_no, _STATES[waiting.state], address=waiting.address)
+    until = frontier.leases.get((job.uid, key))
+    if until is not None:
+        config = frontier.config
+        fact.until = until + frontier.utc_offset
+        fact.since = fact.until - config.lease_s - config.start_by_s
+    return fact
+
+
+_STATES: dict[State, Literal["leased", "fetched", "ending"]] = {
+    State.LEASED: "leased",
+    State.FETCHED: "fetched",
+    State.ENDING: "ending",
+}
+
+
+def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -> HostFact | None:
+    """Pace of the host, and its place in the line of its address. O(line)."""
+    if host is None:
+        return None
+    frontier = dispatcher.frontier
+    wait_s = max(host.pace.not_before - now, 0.0)
+    fact = HostFact(
+        queued=frontier.store.queued(host.number),
+        delay_s=frontier.delay_s(host, job),
+        backoff_s=host.pace.backoff_s,
+        wait_s=wait_s,
+        not_before=host.pace.not_before + frontier.utc_offset if wait_s else 0.0,
+        pause=_pause(dispatcher, host, job) if wait_s else "",
+        address=host.address,
+        in_flight=host.in_flight,
+    )
+    if host.number in frontier.lined_up:
+        numbers = [place.number for place in frontier.addresses.line(host.address)]
+        fact.line_of = len(numbers)
+        fact.line = numbers.index(host.number) + 1 if host.number in numbers else 0
+    return fact
+
+
+def _pause(dispatcher: Dispatcher, host: Host, job: Job) -> Literal["delay", "refused", "robots", "longer"]:
+    """What set the host's not_before. A back-off is remembered long after the host answers again, so it proves
+    nothing; a pause that began with the last refusal does."""
+    frontier, pace = dispatcher.frontier, host.pace
+    if abs(pace.not_before - pace.pause_s - pace.refused_at) < SAME_INSTANT_S:
+        return "refused"
+    if host.robots_tries:
+        return "robots"
+    longest_s = max(frontier.delay_s(host, job), frontier.delay_s(host, None))
+    return "longer" if pace.pause_s > longest_s + MARGIN_S + LONGER_S else "delay"
+
+
+def budget(dispatcher: Dispatcher, host: Host | None, job: Job) -> BudgetFact:
+    """The limits of the job, as far as it has any."""
+    use = (host.uses.get(job.uid) if host is not None else None) or HostUse(job.uid)
+    held = dispatcher.frontier.store.length(host.number, job.number) if host is not None else 0
+    limits = [
+        Spend("pages of the job", job.ended[Outcome.STORED], job.max_pages),
+        Spend("fetches of the host", use.pages, job.budget.pages),
+        Spend("bytes of the host", use.bytes, job.budget.bytes),
+        Spend("seconds of the host", round(use.time_s, 3), job.budget.time_s),
+        Spend("queued of the host", held, job.budget.queued),
+    ]
+    fact = BudgetFact([one for one in limits if one.limit], "", "", job.leased)
+    if job.max_pages and job.ended[Outcome.STORED] + job.leased >= job.max_pages:
+        fact.spent = "job"
+    elif reason := job.spent(use):
+        fact.spent, fact.reason = "host", reason
+    elif job.budget.queued and held >= job.budget.queued:
+        fact.spent = "queued"
+    return fact
+
+
+def trap(
+    dispatcher: Dispatcher, host: Host | None, job: Job, url: str, entry: Entry | None, home: Home
+) -> TrapFact | None:
+    """What speaks for a trap; None when nothing does, or when nothing is judged: seeds, fetches again, traps off."""
+    if job.traps.off or (entry is not None and (entry.flags & SEED or entry.fetch_no > 1)):
+        return None
+    spared = LET_THROUGH - job.odd[host.number] if host is not None else LET_THROUGH
+    fact = TrapFact(shape(url, dispatcher.frontier.utc_now), max(spared, 0))
+    part = host.yields.get(job.uid) if host is not None else None
+    if part is not None:
+        fact.copy_of = part.is_copy(url)
+        closed = _closed(part.closed, url)
+        if closed is not None:
+            fact.place, fact.reason, fact.since = closed.place, closed.reason, closed.since
+            fact.fetches, fact.released = closed.fetches, closed.released
+            if home.takes_requests and not closed.released:
+                words = (job.spec.name or job.uid, closed.host, closed.place)
+                fact.release = f"nephila jobs release {' '.join(map(shlex.quote, words))}{home.option}"
+    return fact if fact.shape or fact.place or fact.copy_of else None
+
+
+def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
+    """The quarantine that is in force for the URL, else one that was lifted."""
+    found = [closed[place] for place in where(url).places if place in closed] if closed else []
+    return min(found, key=lambda one: one.released, default=None)
+
+
+def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:
+    """When the page is fetched again; None when it is not watched."""
+    policy = job.recrawl
+    if state is None or not policy.active:
+        return None
+    out = job.agenda.is_out(key)
+    return RecrawlFact(
+        policy="cron" if policy.schedule is not None else "fixed" if policy.every_s else "adaptive",
+        interval_s=state.interval_s,
+        changes_per_day=policy.rate(state) * 86_400.0,
+        checks=state.checks,
+        changes=state.changes,
+        fetched_at=state.fetched_at,
+        next_at=max(state.next_at, 0.0),
+        out=out,
+        missing=state.missing,
+        gone=state.missing >= policy.gone_after,
+        fetch_no=state.fetch_no,
+    )

@@ -1,0 +1,398 @@
+"""The frontier: P partition objects over one commit log. Pure but for the files of the host store and the seen sets:
+values and instants in, values out.
+
+Every change goes two ways at once: into the views (seen, queues, hosts) and into the pending commit of its partition.
+`commits()` hands those over to be written; only after that may what was dispatched be published: commit first, emit
+after. Views are never a second truth: `restore` rebuilds them from the log alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Seed
+from nephila.kernel.net.address_limits import Networks
+from nephila.native import HostStore, partition_of
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.host_state import Host, Outstanding, Place, State
+from nephila.scheduler.frontier.host_table import Hosts
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.frontier.queue_entry import unpack
+from nephila.scheduler.frontier.ready_hosts import Ready
+from nephila.scheduler.frontier.seen import Seen
+from nephila.scheduler.politeness.address_queue import Addresses
+
+Key = tuple[str, bytes]
+DELETED = "\0"
+"""Before the uid of a job that was deleted while URLs of it were being fetched."""
+MAX_JOBS = 65_535
+"""Numbers a frontier can give to jobs in its life."""
+
+
+class Slice(NamedTuple):
+    """Which partition a frontier has, where it has one of many."""
+
+    number: int
+    of: int
+
+
+class Partition:
+    """Outstanding URLs of one slice of the MD5 circle, and its commit in the making."""
+
+    __slots__ = ("ended", "epoch", "number", "outstanding", "pending", "sequence")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.epoch = 0
+        self.sequence = 0
+        self.outstanding: dict[Key, Outstanding] = {}
+        self.pending: FrontierCommit | None = None
+        self.ended: Counter[tuple[str, Outcome]] = Counter()
+
+
+class Frontier:
+    """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` makes them UTC."""
+
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        store: HostStore,
+        new_seen: Callable[[int], Seen],
+        rng: random.Random | None = None,
+        own: Slice | None = None,
+    ) -> None:
+        """`own`: it is the frontier of one partition (`config.partitions` is 1 then). What belongs to others goes to
+        `foreign`, and the log says enough of what is on its way for a successor to wait for it."""
+        if config.partitions < 1 or config.partitions & (config.partitions - 1):
+            raise ValueError(f"partitions must be a power of two, got {config.partitions}")
+        self.config = config
+        self.store = store
+        self.jobs: dict[str, Job] = {}
+        self.numbered: dict[int, Job] = {}
+        self.hosts = Hosts(store, config, self.numbered)
+        self.ready = Ready()
+        self.new_seen = new_seen
+        self.now = 0.0
+        self.utc_now = 0.0
+        """Instants of the turn that is being worked on."""
+        self.rng = rng or random.Random()
+        self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
+        self.own = own
+        self.foreign: list[tuple[int, Seed]] = []
+        """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
+        self.concurrency, self.window = config.concurrency, config.window
+        """Limits of `in_fetch` and `outstanding`."""
+        self.next_job = 0
+        self.deleted: dict[str, int] = {}
+        """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
+        self.soonest_due = -math.inf
+        """When the first page of all jobs is due again, or sooner: UTC. Jobs are looked at then, and after a change."""
+        self.looked_at = -math.inf
+        self.in_fetch = 0
+        """Requests without outcome."""
+        self.outstanding = 0
+        """URLs taken from their queue and without receipt."""
+        self.leases: OrderedDict[Key, float] = OrderedDict()
+        """When each lease ends, in order; all leases are equally long."""
+        self.heard_at = math.inf
+        """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
+        self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        self.addresses: Addresses[Place] = Addresses(self.networks)
+        self.lined_up: dict[int, Place] = {}
+        """Hosts that wait in the line of a server address."""
+        self.busy: Callable[[], set[int]] = set
+        """Numbers of hosts that must stay objects."""
+        self.on_wider: Callable[[str], None] = lambda uid: None
+        """Called with the uid of a job whose scope has a further anchor: what was refused before may be wanted."""
+        self.on_anchor: Callable[[str, str], None] = lambda uid, place: None
+        """Called with the uid of a job and a place that its scope is anchored at from now on."""
+        self._dirty: list[Partition] = []
+
+    def at(self, now: float, utc_now: float) -> None:
+        """A turn begins."""
+        self.now = self.hosts.now = now
+        self.utc_now = utc_now
+        self.hosts.utc_offset = utc_now - now
+
+    @property
+    def utc_offset(self) -> float:
+        """UTC minus monotonic, seconds."""
+        return self.utc_now - self.now
+
+    # ---- structure
+
+    def partition(self, url_key: bytes) -> Partition:
+        """The partition a fingerprint belongs to."""
+        return self.partitions[partition_of(url_key, len(self.partitions))]
+
+    def pending(self, partition: Partition) -> FrontierCommit:
+        """The commit a change of this partition goes into."""
+        commit = partition.pending
+        if commit is None:
+            commit = partition.pending = FrontierCommit(partition=partition.number, epoch=partition.epoch)
+            self._dirty.append(partition)
+        return commit
+
+    def commits(self) -> list[FrontierCommit]:
+        """Take over what has to be written now, one commit per changed partition; jobs (partition 0) come first."""
+        commits = []
+        if len(self._dirty) > 1:
+            self._dirty.sort(key=lambda partition: partition.number)
+        for partition in self._dirty:
+            commit = partition.pending
+            if commit is not None:
+                partition.sequence += 1
+                commit.sequence = partition.sequence
+                partition.pending = None
+                commits.append(commit)
+        self._dirty.clear()
+        return commits
+
+    def is_foreign(self, url_key: bytes) -> bool:
+        """Whether a URL belongs to a partition that is not here."""
+        return self.own is not None and partition_of(url_key, self.own.of) != self.own.number
+
+    def send_on(self, seed: Seed, url_key: bytes) -> None:
+        """Leave a URL to the partition that it belongs to."""
+        assert self.own is not None
+        self.foreign.append((partition_of(url_key, self.own.of), seed))
+
+    def lease_of(self, waiting: Outstanding) -> LeasedUrl:
+        """What the log says of a URL on its way; more of it where a successor is to wait for it."""
+        entry = waiting.entry
+        leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
+        if self.own is not None:
+            until = self.leases.get((waiting.job, entry.url_key))
+            leased.lease_until = until + self.utc_offset if until is not None else 0.0
+            leased.address = waiting.address
+            if waiting.job not in self.jobs:
+                leased.url = entry.url
+            leased.fetch_no = entry.fetch_no
+            leased.landed = waiting.state is not State.LEASED
+            leased.record = waiting.record
+            leased.receipt = waiting.receipted
+        return leased
+
+    def note_on_way(self, waiting: Outstanding) -> None:
+        """The log has to say how a URL on its way stands now, where a successor is to wait for it."""
+        if self.own is not None:
+            self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
+
+    def settle(self, waiting: Outstanding) -> Partition:
+        """Take a URL off those that are on their way; returns its partition."""
+        partition = self.partitions[waiting.host.partition]
+        del partition.outstanding[waiting.job, waiting.entry.url_key]
+        self.outstanding -= 1
+        return partition
+
+    # ---- jobs
+
+    def put_job(self, spec: CrawlJob) -> Job | None:
+        """Take a job, a changed desired state of one, or its deletion; into the log, too."""
+        job = self.take_job(spec)
+        self.pending(self.partitions[0]).jobs.append(spec)
+        return job
+
+    def take_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
+        """Make the desired state of a job the actual one; None when the job is deleted."""
+        known = self.jobs.get(spec.uid)
+        self.soonest_due = -math.inf
+        if spec.deleted:
+            if known is not None:
+                self._drop(known)
+                self._look_anew()
+            return None
+        if known is None:
+            return self._new_job(spec, number)
+        strategy, unlimited = known.strategy, not known.max_pages
+        known.change(spec)
+        known.review(self.utc_now)
+        limited = unlimited and self._keep_places(known)
+        if limited or known.strategy is not strategy:
+            self._reorder(known)
+        for host in list(known.stalled):
+            self.stall_or_not(self.hosts.get(host), known)
+        self.wake(known)
+        self._look_anew()
+        return known
+
+    def _new_job(self, spec: CrawlJob, number: int) -> Job:
+        if number < 0:
+            number = self.next_job
+        if number > MAX_JOBS:
+            raise ValueError(f"a frontier holds {MAX_JOBS:,} jobs in its life; start another directory")
+        self.next_job = max(self.next_job, number + 1)
+        job = Job(spec, number, self.store, self.new_seen(number))
+        job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
+        if self.own is not None:
+            job.places = 0
+        self.jobs[spec.uid] = self.numbered[number] = job
+        return job
+
+    def _drop(self, job: Job) -> None:
+        """All that is known of a job goes; what is being fetched for it frees its host when it ends."""
+        del self.jobs[job.uid], self.numbered[job.number]
+        self.deleted[job.uid] = job.last_fetch_no
+        self.store.drop_job(job.number)
+        for number in [number for number in self.lined_up if not self.store.queued(number)]:
+            self.addresses.leave(self.lined_up.pop(number))
+        renamed = {}
+        for partition in self.partitions:
+            for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
+                if waiting.state is not State.LEASED:
+                    self.settle(waiting)
+                    continue
+                # Under a name that no job can have: one of the same name may come before this fetch has ended.
+                url_key = waiting.entry.url_key
+                del partition.outstanding[job.uid, url_key]
+                waiting.job = DELETED + job.uid
+                partition.outstanding[waiting.job, url_key] = waiting
+                renamed[job.uid, url_key] = (waiting.job, url_key)
+            if partition.pending is not None:
+                _without(partition.pending, job.uid)
+            for counted in [key for key in partition.ended if key[0] == job.uid]:
+                del partition.ended[counted]
+        if renamed:
+            self.leases = OrderedDict((renamed.get(key, key), until) for key, until in self.leases.items())
+        for host in self.hosts.hot.values():
+            host.uses.pop(job.uid, None)
+            host.yields.pop(job.uid, None)
+
+    def _keep_places(self, job: Job) -> bool:
+        """A job that had no page budget may have one now: its stored pages that are due have their places in it.
+        Returns whether there are any. O(watched URLs)."""
+        for state in job.agenda.states() if job.max_pages else ():
+            due = state.outcome is Outcome.STORED and job.agenda.is_out(state.url_key)
+            if due and (job.uid, state.url_key) not in self.partition(state.url_key).outstanding:
+                job.keep_place(state.url_key)
+        return bool(job.kept)
+
+    def _reorder(self, job: Job) -> None:
+        """Put what is queued into the order of another strategy, pages with a place before all. O(queued URLs)."""
+        store, strategy = self.store, job.strategy
+        for host in store.hosts_of(job.number):
+            items = store.items(host, job.number)
+            store.drop_queue(host, job.number)
+            for order, packed in items:
+                if packed[:16] in job.kept:
+                    order = 0
+                elif order:
+                    entry = unpack(packed)
+                    order = strategy.order(entry.depth, entry.priority)
+                store.push(host, job.number, order, packed, bool(order) and strategy.newest_first)
+
+    # ---- readiness
+
+    def schedule(self, number: int, earliest: float = 0.0) -> None:
+        """Put a host on the workbench when it could be fetched from at all."""
+        store = self.store
+        if store.ready_at(number) is not None or number in self.ready or number in self.lined_up:
+            return
+        if not store.queued(number):
+            return
+        host = self.hosts.hot.get(number)
+        if host is None:
+            # Its pace is read when it is taken: a million of them must not be read at a restart.
+            store.schedule(number, max(earliest, self.now))
+        elif not host.in_flight or host.in_flight < self._limit(host):
+            store.schedule(number, max(host.pace.not_before, earliest, self.now))
+
+    def _look_anew(self) -> None:
+        """Put ready hosts back on the workbench: they stand there for the jobs that could go when they came, and a host
+        that waits for a job which was paused or deleted since would be lost to the others. O(hosts that are ready)."""
+        for number in self.ready.hosts():
+            self.ready.discard(number)
+            self.schedule(number)
+
+    def reschedule(self, host: Host) -> None:
+        """Like `schedule`, when the host's pace has changed."""
+        number, not_before = host.number, host.pace.not_before
+        at = self.store.ready_at(number)
+        if at is not None:
+            if at < not_before:
+                self.store.schedule(number, not_before)
+            return
+        if not_before > self.now:
+            self.ready.discard(number)
+        self.schedule(number)
+
+    def newly_queued(self, number: int, job: Job, order: int) -> None:
+        """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""
+        job.parked.pop(number, None)
+        if number in self.ready:
+            self.ready.offer(number, job.number, order)
+        else:
+            self.schedule(number)
+
+    def _limit(self, host: Host) -> int:
+        """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
+        limits = [job.policies.concurrency(host.key) for job in self.users(host)]
+        return min(limits) if limits else 1
+
+    def users(self, host: Host) -> list[Job]:
+        """Jobs that have URLs queued on a host."""
+        numbered = self.numbered
+        return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
+
+    def delay_s(self, host: Host, job: Job | None) -> float:
+        """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
+        if job is None:
+            return max((self.delay_s(host, user) for user in self.users(host)), default=host.crawl_delay_s)
+        return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
+
+    def wait_for_address(self, host: Host, head: bool) -> None:
+        """Line a host up for its server address; `head` when it was first of that line before."""
+        place = self.lined_up.setdefault(host.number, Place(host.number))
+        self.addresses.wait(host.address, place, self.now, head)
+
+    def take_lined_up(self) -> int:
+        """The host that is next in the line of an address that has room, out of its line; -1 when there is none."""
+        taken = self.addresses.take(self.now)
+        if taken is None:
+            return -1
+        del self.lined_up[taken[1].number]
+        return taken[1].number
+
+    def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:
+        """A part of a host was closed for a job, or opened again."""
+        job.quarantines[quarantine.host, quarantine.place] = quarantine
+        self.pending(self.partitions[host.partition]).quarantines.append(quarantine)
+
+    def park(self, number: int, jobs: Iterable[Job]) -> None:
+        """Set a host aside until one of the jobs can take more."""
+        for job in jobs:
+            job.parked[number] = None
+
+    def wake(self, job: Job) -> None:
+        """Reconsider hosts that were set aside because the job could not take more."""
+        if job.parked and job.open:
+            parked, job.parked = job.parked, {}
+            for number in parked:
+                self.ready.discard(number)  # it stands there for others
+                self.schedule(number)
+
+    def stall_or_not(self, host: Host, job: Job) -> bool:
+        """Note whether the job's budget on a host is spent; a host whose budget was raised goes on."""
+        if job.spent(host.uses.get(job.uid)):
+            job.stalled[host.number] = None
+            return True
+        if host.number in job.stalled:
+            del job.stalled[host.number]
+            self.schedule(host.number)
+        return False
+
+
+def _without(commit: FrontierCommit, uid: str) -> None:
+    """Take out what a deleted job has put into a commit that is not written yet: one of its name may come in it."""
+    commit.queued = [queued for queued in commit.queued if queued.job != uid]
+    commit.leased = [leased for leased in commit.leased if leased.job != uid]
+    commit.ended = [ended for ended in commit.ended if ended.job != uid]
+    commit.urls = [state for state in commit.urls if state.job != uid]
+    commit.anchors = [anchor for anchor in commit.anchors if anchor.job != uid]
+    commit.quarantines = [quarantine for quarantine in commit.quarantines if quarantine.job != uid]
+    for host in commit.hosts:
+        host.uses = [use for use in host.uses if use.job != uid]

@@ -1,0 +1,201 @@
+"""The table of hosts: those that something happens to as objects, all others as bytes in the host store.
+
+A million hosts wait for their turn; a few thousand are being fetched from. Invariant: a host with a fetch in flight is
+an object; what is not an object is complete in the store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from nephila.kernel.messages import HostRecord, HostState, HostUse, HostYield, RobotsTxt
+from nephila.native import HostStore, partition_of
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.host_state import Host
+from nephila.scheduler.frontier.job_state import Job
+from nephila.scheduler.politeness.host_pace import from_state
+from nephila.scheduler.politeness.robots import believe, crawl_delay_s, logged
+from nephila.scheduler.politeness.robots_cache import RobotsCache
+from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, Yield
+
+log = logging.getLogger(__name__)
+
+_NUMBER = "\0"
+"""Before the number of a job, where earlier programs have written its uid."""
+Account = TypeVar("Account", HostUse, HostYield)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(HostRecord).decode
+
+
+class Hosts:
+    """Hosts by number or name. `now` (monotonic) and `utc_offset` are those of the turn that is worked on."""
+
+    def __init__(self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job]) -> None:
+        self.store = store
+        self.numbered = numbered
+        """Jobs by number. In the store accounts stand under it: a job may be deleted, and one of its name come."""
+        self.config = config
+        self.now = 0.0
+        self.utc_offset = 0.0
+        self.hot: dict[int, Host] = {}
+        self.robots = RobotsCache(config.agent)
+        """Of hosts that are objects."""
+        self.written_bytes = 0
+        """States written since the last checkpoint: the store keeps them in memory until then."""
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def named(self, key: str) -> Host:
+        """The host of that name, made when first met."""
+        return self.get(self.store.host(key))
+
+    def known(self, key: str) -> Host | None:
+        """The host of that name, if there is one."""
+        number = self.store.find(key)
+        return self.get(number) if number >= 0 else None
+
+    def get(self, number: int) -> Host:
+        """The host of that number as an object."""
+        host = self.hot.get(number)
+        if host is None:
+            host = self.hot[number] = self._load(number)
+        return host
+
+    def _load(self, number: int) -> Host:
+        key = self.store.name(number)
+        partition = partition_of(hashlib.md5(key.encode(), usedforsecurity=False).digest(), self.config.partitions)
+        host = Host(number, key, partition)
+        packed = self.store.state(number)
+        if packed:
+            self._fill(host, _decode(packed))
+        return host
+
+    def _fill(self, host: Host, record: HostRecord) -> None:
+        utc_now = self.now + self.utc_offset
+        if record.state is not None:
+            record.state.uses = self._named(record.state.uses)
+            take_state(host, record.state, self.now, utc_now)
+        for text in record.robots:
+            self.take_robots(host, text)
+        for part in self._named(record.yields):
+            host.yields[part.job] = self._yield(host, part)
+
+    def _yield(self, host: Host, part: HostYield) -> Yield:
+        known = Yield(part.job, host.key)
+        try:
+            known.unpack(part.packed)
+        except ValueError as error:
+            # A release to come has packed it in its own way. What was closed stands with the job as well.
+            log.warning("%s; learned anew", error)
+            closed = [q for job in self.numbered.values() if job.uid == part.job for q in job.quarantines.values()]
+            for quarantine in closed:
+                if quarantine.host == host.key:
+                    known.restore(quarantine)
+        return known
+
+    def take_robots(self, host: Host, text: RobotsTxt) -> None:
+        """Believe a robots.txt from now on."""
+        before = host.robots.get(text.origin)
+        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset, self.robots)
+        if before is not None and before.rules is not None:
+            self.robots.release(before.rules)
+        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
+
+    def state_of(self, host: Host) -> HostState:
+        """What outlives a restart of a host's politeness and accounts."""
+        return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
+
+    def put_away(self, host: Host) -> None:
+        """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
+        self._save(host)
+        del self.hot[host.number]
+        for known in host.robots.values():
+            if known.rules is not None:
+                self.robots.release(known.rules)
+        if not self.store.state(host.number):
+            self.store.forget(host.number)
+
+    def _save(self, host: Host) -> None:
+        if not host.changed:
+            return
+        host.changed = False
+        pace = host.pace
+        robots = [known for known in host.robots.values() if known.expires > self.now]
+        if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.yields:
+            self.store.set_state(host.number, b"")
+            return
+        accounts = bool(host.uses or host.yields)
+        names = {job.uid: f"{_NUMBER}{number}" for number, job in self.numbered.items() if accounts}
+        yields = [HostYield(names[job], part.pack()) for job, part in host.yields.items() if job in names]
+        state = self.state_of(host)
+        state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
+        packed = _encode(HostRecord(state, [logged(known) for known in robots], yields))
+        self.store.set_state(host.number, packed)
+        self.written_bytes += len(packed)
+
+    def _named(self, accounts: Iterable[Account]) -> list[Account]:
+        """Accounts of the store under the names of their jobs, without those of deleted ones."""
+        found = []
+        for account in accounts:
+            if account.job.startswith(_NUMBER):
+                job = self.numbered.get(int(account.job.removeprefix(_NUMBER)))
+                if job is None:
+                    continue
+                account.job = job.uid
+            found.append(account)
+        return found
+
+    def trim(self, busy: Callable[[], set[int]]) -> None:
+        """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
+        another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
+        hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
+        many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
+        if not many and not heavy:
+            return
+        hosts, robots_bytes = hosts * 3 // 4 if many else hosts, robots_bytes * 3 // 4 if heavy else robots_bytes
+        for host in self._cold(busy()):
+            many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
+            if not many and not heavy:
+                return
+            if many or host.robots:
+                self.put_away(host)
+
+    def _cold(self, busy: set[int]) -> Iterator[Host]:
+        return (host for host in list(self.hot.values()) if not host.in_flight and host.number not in busy)
+
+    def flush(self) -> None:
+        """Write every object that has changed into the store, before a checkpoint."""
+        for host in self.hot.values():
+            self._save(host)
+
+    def check(self) -> None:
+        """Raise AssertionError when an invariant does not hold."""
+        self.store.check()
+        held = [known.rules for host in self.hot.values() for known in host.robots.values()]
+        self.robots.check([rules for rules in held if rules is not None])
+        for number, host in self.hot.items():
+            assert host.number == number, f"{host.key} is under another number"
+            assert self.store.name(number) == host.key, f"{host.key} is under another name"
+
+
+def yield_of(host: Host, job: Job) -> Yield:
+    """What the parts of a host have yielded to a job, under its limits as they are now."""
+    known = host.yields.get(job.uid)
+    if known is None:
+        known = host.yields[job.uid] = Yield(job.uid, host.key)
+    known.cap_fetches = job.traps.cap_fetches or CAP_FETCHES
+    known.cap_share = job.traps.cap_share or CAP_SHARE
+    return known
+
+
+def take_state(host: Host, state: HostState, now: float, utc_now: float) -> None:
+    """The stored form, read back."""
+    host.pace = from_state(state, now, utc_now)
+    host.address = state.address
+    host.uses = {use.job: use for use in state.uses}

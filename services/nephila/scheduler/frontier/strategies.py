@@ -1,0 +1,70 @@
+"""The order of a job's URLs within a host: one row per strategy.
+
+A row turns a URL's depth and priority (0-255, what it means is the strategy's) into the order under which it is queued:
+1 .. 2^24 - 1, smaller first; within one order by arrival, or the latest first. Order 0 is the head of the queue and no
+strategy's: redirect targets, retries and returned leases go there. Pure; nothing is remembered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.messages import Strategy
+
+HEAD: Final = 0
+MAX_ORDER: Final = (1 << 24) - 1
+MAX_PRIORITY: Final = 255
+AVERAGE_PRIORITY: Final = 128
+"""Of a page that is fetched again: neither before all that is new nor behind all of it."""
+SEED_PRIORITY: Final = MAX_PRIORITY
+"""What the user named goes first."""
+DECAY: Final = 0.5
+"""What a link inherits of its parent's priority (shark-search, Hersovici et al. 1998),"""
+DECAY_IN_NAV: Final = 0.25
+"""and a link in navigation, which stands there for the site and not for the page."""
+
+
+class Row(NamedTuple):
+    """A strategy: its number in messages, its order, and which of equals comes first."""
+
+    number: Strategy
+    order: Callable[[int, int], int]
+    newest_first: bool = False
+    relevance: bool = False
+    """Priorities come from the parser (Outlinks.priorities) and are inherited."""
+    importance: bool = False
+    """Priorities come from `importance.Importance`."""
+
+
+def _by_depth(depth: int, priority: int) -> int:
+    return min(depth + 1, MAX_ORDER)
+
+
+def _deepest(depth: int, priority: int) -> int:
+    return max(MAX_ORDER - depth, 1)
+
+
+def _by_priority(depth: int, priority: int) -> int:
+    return MAX_PRIORITY + 1 - min(max(priority, 0), MAX_PRIORITY)
+
+
+STRATEGIES: Final[dict[str, Row]] = {
+    "bfs": Row(Strategy.UNSPECIFIED, _by_depth),
+    "dfs": Row(Strategy.DFS, _deepest, newest_first=True),
+    "best-first": Row(Strategy.BEST_FIRST, _by_priority, relevance=True),
+    "opic": Row(Strategy.OPIC, _by_priority, importance=True),
+}
+_BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
+
+
+def row_of(number: int) -> Row:
+    """The row of a job's strategy; breadth-first for a number of a later version. O(1)."""
+    return _BY_NUMBER.get(number, STRATEGIES["bfs"])
+
+
+def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
+    """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
+    nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
+    return max(priority, int(parent_priority * (DECAY_IN_NAV if PLACES[flag] == NAV else DECAY)))

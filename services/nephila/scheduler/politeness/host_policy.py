@@ -1,0 +1,94 @@
+"""The delay and the fetches at once that one job asks of a host; compiled once per job. Pure.
+
+    delay = max(configured, Crawl-delay of robots.txt, if adaptive: 5 x the last fetch's time within 1-30 s)
+
+Configured is what the first policy that matches the host says, else what the job says. Of several jobs that share a
+host each has its own; whoever takes the longest of them is polite to all.
+"""
+
+from __future__ import annotations
+
+import math
+
+from nephila.kernel.messages import HostPolicy, Politeness
+from nephila.kernel.runtime.errors import UsageError
+from nephila.native import UrlError, parse_url
+
+ADAPTIVE_FACTOR = 5.0
+ADAPTIVE_MIN_S = 1.0
+ADAPTIVE_MAX_S = 30.0
+AS_THE_JOB = -1.0
+"""A policy's delay that leaves the job's."""
+
+
+class Policies:
+    """Raises `UsageError` for a delay or a pattern that makes no sense."""
+
+    def __init__(self, politeness: Politeness) -> None:
+        self._delay_s = _seconds("delay", politeness.delay_s)
+        self._concurrency = max(1, politeness.concurrency_per_host)
+        self._adaptive = politeness.adaptive
+        self._ignore_robots = politeness.ignore_robots
+        self._exact: dict[str, int] = {}
+        self._below: dict[str, int] = {}
+        self._found: list[tuple[float, int]] = []
+        for policy in politeness.hosts:
+            self._add(policy)
+
+    @property
+    def paced_by_address(self) -> bool:
+        """Whether the pace of server addresses holds for the job: not where its user has set the delay to 0."""
+        return self._delay_s > 0
+
+    def delay_s(self, host: str, crawl_delay_s: float = 0.0, took_s: float = 0.0) -> float:
+        """Seconds from the end of a fetch to the start of the next. O(labels of the host's name)."""
+        delay_s = self._configured(host)[0]
+        if crawl_delay_s > delay_s and not self._ignore_robots:
+            delay_s = crawl_delay_s
+        if self._adaptive:
+            delay_s = max(delay_s, min(max(ADAPTIVE_FACTOR * took_s, ADAPTIVE_MIN_S), ADAPTIVE_MAX_S))
+        return delay_s
+
+    def concurrency(self, host: str) -> int:
+        """Fetches at once on the host, at least 1."""
+        return self._configured(host)[1]
+
+    def _configured(self, host: str) -> tuple[float, int]:
+        if self._found:
+            first = self._first(host)
+            if first is not None:
+                return self._found[first]
+        return self._delay_s, self._concurrency
+
+    def _first(self, host: str) -> int | None:
+        """Number of the first policy that matches: of the host key itself, or of a name above it, with or without its
+        port."""
+        patterns = [self._exact.get(host)]
+        if self._below:
+            name, colon, port = host.partition(":")
+            while name := name.partition(".")[2]:
+                patterns.append(self._below.get(name))
+                if colon:
+                    patterns.append(self._below.get(f"{name}:{port}"))
+        return min((number for number in patterns if number is not None), default=None)
+
+    def _add(self, policy: HostPolicy) -> None:
+        wild = policy.host.startswith("*.")
+        name = policy.host[2:] if wild else policy.host
+        try:
+            if not name or any(char in name for char in "*/@?#\\ "):
+                raise ValueError("expected a host or '*.' and a name")
+            key = parse_url(f"http://{name}/").host_key
+        except (UrlError, ValueError) as error:
+            raise UsageError(f"politeness of {policy.host!r}: {error}") from None
+        delay_s = self._delay_s
+        if policy.delay_s != AS_THE_JOB:
+            delay_s = _seconds(f"politeness of {policy.host!r}: delay", policy.delay_s)
+        (self._below if wild else self._exact).setdefault(key, len(self._found))
+        self._found.append((delay_s, policy.concurrency or self._concurrency))
+
+
+def _seconds(what: str, value: float) -> float:
+    if not math.isfinite(value) or value < 0:
+        raise UsageError(f"{what}: {value:g} is no number of seconds from 0 up")
+    return value

@@ -1,0 +1,405 @@
+"""The scheduler service.
+
+IN   jobs, seeds, outlinks (what to crawl), outcomes (a fetch has ended), receipts (a URL is durable)
+OUT  requests (at most `window` without receipt), records (terminal rows of URLs without a page)
+
+Handlers only change the frontier. Once per turn of the loop `_turn` takes what ready hosts have, writes all changes of
+the turn as one group of commits, and only then publishes and acks: commit first, emit after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.kernel.bus.contract import Bus, Delivery
+from nephila.kernel.fragment_routes import parse_for
+from nephila.kernel.messages import CrawlJob, FetchOutcome, Outcome, Outlinks, Quarantine, Receipts, Seed
+from nephila.kernel.outcomes import is_error
+from nephila.kernel.runtime.clock import Clock, Timer
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
+from nephila.native import UrlError
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.durability.commit_log import CommitLog, disk_error
+from nephila.scheduler.durability.recovery import Restored, open_frontier, restore
+from nephila.scheduler.durability.snapshots import cleanup, snapshots
+from nephila.scheduler.engine.admission import add_links, add_seed
+from nephila.scheduler.engine.dispatch import Dispatcher
+from nephila.scheduler.engine.late_address_check import first_contact
+from nephila.scheduler.engine.refetch import Refetch
+from nephila.scheduler.engine.release_quarantine import reopen
+from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.recrawl.freshness import measure
+
+WAITING_SHOWN = 10_000
+"""Hosts named when a crawl ends because all that is left waits too long."""
+SAMPLED = 10_000
+"""States of URLs that freshness is estimated from."""
+WRITTEN_PER_SEGMENT = 4
+"""States of hosts written between two snapshots, in sizes of a segment."""
+LOOK_S = 600.0
+"""Longest wait between two turns when anything is due: UTC may be set, and monotonic time stands still while a machine
+sleeps."""
+CREDITS = 1 << 30
+"""The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
+
+
+class Scheduler:
+    """See the module; one instance owns all partitions of one program."""
+
+    def __init__(self, config: SchedulerConfig, bus: Bus, clock: Clock, rng: random.Random | None = None) -> None:
+        self.config = config
+        self.bus = bus
+        self.clock = clock
+        self.frontier = open_frontier(config, rng)
+        self.dispatcher = Dispatcher(self.frontier)
+        self.log = CommitLog(Path(config.directory))
+        self.restored = Restored()
+        self.errors: Counter[str] = Counter()
+        self.requests = 0
+        self.refused_seeds: list[tuple[str, str]] = []
+        self.on_turn: Callable[[], None] | None = None
+        """Called after each turn; progress and the end of a crawl are decided there."""
+        self.on_fatal: Callable[[BaseException], None] | None = None
+        """Called once when the log can no longer be written."""
+        self._out = Dispatch()
+        self._acks: list[Delivery] = []
+        self._turn_due = False
+        self._turned = asyncio.Event()
+        self._turned.set()
+        self._timer: tuple[float, Timer] | None = None
+        self._sync: asyncio.Task[None] | None = None
+        self._unsynced = False
+        self._sync_due = False
+        self._emitting = True
+        self._held = False
+        self._dead = False
+        self._recovered = False
+
+    # ---- life
+
+    def recover(self) -> None:
+        """Rebuild the frontier from its log; only once. Raises `UserError`."""
+        now, utc = self.clock.monotonic(), self.clock.now()
+        self.restored = restore(self.dispatcher, self.log.recover(), now, utc)
+        self._recovered = True
+
+    def begin_after(self, last_fetches: Mapping[str, int]) -> None:
+        """The log is gone, and its rows are there: jobs of these names number their fetches from the highest that a
+        row has, so that rows of that number stay and later fetches count. Before `start`."""
+        later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
+        if later and not self.restored.commits:
+            self.frontier.deleted.update(later)
+            self.log.open()
+            self._snapshot()
+
+    @property
+    def all_ended(self) -> dict[str, int] | None:
+        """How many URLs of each job have ended, so that each has had a durable row; None when there is no log."""
+        if not self.restored.commits:
+            return None
+        return {uid: sum(job.ended.values()) for uid, job in self.frontier.jobs.items()}
+
+    async def start(self) -> None:
+        """Recover the frontier from its log, unless that has been done, then read the topics."""
+        if not self._recovered:
+            self.recover()
+        self.log.open()
+        for topic, handler in (
+            (JOBS, self._on_job),
+            (SEEDS, self._on_seed),
+            (OUTLINKS, self._on_outlinks),
+            (OUTCOMES, self._on_outcome),
+            (RECEIPTS, self._on_receipts),
+        ):
+            self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
+        self._later()
+
+    async def drain(self, grace_s: float) -> None:
+        """Hand out nothing more; what is on its way still comes in."""
+        self._emitting = False
+
+    def hold(self, held: bool) -> None:
+        """Hand out nothing while the seeds of a changed scope are still coming in, or go on."""
+        self._held = held
+        if not held and not self._turn_due:
+            self._later()
+
+    async def close(self) -> None:
+        """Write what is pending and let go of the log."""
+        self._emitting = False
+        if self._timer is not None:
+            self._timer[1].cancel()
+        if self._sync is not None:
+            await asyncio.wait([self._sync])
+        if not self._dead:
+            self._turn()
+        if not self._dead:
+            self.log.close()
+        self._dead = True
+
+    def refetch(self, uid: str) -> Refetch | None:
+        """What puts ended URLs of a job back into its queues; None without the job. Hold the scheduler meanwhile, and
+        call `refetched` after each part, which is one commit."""
+        job = self.frontier.jobs.get(uid)
+        self._now()
+        return Refetch(self.dispatcher, job) if job is not None else None
+
+    def refetched(self) -> None:
+        """A part was queued: a turn commits it."""
+        self._now()
+        if not self._turn_due:
+            self._later()
+
+    def tell_wider(self, told: Callable[[str], None]) -> None:
+        """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
+        because they were told before must tell them anew."""
+        self.frontier.on_wider = told
+
+    def contact(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
+        """Whether a fetch that was handed out may begin on an address that was not known then; it is counted there."""
+        return first_contact(self.frontier, (job, url_key), attempt, address, self._now())
+
+    def sent(self, address: str, at: float) -> None:
+        """A request has reached a paced address at this monotonic instant: the gap counts from there."""
+        self.frontier.addresses.sent(address, at)
+
+    # ---- in
+
+    def _on_job(self, delivery: Delivery) -> None:
+        job: CrawlJob = delivery.message
+        self._now()
+        known = self.frontier.jobs.get(job.uid)
+        # A program that starts tells all services the jobs that it has from here.
+        if known is None or known.spec != job:
+            self.frontier.put_job(job)
+        self._taken(delivery)
+
+    def _on_seed(self, delivery: Delivery) -> None:
+        seed: Seed = delivery.message
+        job = self.frontier.jobs.get(seed.job)
+        if job is not None:
+            try:
+                parts = parse_for(job.spec, seed.url)
+            except UrlError as error:
+                self.refused_seeds.append((seed.url, str(error)))
+            else:
+                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                if refused:
+                    self.refused_seeds.append((seed.url, refused))
+        self._taken(delivery)
+
+    def _on_outlinks(self, delivery: Delivery) -> None:
+        links: Outlinks = delivery.message
+        self._now()
+        add_links(self.frontier, links)
+        self._taken(delivery)
+
+    def _on_outcome(self, delivery: Delivery) -> None:
+        outcome: FetchOutcome = delivery.message
+        if is_error(outcome):
+            self.errors[outcome.reason] += 1
+        self.dispatcher.endings.outcome(outcome, self._now(), self._out)
+        self._taken(delivery)
+
+    def _on_receipts(self, delivery: Delivery) -> None:
+        receipts: Receipts = delivery.message
+        self._now()
+        self.dispatcher.endings.receipts(receipts)
+        self._taken(delivery)
+
+    def _taken(self, delivery: Delivery) -> None:
+        self._acks.append(delivery)
+        if not self._turn_due:
+            self._later()
+
+    def _later(self) -> None:
+        self._turn_due = True
+        self._turned.clear()
+        self.clock.call_soon(self._turn)
+
+    # ---- out
+
+    def _now(self) -> float:
+        """The instant at hand. Its distance to UTC is measured anew: clocks are set, and machines sleep."""
+        now = self.clock.monotonic()
+        self.frontier.at(now, self.clock.now())
+        return now
+
+    def _turn(self) -> None:
+        """Dispatch, commit, then publish and ack."""
+        self._turn_due = False
+        self._turned.set()
+        if self._dead:
+            return
+        now = self._now()
+        out, self._out = self._out, Dispatch()
+        acks, self._acks = self._acks, []
+        try:
+            if self._emitting and not self._held:
+                self.dispatcher.dispatch(now, out)
+            commits = self.frontier.commits()
+            if commits:
+                self.log.append(commits)
+                self._unsynced = True
+            if self._sync is None and self._wants_snapshot:
+                self._snapshot()
+            self.frontier.hosts.trim(self.frontier.busy)
+        except Exception as error:
+            self._fatal(error)
+            return
+        publish = self.bus.publish
+        for partition, record in out.records:
+            publish(RECORDS, partition, record)
+        for delivery in acks:
+            delivery.ack()
+        self.requests += len(out.requests)
+        for partition, request in out.requests:
+            publish(REQUESTS, partition, request)
+        self._sync_later()
+        self._arm()
+        if self.on_turn is not None:
+            self.on_turn()
+
+    @property
+    def _wants_snapshot(self) -> bool:
+        """The log has grown enough, or what the host store keeps in memory until then: a host whose robots.txt is as
+        large as it may be costs half a megabyte there for each short line in the log."""
+        limit = self.config.segment_bytes
+        return self.log.size > limit or self.frontier.hosts.written_bytes > WRITTEN_PER_SEGMENT * limit
+
+    def _snapshot(self) -> None:
+        """Let the log begin anew behind a snapshot of what it says so far."""
+        try:
+            self.log.snapshot(snapshots(self.dispatcher))
+            cleanup(self.frontier)
+            self.frontier.hosts.written_bytes = 0
+        except OSError as error:
+            raise disk_error(error, self.log.directory) from None
+
+    def _arm(self) -> None:
+        """Set the one timer to the next instant at which time alone gives work."""
+        when = self.dispatcher.next_event() if self._emitting and not self._held else None
+        if when is None or self._turn_due:
+            return
+        when = min(when, self.frontier.now + LOOK_S)
+        if self._timer is not None:
+            if self._timer[0] == when:
+                return
+            self._timer[1].cancel()
+        self._timer = (when, self.clock.call_at(when, self._timer_fired))
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self._turn()
+
+    def _sync_later(self) -> None:
+        if self._unsynced and not self._sync_due:
+            self._sync_due = True
+            self.clock.call_at(self.clock.monotonic() + self.config.fsync_interval_s, self._start_sync)
+
+    def _start_sync(self) -> None:
+        """fsync the log off the loop: once per interval at most, and when somebody waits for it."""
+        if self._dead or self._sync is not None:
+            return
+        if not self._unsynced:
+            self._sync_due = False
+            return
+        self._unsynced = False
+        self._sync = asyncio.ensure_future(self._sync_now())
+
+    async def _sync_now(self) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self.log.sync)
+        except OSError as error:
+            self._fatal(disk_error(error, self.log.directory))
+        finally:
+            self._sync = None
+            self._sync_due = False
+        # What was committed meanwhile may be the last for a long time: no turn has to come.
+        if not self._dead:
+            self._sync_later()
+
+    async def durable(self) -> None:
+        """Return once all that was taken so far survives a power cut. Raises `UserError` when it cannot be written."""
+        await self._turned.wait()
+        # Twice: one that runs by now may have begun too early. What comes meanwhile is not waited for.
+        for _ in range(2):
+            if self._unsynced:
+                self._start_sync()
+            if self._sync is not None:
+                await asyncio.wait([self._sync])
+        if self._dead:
+            raise UserError("the program ended before this was written; do it again")
+
+    def _fatal(self, error: BaseException) -> None:
+        self._dead = True
+        if self.on_fatal is not None:
+            self.on_fatal(error)
+        else:
+            raise error
+
+    # ---- seen from outside
+
+    @property
+    def queued(self) -> int:
+        """URLs waiting in queues, over all jobs."""
+        return sum(job.queued for job in self.frontier.jobs.values())
+
+    @property
+    def idle(self) -> bool:
+        """Nothing leased, nothing without receipt, no input that is not committed yet."""
+        return not self.frontier.outstanding and not self._acks and not self._turn_due
+
+    def ended(self, job: str) -> Counter[Outcome]:
+        """How many URLs of a job have ended, by outcome."""
+        known = self.frontier.jobs.get(job)
+        return known.ended if known is not None else Counter()
+
+    def quarantines(self, job: str) -> list[Quarantine]:
+        """Parts of hosts that were closed for a job as traps, and those that were opened again by hand."""
+        known = self.frontier.jobs.get(job)
+        return list(known.quarantines.values()) if known is not None else []
+
+    def release(self, job: str, host: str, place: str) -> bool:
+        """Open a part of a host again for good; False when it is not closed."""
+        self._now()
+        if not reopen(self.frontier, job, host, place):
+            return False
+        self._later()
+        return True
+
+    def freshness(self, job: str) -> dict[str, Any] | None:
+        """How old the copies of a job's pages are, where they are fetched again."""
+        known = self.frontier.jobs.get(job)
+        if known is None or not known.recrawl.active or not len(known.agenda):
+            return None
+        sample = known.agenda.sample(SAMPLED)
+        return msgspec.structs.asdict(measure(sample, self.clock.now(), known.recrawl.rate))
+
+    @property
+    def worth_waiting_for(self) -> int:
+        """URLs that wait for something that will come: not those behind a spent budget of their host."""
+        return sum(job.waiting for job in self.frontier.jobs.values())
+
+    def waiting_hosts(self) -> list[tuple[str, float, int]]:
+        """(host, seconds until it may be fetched from, URLs queued) of hosts that wait for time, the first first."""
+        now, store = self.clock.monotonic(), self.frontier.store
+        found = [(store.name(host), at - now, store.queued(host)) for host, at in store.scheduled(WAITING_SHOWN)]
+        return sorted(found, key=lambda row: row[1])
+
+    def hosts_waiting(self) -> int:
+        """Hosts with queued URLs that time alone will make ready."""
+        return self.frontier.store.waiting()
+
+
+def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:
+    """The scheduler with its real parts."""
+    return Scheduler(config, bus, clock)

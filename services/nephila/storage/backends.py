@@ -1,0 +1,59 @@
+"""`LEDGERS` and `BACKENDS`: every place for rows, by the name it has in `--format`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.config import StorageConfig
+from nephila.storage.ledgers.contract import Ledger
+from nephila.storage.ledgers.sqlite import Sqlite
+from nephila.storage.read.source import is_url, require_driver
+from nephila.storage.sinks.bodies import Bodies
+from nephila.storage.sinks.contract import Backend
+from nephila.storage.sinks.jsonl import Jsonl
+from nephila.storage.sinks.markdown import Markdown
+from nephila.storage.sinks.parquet import Parquet
+from nephila.storage.sinks.warc import Warc
+
+
+def _postgres(config: StorageConfig) -> Ledger:
+    # The driver is imported where it is used: 0.1 s that a crawl into a directory does not pay.
+    require_driver()
+    from nephila.storage.ledgers.postgres import Postgres
+
+    return Postgres(config)
+
+
+LEDGERS: dict[str, Callable[[StorageConfig], Ledger]] = {"sqlite": Sqlite, "postgres": _postgres}
+"""One of them is always on."""
+
+BACKENDS: dict[str, Callable[[StorageConfig, Ledger], Backend]] = {
+    "jsonl": Jsonl,
+    "markdown": Markdown,
+    "parquet": Parquet,
+    "raw": Bodies,
+    "warc": Warc,
+}
+"""What is written besides it."""
+
+FORMATS = (*LEDGERS, *BACKENDS)
+
+
+def ledger_of(config: StorageConfig) -> Ledger:
+    """The database of a configuration, not yet open. Raises `UsageError`."""
+    if config.store:
+        if not is_url(config.store):
+            raise UsageError("store is no URL of the form postgresql://user@host:5432/database")
+        return LEDGERS["postgres"](config)
+    if "postgres" in config.formats:
+        raise UsageError("the format postgres needs the URL of a database: --store, or NEPHILA_STORAGE__STORE")
+    return LEDGERS["sqlite"](config)
+
+
+def choose(config: StorageConfig, ledger: Ledger) -> list[Backend]:
+    """The backends of a configuration without the ledger. Raises `UsageError` for a name that is in no row."""
+    for name in config.formats:
+        if name not in FORMATS:
+            raise UsageError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
+    return [BACKENDS[name](config, ledger) for name in dict.fromkeys(config.formats) if name in BACKENDS]

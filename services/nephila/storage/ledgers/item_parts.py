@@ -1,0 +1,155 @@
+"""Items that wait for a second page, in the tables: who waits for which URL, the parts that came, both put together.
+
+Everything happens in the transaction of the flush that brought a page, whichever of the two came first; a fetch that
+comes again puts its newest part in place of the older. Invariant: after every flush each item has all parts that are
+stored, and says of each other why it is not there; nothing is held anywhere else. A redirect hands the wait on to its
+target. A page of a job in which nothing waits costs nothing; else a look-up a page, and two for each item that waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.item_parts import NOT_YET, completed, is_part, part_rule, waits_of
+from nephila.native import UrlError
+from nephila.storage.read.reading import Reading
+from nephila.storage.rows import Batch, Items
+
+MAX_HOPS: Final = 10
+"""Redirects that are followed from a link to the page that has the part; the scheduler follows fewer."""
+_ROWS: Final = 500
+
+
+class _Waiting(NamedTuple):
+    """An item with a part that it waits for, or has had."""
+
+    url_key: str
+    ordinal: int
+    name: str
+    url: str
+    to_key: str
+    rule: str
+    data: str
+
+
+def concerns(database: Reading, batch: Batch) -> bool:
+    """Whether a batch has to do with items that wait: it brings some, or parts, or its jobs have some."""
+    if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
+        return True
+    jobs = {job for job, _ in _touched(batch)}
+    query = "SELECT 1 FROM waits WHERE job = :job UNION ALL SELECT 1 FROM parts WHERE job = :job LIMIT 1"
+    return any(database.execute(query, {"job": job}).fetchone() is not None for job in jobs)
+
+
+def complete(database: Reading, batch: Batch) -> None:
+    """Put parts and items of a batch together with those that are stored; its rows are written already."""
+    for (job, key), items in batch.items.items():
+        put(database, job, key, items)
+        _settle_all(database, job, "url_key", key)
+    for job, key in _touched(batch):
+        _settle_all(database, job, "to_key", key)
+
+
+def put(database: Reading, job: str, key: str, items: Items) -> None:
+    """What a page's items wait for, or its part, in place of what stood there. Its items are written already."""
+    page = {"job": job, "key": key}
+    database.execute("DELETE FROM parts WHERE job = :job AND url_key = :key", page)
+    database.execute("DELETE FROM waits WHERE job = :job AND url_key = :key", page)
+    if is_part(items.rule):
+        for data in items.data[:1]:
+            values = {**page, "rule": items.rule, "version": items.version, "data": data}
+            database.execute("INSERT INTO parts VALUES (:job, :key, :rule, :version, :data)", values)
+        return
+    for ordinal, data in enumerate(items.data):
+        for name, url in waits_of(data):
+            values = {**page, "ordinal": ordinal, "name": name, "url": url, "to": key_of(url)}
+            database.execute("INSERT INTO waits VALUES (:job, :key, :ordinal, :name, :url, :to)", values)
+
+
+def settle(database: Reading, job: str, key: str) -> None:
+    """Bring up to date the items of a page and those that wait for it."""
+    _settle_all(database, job, "url_key", key)
+    _settle_all(database, job, "to_key", key)
+
+
+def _settle_all(database: Reading, job: str, column: str, key: str) -> None:
+    for one in _waiting(database, job, column, key):
+        _settle(database, job, one)
+
+
+def _waiting(database: Reading, job: str, column: str, key: str) -> Iterator[_Waiting]:
+    """Items of a page, or for a page, a few at a time. What follows a redirect is moved behind the reader's back."""
+    last = ("", -1, "")
+    query = (
+        "SELECT waits.url_key, waits.ordinal, waits.name, waits.url, waits.to_key, items.rule, items.data FROM waits"
+        " JOIN items ON items.job = waits.job AND items.url_key = waits.url_key AND items.ordinal = waits.ordinal"
+        f" WHERE waits.job = :job AND waits.{column} = :key"
+        " AND (waits.url_key, waits.ordinal, waits.name) > (:from, :ordinal, :name)"
+        f" ORDER BY waits.url_key, waits.ordinal, waits.name LIMIT {_ROWS}"
+    )
+    while True:
+        values = {"job": job, "key": key, **dict(zip(("from", "ordinal", "name"), last, strict=True))}
+        found = [_Waiting(*row) for row in database.execute(query, values).fetchall()]
+        yield from found
+        if len(found) < _ROWS:
+            return
+        last = found[-1][:3]
+
+
+def _settle(database: Reading, job: str, one: _Waiting) -> None:
+    to_key, part, why = _follow(database, job, one)
+    item = {"job": job, "key": one.url_key, "ordinal": one.ordinal}
+    if to_key != one.to_key:
+        query = "UPDATE waits SET to_key = :to WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
+        database.execute(f"{query} AND name = :name", {**item, "to": to_key, "name": one.name})
+    # Of several parts of an item each has changed it for the next.
+    query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
+    ((data,),) = database.execute(query, item).fetchall()
+    now = completed(data, one.name, part, one.url, why)
+    if now != data:
+        query = "UPDATE items SET data = :data WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
+        database.execute(query, {**item, "data": now})
+
+
+def _follow(database: Reading, job: str, one: _Waiting) -> tuple[str, str | None, str]:
+    """The page that has the part, behind redirects; the part, or why there is none."""
+    wanted, key = part_rule(one.rule, one.name), one.to_key
+    for _ in range(MAX_HOPS):
+        page = {"job": job, "key": key}
+        query = "SELECT data FROM parts WHERE job = :job AND url_key = :key AND rule = :rule"
+        part = database.execute(query, {**page, "rule": wanted}).fetchone()
+        if part is not None:
+            return key, part[0], ""
+        query = "SELECT outcome, reason, final_url, rule FROM pages WHERE job = :job AND url_key = :key"
+        row = database.execute(query, page).fetchone()
+        if row is None:
+            return key, None, NOT_YET
+        outcome, reason, final_url, rule = row
+        target = key_of(final_url) if outcome == "dropped" and reason == "redirect" else ""
+        if not target:
+            return key, None, _why(outcome, reason, rule, wanted)
+        key = target
+    return key, None, "too many redirects"
+
+
+def _why(outcome: str, reason: str, rule: str, wanted: str) -> str:
+    if outcome != "stored":
+        return f"{outcome}({reason})" if reason else outcome
+    return (
+        "its page gave nothing" if rule == wanted else f"its page was read by {f'rule {rule}' if rule else 'no rule'}"
+    )
+
+
+def _touched(batch: Batch) -> Iterable[tuple[str, str]]:
+    return dict.fromkeys([*((row[2], row[1]) for row in batch.fetches()), *batch.items])
+
+
+def key_of(url: str) -> str:
+    """What a page of that URL is stored under; "" of what is no URL."""
+    try:
+        # A route stands in it only where the job keeps routes.
+        return parse_routed(url).fingerprint.hex()
+    except UrlError:
+        return ""

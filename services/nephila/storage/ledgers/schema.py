@@ -1,0 +1,170 @@
+"""The tables of nephila.db and who may open them."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import KEY_VERSION
+from nephila.storage.faults import damaged, sqlite_fault, unopened
+from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
+from nephila.storage.ledgers.parts_schema import VERSIONS
+from nephila.storage.rows import COLUMNS
+
+DATABASE = "nephila.db"
+SCHEMA_VERSION = 2
+"""2: what a fetch changed (change, changed_at, first_at, text_hash) and the view `changes`."""
+
+
+INTEGERS = {"status", "depth", "bytes", "fetch_no", "rule_version"}
+"""Columns of `pages` that hold numbers; all others are text."""
+
+CHANGES = (
+    "CREATE VIEW changes AS SELECT fetches.job AS job, pages.url AS url, fetches.url_key AS url_key,"
+    " fetches.fetch_no AS fetch_no, fetches.change AS change, fetches.fetched_at AS fetched_at, pages.title AS title,"
+    " fetches.old_hash AS old_hash, fetches.text_hash AS text_hash"
+    " FROM fetches CROSS JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"
+    " WHERE fetches.change IN ('new', 'changed')"
+)
+"""Every fetch that brought a new or another text; the title is that of the newest copy."""
+
+# A rowid table: rows of 10 KB are appended one after the other, and only the small key index is written at random
+# (docs/adr/0006). `fetches` has no index at all: what is written is new by construction.
+TABLES = (
+    "CREATE TABLE pages ("
+    + ", ".join(f"{name} {'INTEGER' if name in INTEGERS else 'TEXT'} NOT NULL" for name in COLUMNS)
+    + ", PRIMARY KEY (job, url_key))",
+    "CREATE TABLE fetches (id INTEGER PRIMARY KEY, job TEXT NOT NULL, url_key TEXT NOT NULL, fetch_no INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, status INTEGER NOT NULL,"
+    " fetched_at TEXT NOT NULL, bytes INTEGER NOT NULL, sha256 TEXT NOT NULL, change TEXT NOT NULL,"
+    " text_hash TEXT NOT NULL, old_hash TEXT NOT NULL)",
+    "CREATE TABLE links (job TEXT NOT NULL, from_key TEXT NOT NULL, to_url TEXT NOT NULL, to_key TEXT NOT NULL,"
+    " anchor TEXT NOT NULL)",
+    "CREATE INDEX links_from ON links (job, from_key)",
+    "CREATE TABLE items (job TEXT NOT NULL, url_key TEXT NOT NULL, rule TEXT NOT NULL, rule_version INTEGER NOT NULL,"
+    " ordinal INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (job, url_key, rule, ordinal))",
+    "CREATE TABLE sinks (name TEXT PRIMARY KEY, length INTEGER NOT NULL, last_fetch INTEGER NOT NULL DEFAULT 0)",
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    CHANGES,
+)
+
+_ADDED = {"pages": ("change", "changed_at", "first_at", "text_hash"), "fetches": ("change", "text_hash", "old_hash")}
+"""Columns that version 1 has not: empty in its rows."""
+
+
+def create(connection: sqlite3.Connection, created_by: str) -> None:
+    """Make the tables in one transaction: a database has all of them or none."""
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.executemany(
+        "INSERT INTO meta VALUES (?, ?)",
+        [("schema_version", str(SCHEMA_VERSION)), ("key_version", str(KEY_VERSION)), ("created_by", created_by)],
+    )
+    connection.execute("COMMIT")
+
+
+def migrate(connection: sqlite3.Connection, found: int) -> None:
+    """From version `found` to this one, in place and in one transaction. O(1): no row is rewritten."""
+    connection.execute("BEGIN IMMEDIATE")
+    if found < SCHEMA_VERSION:
+        for table, names in _ADDED.items():
+            for name in names:
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} TEXT NOT NULL DEFAULT ''")
+        connection.execute(CHANGES)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'schema_version'", (str(SCHEMA_VERSION),))
+    connection.execute("COMMIT")
+
+
+def prepare(connection: sqlite3.Connection, path: Path, created_by: str) -> None:
+    """Whatever is missing for writing is made. Raises `UserError` for what this program cannot use, `sqlite3.Error`."""
+    found = version(connection, path)
+    if not found:
+        create(connection, created_by)
+    elif found < SCHEMA_VERSION:
+        migrate(connection, found)
+    for statement in (*COMPLETING, *VERSIONS):
+        connection.execute(statement)
+
+
+def version(connection: sqlite3.Connection, path: Path) -> int:
+    """The schema version of a database that this program can use, 0 for an empty one; `UserError` for any other."""
+    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if not names:
+        return 0
+    if "meta" not in names or "pages" not in names:
+        raise UserError(f"{path} is a database of another program; choose another directory with --out")
+    meta = dict(connection.execute("SELECT name, value FROM meta"))
+    for what, usable in (("schema_version", (1, SCHEMA_VERSION)), ("key_version", (KEY_VERSION,))):
+        theirs = meta.get(what, "none")
+        if theirs not in map(str, usable):
+            raise UserError(
+                f"{path} has {what} {theirs} (written by {meta.get('created_by', 'unknown')}), this program needs"
+                f" {usable[-1]}; use the program that wrote it, or choose another directory with --out"
+            )
+    return int(meta["schema_version"])
+
+
+def examined(path: Path, ended: Mapping[str, int], check_bytes: int) -> dict[str, int]:
+    """Rows of each job of `ended`, after the pages of the database were checked: all, or of a file above `check_bytes`
+    only those of the small tables. Raises `UserError`, `sqlite3.Error`. O(bytes), some 400 MB/s from the page cache."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+        if not version(connection, path):
+            return {}
+        what = [""] if path.stat().st_size <= check_bytes else ["(sinks)", "(meta)"]
+        for part in what:
+            (found,) = connection.execute(f"PRAGMA integrity_check{part or '(1)'}").fetchone()
+            if found != "ok":
+                raise UserError(damaged(path, " ".join(found.removeprefix("*** in database main ***").split())))
+        query = "SELECT name FROM sinks WHERE last_fetch > length AND name NOT GLOB 'pages-*.parquet'"
+        for (name,) in connection.execute(query):
+            raise UserError(damaged(path, f"the committed length of {name} is wrong"))
+        return {job: _rows(connection, job) for job in ended}
+
+
+def _rows(connection: sqlite3.Connection, job: str) -> int:
+    (rows,) = connection.execute("SELECT count(*) FROM pages WHERE job = ?", (job,)).fetchone()
+    return int(rows)
+
+
+def _as_now(connection: sqlite3.Connection) -> None:
+    """Let a database of version 1, which is only read, look like one of this version: views of this connection."""
+    for table, names in _ADDED.items():
+        added = ", ".join(f"'' AS {name}" for name in names)
+        connection.execute(f"CREATE TEMP VIEW {table} AS SELECT rowid, *, {added} FROM main.{table}")
+    connection.execute(CHANGES.replace("CREATE VIEW", "CREATE TEMP VIEW"))
+
+
+def connect_readonly(directory: Path) -> sqlite3.Connection:
+    """A connection that changes no data, to the database of a finished or running crawl. Raises `UserError`."""
+    path = directory / DATABASE
+    if not path.is_file():
+        raise UserError(f"no database at {path}; is {directory} the output directory of a crawl?")
+    # mode=rw first: the last connection to leave tidies the write-ahead log and its index away, which one in mode=ro
+    # may not. Where neither can keep its index in the directory, the file is read as it is, if there is no log.
+    modes = ["mode=rw", "mode=ro"] + ([] if path.with_name(DATABASE + "-wal").exists() else ["immutable=1"])
+    for mode in modes:
+        try:
+            return _connect(path, mode)
+        except sqlite3.Error as error:
+            if mode == modes[-1] or not unopened(error):
+                raise UserError(str(sqlite_fault(error, path)).replace("cannot write", "cannot read")) from None
+    raise AssertionError("unreachable")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None, timeout=30)
+    try:
+        found = version(connection, path)
+        if not found:
+            raise UserError(f"{path} is empty: no crawl has written to it yet")
+        if found < 2:
+            _as_now(connection)
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

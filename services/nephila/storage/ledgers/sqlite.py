@@ -1,0 +1,267 @@
+"""The ledger: rows, history, links and the committed lengths of all other files, in one transaction.
+
+Invariant: what this database has committed is what the crawl has; every other backend is cut back to it.
+Write-ahead log with synchronous=FULL: one fsync per flush. The log is copied into the database whenever it has grown
+to `wal_bytes`, by this connection and not by SQLite's own trigger, so that it happens after the receipts are out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
+from pathlib import Path
+
+from nephila import __version__
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.changes import BURIED, Standing, mark_of_row
+from nephila.storage.config import StorageConfig
+from nephila.storage.faults import sqlite_fault
+from nephila.storage.ledgers.contract import Key
+from nephila.storage.ledgers.item_parts import complete, concerns
+from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
+from nephila.storage.ledgers.statements import MultiInsert
+from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
+from nephila.storage.read.reading import Reading
+from nephila.storage.rows import (
+    BYTES,
+    CHANGE,
+    COLUMNS,
+    FETCH_ID,
+    FETCH_NO,
+    FETCHED_AT,
+    JOB,
+    OUTCOME,
+    OUTCOMES,
+    REASON,
+    SHA256,
+    STATUS,
+    TEXT,
+    TEXT_HASH,
+    URL_KEY,
+    Batch,
+    item_rows,
+    unpack_links,
+)
+from nephila.storage.sinks.files import is_at, written_back
+
+log = logging.getLogger(__name__)
+
+PAGE_BYTES = 8192
+"""Larger pages write rows cheaper, smaller ones the key index: measured in docs/adr/0006."""
+_CACHE_KIB = 32 * 1024
+_BUSY_S = 5.0
+"""Waited for a lock of another program in one try; the service tries again for `patience_s`."""
+
+_NAMES = ", ".join(COLUMNS)
+_ROW = "(" + ", ".join("CAST(? AS TEXT)" if name == "text" else "?" for name in COLUMNS) + ")"
+_CHANGED = [name for name in COLUMNS if name not in ("job", "url_key")]
+_UPSERT = MultiInsert(
+    f"INSERT INTO pages ({_NAMES})",
+    _ROW,
+    "ON CONFLICT (job, url_key) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
+    + " WHERE excluded.fetch_no >= pages.fetch_no",
+)
+_KEEP_TEXT = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
+_FETCH = ", ".join(
+    f"{name} = excluded.{name}"
+    for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
+)
+"""What a fetch that brought no copy says of the row."""
+_TOUCH = MultiInsert(
+    f"INSERT INTO pages ({_NAMES})",
+    _ROW,
+    f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason"
+    " ELSE '' END WHERE excluded.fetch_no >= pages.fetch_no",
+)
+_KEEP = MultiInsert(
+    f"INSERT INTO pages ({_NAMES})",
+    _ROW,
+    f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = excluded.reason"
+    " WHERE excluded.fetch_no >= pages.fetch_no",
+)
+_HISTORY = MultiInsert(
+    "INSERT INTO fetches (job, url_key, fetch_no, outcome, reason, status, fetched_at, bytes, sha256, change,"
+    " text_hash, attempt, old_hash)",
+    "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+)
+_of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
+_LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
+_ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
+_STANDING = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{BURIED}'"
+_LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
+"""Twice, so that a damaged number is noticed before a file is cut to it: see `examined`."""
+_NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
+_KEYS = 512
+"""Keys asked for in one query."""
+
+
+class Sqlite:
+    """See `Ledger`."""
+
+    def __init__(self, config: StorageConfig) -> None:
+        self.path = config.directory / DATABASE
+        self._config = config
+        self._connection: sqlite3.Connection | None = None
+        self._wal = config.directory / (DATABASE + "-wal")
+        self._opened: os.stat_result | None = None
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The one connection that writes."""
+        if self._connection is None:
+            raise RuntimeError("the database is not open")
+        return self._connection
+
+    def examine(self, ended: Mapping[str, int]) -> None:
+        """See `Ledger`. By a connection that cannot write: an ordinary one would, when it is closed, throw away what a
+        damaged write-ahead log still has."""
+        rows: dict[str, int] = {}
+        if self.path.is_file():
+            try:
+                rows = examined(self.path, ended, self._config.check_bytes)
+            except sqlite3.Error as error:
+                raise sqlite_fault(error, self.path) from error
+        for job, number in ended.items():
+            if rows.get(job, 0) < number:
+                raise UserError(
+                    f"{self.path} has {rows.get(job, 0):,} rows of job {job!r}, and {number:,} of its URLs have ended: "
+                    "it was deleted or replaced, or its -wal was damaged; nothing was changed. Put it back, or remove "
+                    f"{self.path.with_name('frontier')}: --resume then begins at the seeds again and keeps all rows"
+                )
+
+    def last_fetches(self) -> dict[str, int]:
+        """See `Ledger`."""
+        return dict(self.connection.execute("SELECT job, max(fetch_no) FROM pages GROUP BY job"))
+
+    def open(self) -> None:
+        """Open or make the database. Raises `UserError` in one line for every reason not to."""
+        try:
+            self._connection = connection = sqlite3.connect(
+                self.path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # only a new file takes it
+            version(connection, self.path)  # before anything is set in a database that is not ours
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if self._config.fsync else 'OFF'}")
+            connection.execute("PRAGMA wal_autocheckpoint = 0")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            prepare(connection, self.path, f"nephila {__version__}")
+            self._opened = os.stat(self.path)
+        except sqlite3.Error as error:
+            self._abandon()
+            raise sqlite_fault(error, self.path) from error
+        except BaseException:
+            self._abandon()
+            raise
+
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+        """See `Ledger`; nobody else writes here, so that reading needs no transaction."""
+        found: dict[Key, Standing] = {}
+        for job, of_job in wanted.items():
+            keys = list(of_job)
+            for start in range(0, len(keys), _KEYS):
+                part = keys[start : start + _KEYS]
+                marks = ", ".join("?" * len(part))
+                query = f"SELECT {_STANDING} FROM pages WHERE job = ? AND url_key IN ({marks})"
+                for key, fetch_no, outcome, copy, mark, *instants in self.connection.execute(query, [job, *part]):
+                    found[job, key] = Standing(fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(mark), *instants)
+        return found
+
+    def mark(self, job: str, key: str) -> bytes:
+        """The mark of a copy that was stored without one, by schema version 1."""
+        query = "SELECT CAST(text AS BLOB), sha256 FROM pages WHERE job = ? AND url_key = ?"
+        text, sha256 = self.connection.execute(query, (job, key)).fetchone()
+        return mark_of_row(text, bytes.fromhex(sha256))
+
+    def sinks(self) -> dict[str, int]:
+        """Name → committed length in bytes of every append-only file ever begun here."""
+        return dict(self.connection.execute("SELECT name, length FROM sinks"))
+
+    def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
+        """Say that a file is ours, in a transaction of its own: before it is made, so that a crash leaves no orphan."""
+        self.connection.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?, ?)", (name, length, last_fetch))
+
+    def stage(self, batch: Batch) -> None:
+        """Begin the transaction and write the rows into it. Raises `sqlite3.Error`."""
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        connection.executemany(_KEEP_TEXT, batch.changed)
+        largest = max((len(row[TEXT]) for row in batch.rows), default=0)
+        _UPSERT.run(connection, batch.rows, largest)
+        _TOUCH.run(connection, batch.touched)
+        _KEEP.run(connection, batch.kept)
+        told = batch.told
+        _HISTORY.run(connection, [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in batch.fetches()])
+        for job, key, links in batch.links:
+            connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
+            _LINKS.run(connection, [(job, key, url, to, anchor) for url, to, anchor in unpack_links(links)])
+        if batch.items:
+            connection.executemany("DELETE FROM items WHERE job = ? AND url_key = ?", list(batch.items))
+            rows = item_rows(batch.items)
+            _ITEMS.run(connection, rows, max((len(row[-1]) for row in rows), default=0))
+        if concerns(database := Reading(connection), batch):
+            complete(database, batch)
+
+    def commit(self, lengths: Mapping[str, int]) -> None:
+        """Commit rows and file lengths together. Raises `sqlite3.Error`."""
+        connection = self.connection
+        for name, length in lengths.items():
+            connection.execute(_LENGTH, (length, length, name))
+        connection.execute("COMMIT")
+
+    def committed(self) -> None:
+        """Keep the write-ahead log small."""
+        if self._wal_bytes() >= self._config.wal_bytes:
+            self._checkpoint("PASSIVE")
+
+    def rollback(self) -> None:
+        """Undo what was staged."""
+        if self._connection is not None and self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def restore(self) -> str:
+        """See `Backend.restore`. A write-ahead log alone that is gone is copied into the database."""
+        if self._connection is None or self._opened is None:
+            return ""
+        if is_at(self.path, self._opened):
+            if self._wal.exists():
+                return ""
+            self._checkpoint("TRUNCATE")
+            return f"{self._wal} was deleted while it was written to; what it held was copied to {self.path}"
+
+        def write(path: Path) -> None:
+            with contextlib.closing(sqlite3.connect(path)) as saved:
+                self.connection.backup(saved)
+
+        # The old connection deletes its log by name when it closes: before the new file has that name.
+        return written_back(self.path, write, self._abandon)
+
+    def close(self) -> None:
+        """Copy the log into the database and close it; a reader elsewhere may keep the log alive, which is no loss."""
+        if self._connection is not None:
+            self._checkpoint("TRUNCATE")
+            self._abandon()
+
+    def _checkpoint(self, mode: str) -> None:
+        # A failure here loses nothing: the log has the rows, and a full disk shows at the next commit.
+        try:
+            self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+        except sqlite3.Error as error:
+            log.info("%s: the write-ahead log stays: %s", self.path, error)
+
+    def _wal_bytes(self) -> int:
+        try:
+            return os.stat(self._wal).st_size
+        except OSError:
+            return 0
+
+    def _abandon(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

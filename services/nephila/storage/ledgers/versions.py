@@ -1,0 +1,59 @@
+"""The table `previous`: the text that a page had before its present one, so that two versions can be compared.
+
+One row per page that has changed, replaced by the next change, written by the database itself in the transaction that
+brings the new text (docs/adr/0041).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from nephila.storage.read.reading import reading
+from nephila.storage.read.source import Source
+
+_COLUMNS: Final = ("fetch_no", "changed_at", "fetched_at", "title", "text")
+_NAMES: Final = ", ".join(_COLUMNS)
+INTO: Final = f"INSERT INTO previous (job, url_key, {_NAMES}) SELECT job, url_key, {_NAMES} FROM pages"
+ON_CONFLICT: Final = "ON CONFLICT (job, url_key) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in _COLUMNS
+)
+
+
+class Version(NamedTuple):
+    """A text of a page."""
+
+    fetch_no: int
+    changed_at: str
+    """When it was fetched first, ISO 8601; empty in rows of schema version 1."""
+    fetched_at: str
+    """When it was fetched or confirmed last."""
+    title: str
+    text: str
+
+
+class Page(NamedTuple):
+    """The versions of a page that are kept."""
+
+    url: str
+    job: str
+    now: Version
+    before: Version | None
+
+
+def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
+    """What is kept of a URL, of one job or of the one that fetched it last; None without a row that holds a page."""
+    only = " AND job = :job" if job is not None else ""
+    values = {"key": url_key.hex(), "job": job}
+    query = (
+        f"SELECT url, job, {_NAMES} FROM pages WHERE url_key = :key AND sha256 != ''{only}"
+        " ORDER BY fetched_at DESC LIMIT 1"
+    )
+    with reading(source) as connection:
+        found = connection.execute(query, values).fetchone()
+        if found is None:
+            return None
+        before = None
+        if connection.has_table("previous"):
+            query = f"SELECT {_NAMES} FROM previous WHERE job = :job AND url_key = :key"
+            before = connection.execute(query, {"key": url_key.hex(), "job": found[1]}).fetchone()
+        return Page(found[0], found[1], Version(*found[2:]), Version(*before) if before else None)

@@ -1,0 +1,286 @@
+"""The rows of a finished or running crawl as JSON lines, CSV, Parquet or Markdown, with bounded memory.
+
+Rows are read in the order they were first stored (on a server: of job and key), a few at a time and each time in a
+transaction of its own, so that a running crawl is not kept from tidying its write-ahead log. A file is written under a
+temporary name and renamed.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, Literal, cast
+
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.storage.faults import write_fault
+from nephila.storage.read import items, markdown
+from nephila.storage.read.reading import Reading, reading
+from nephila.storage.read.source import Source
+from nephila.storage.read.tabular import cell, write_csv, write_jsonl
+from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
+from nephila.storage.sinks.jsonl import append_line, json_object
+from nephila.storage.sinks.parquet_file import ParquetFile
+
+FORMATS = ("jsonl", "csv", "parquet", "markdown")
+STDOUT = "-"
+PRESENT = "(outcome = 'stored' OR (outcome = 'failed' AND sha256 != '' AND status NOT IN (404, 410)))"
+"""Rows that hold a page: stored, or stored earlier and not to be had at the last fetch, but not gone."""
+_PAGE_ROWS = 200
+"""Rows read at a time."""
+_META = "meta."
+Shown = Callable[[str], str]
+"""Text → the same for a terminal."""
+
+
+def export(
+    source: Source,
+    format: str,
+    out: Path | Literal["-"] | None = None,
+    *,
+    all_outcomes: bool = False,
+    job: str | None = None,
+    raw_csv: bool = False,
+    changes: bool = False,
+    since: str = "",
+    text: markdown.Written = lambda row: "",
+    columns: Sequence[str] = (),
+    shown: Shown | None = None,
+) -> int:
+    """Write the rows and return how many: those that hold a page, or with `all_outcomes` every terminal row.
+
+    `changes`: only pages whose present text came at or after `since` (ISO 8601, UTC unless it says otherwise; "" =
+    ever), each once; `change` is then "new" where the page had no text before `since`, "changed" where it had another.
+    `out` None or "-" is standard output, for Parquet DIR/export.parquet (./export.parquet when the rows are on a
+    server). A Markdown export is one stream, to a path that ends in .jsonl JSON lines, to any other a directory with a
+    file per page; `text` gives the Markdown of a row, "" for its plain text. CSV cells that a spreadsheet would take
+    for a formula get a leading apostrophe, because their text was written by strangers; `raw_csv` leaves them alone.
+    `columns`: only these, of CSV and JSON lines; meta.NAME is a value of `meta`. `shown` makes text harmless that goes
+    to a standard output which is a terminal.
+    Raises `UserError` in one line: no database, unknown format, an output that cannot be written.
+    """
+    if format not in FORMATS:
+        raise UsageError(f"unknown format {format!r}; known are {', '.join(FORMATS)}")
+    if format == "parquet" and out in (None, STDOUT):
+        out = (source if isinstance(source, Path) else Path()) / "export.parquet"
+    if columns and format not in ("csv", "jsonl"):
+        raise UsageError("--columns go with --format csv and jsonl")
+    for name in columns:
+        if name not in COLUMNS and not name.startswith(_META):
+            raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
+    target = None if out is None or out == STDOUT else Path(out)
+    try:
+        with reading(source) as connection:
+            rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
+            return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
+    except OSError as error:
+        raise _plain(error, target) from error
+
+
+def export_items(
+    source: Source,
+    format: str,
+    out: Path | None,
+    *,
+    job: str | None = None,
+    raw_csv: bool = False,
+    columns: Sequence[str] = (),
+    shown: Shown | None = None,
+) -> int:
+    """Write what rules made of the pages; returns how many items. `out` None is standard output. Raises `UserError`."""
+
+    def write(stream: IO[bytes]) -> int:
+        return items.export_items(source, format, stream, job, raw_csv=raw_csv, columns=columns)
+
+    if format not in items.FORMATS:
+        raise UsageError(f"items are written as {' or '.join(items.FORMATS)}, not {format}")
+    try:
+        if out is None:
+            return _to_stdout(lambda stream, _: write(stream), iter(()), shown)
+        return _whole(out, lambda part: _stream_to(part, write))
+    except OSError as error:
+        raise _plain(error, out) from error
+
+
+def _stream_to(part: Path, write: Callable[[IO[bytes]], int]) -> int:
+    with part.open("wb") as stream:
+        return write(stream)
+
+
+def _write(
+    format: str,
+    target: Path | None,
+    rows: Iterator[Row],
+    columns: Sequence[str],
+    *,
+    raw_csv: bool,
+    shown: Shown | None,
+    text: markdown.Written,
+) -> int:
+    if format == "parquet":
+        assert target is not None
+        return _whole(target, lambda part: _parquet(part, rows))
+    if format == "markdown" and target is not None:
+        if target.suffix != ".jsonl":
+            return markdown.write_directory(target, rows, text)
+        return _whole(target, lambda part: _to_file(part, partial(markdown.write_lines, text=text), rows))
+    write = partial(markdown.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
+    if target is None:
+        return _to_stdout(write, rows, shown)
+    return _whole(target, lambda part: _to_file(part, write, rows))
+
+
+def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[bytes], Iterator[Row]], int]]:
+    names = columns or COLUMNS
+
+    def csv(stream: IO[bytes], rows: Iterator[Row]) -> int:
+        chosen = _chosen(rows, columns) if columns else rows
+        return write_csv(stream, names, (list(map(cell, row)) for row in chosen) if columns else chosen, raw=raw_csv)
+
+    def jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
+        return write_jsonl(stream, names, _chosen(rows, columns)) if columns else _jsonl(stream, rows)
+
+    return {"jsonl": jsonl, "csv": csv}
+
+
+def _rows(connection: Reading, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
+    key, last = connection.walk
+    behind = ", ".join(f":last_{name}" for name in key)
+    terms, values = [f"({', '.join(key)}) > ({behind})"], {"job": job, "since": since}
+    if not all_outcomes:
+        terms.append(PRESENT)
+    if job is not None:
+        terms.append("job = :job")
+    names = list(COLUMNS)
+    if since is not None:
+        # Rows of schema version 1 have no instants: they are older than any `since`.
+        terms += ["sha256 != ''", "changed_at >= :since"]
+        names[CHANGE] = (
+            "CASE WHEN first_at >= :since AND :since != '' OR first_at = changed_at THEN 'new' ELSE 'changed' END"
+        )
+    query = (
+        f"SELECT {', '.join((*key, *names))} FROM pages WHERE {' AND '.join(terms)}"
+        f" ORDER BY {', '.join(key)} LIMIT {_PAGE_ROWS}"
+    )
+    width = len(key)
+    while True:
+        place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
+        found = connection.execute(query, {**values, **place}).fetchall()
+        for row in found:
+            yield row[width:]
+        if len(found) < _PAGE_ROWS:
+            return
+        last = found[-1][:width]
+
+
+def _instant(text: str) -> str:
+    """An instant as the table has it; the empty string stays. Raises `UsageError`."""
+    if not text:
+        return ""
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise UsageError(f"--since {text!r} is no date or time; say 2026-11-21 or 2026-11-21T09:30:00Z") from None
+    return iso((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+
+
+def _jsonl(stream: IO[bytes], rows: Iterator[Row]) -> int:
+    written = 0
+    for row in rows:
+        buffer = bytearray()
+        append_line(buffer, row)
+        stream.write(buffer)
+        written += 1
+    return written
+
+
+def _chosen(rows: Iterator[Row], columns: Sequence[str]) -> Iterator[list[Any]]:
+    """The named columns of each row; meta.NAME is a value of the object `meta`."""
+    places = [COLUMNS.index(name) if name in COLUMNS else -1 for name in columns]
+    fields = [name.removeprefix(_META) for name in columns]
+    nested = -1 in places
+    for row in rows:
+        meta = json_object(row[META]) if nested else {}
+        known = meta if isinstance(meta, dict) else {}
+        yield [row[at] if at >= 0 else known.get(field) for at, field in zip(places, fields, strict=True)]
+
+
+def _parquet(part: Path, rows: Iterator[Row]) -> int:
+    with ParquetFile(part) as file:
+        file.extend(rows)
+        return file.written
+
+
+def _to_file(part: Path, write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row]) -> int:
+    with part.open("wb") as stream:
+        return write(stream, rows)
+
+
+class _Terminal(io.RawIOBase):
+    """A stream that is looked at: its text is made harmless on the way."""
+
+    def __init__(self, stream: IO[bytes], shown: Shown) -> None:
+        self._stream, self._shown = stream, shown
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: Any) -> int:
+        self._stream.write(self._shown(self._decoder.decode(bytes(data))).encode())
+        return len(data)
+
+
+def _to_stdout(
+    write: Callable[[IO[bytes], Iterator[Row]], int], rows: Iterator[Row], shown: Shown | None = None
+) -> int:
+    seen = 0
+
+    def counted() -> Iterator[Row]:
+        nonlocal seen
+        for row in rows:
+            yield row
+            seen += 1
+
+    sys.stdout.flush()
+    try:
+        stream: IO[bytes] = sys.stdout.buffer
+        if shown is not None and sys.stdout.isatty():
+            stream = cast("IO[bytes]", _Terminal(stream, shown))
+        written = write(stream, counted())
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # `nephila export … | head` is no error; the interpreter must not try to flush the closed pipe on its way out.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return max(seen, 1)  # whoever has seen enough needs no word that there was nothing
+    return written
+
+
+def _whole(target: Path, write: Callable[[Path], int]) -> int:
+    """Write beside the target and rename; what is no ordinary file (a pipe, a device) is written directly."""
+    if target.is_dir():
+        raise UserError(f"{target} is a directory; name a file with -o")
+    if target.exists() and not target.is_file():
+        return write(target)
+    part = target.with_name(target.name + ".part")
+    try:
+        written = write(part)
+        os.replace(part, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    return written
+
+
+def _plain(error: OSError, target: Path | None) -> BaseException:
+    # A full disk here is no reason to resume the crawl.
+    fault = write_fault(error, target or Path("standard output"))
+    return UserError(str(fault).replace(" and run again with --resume", " and export again"))
+
+
+__all__ = ["FORMATS", "STDOUT", "export", "export_items"]

@@ -1,0 +1,112 @@
+"""DIR/pages.jsonl: one JSON object per fetch that ended, with the names of the table's columns.
+
+Of several objects of one (job, url_key) the one with the highest fetch_no holds; one without sha256 brought no copy and
+leaves the one before it: a 304 (reason not_modified), or an end without a page. It moves outcome, reason, status,
+final_url, fetched_at, fetch_no, fetch_id and change on. A copy that a rule made items of has them as `items`. What the
+fetch changed is said by `change`: see changes.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nephila.storage.config import StorageConfig
+from nephila.storage.ledgers.contract import Ledger
+from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
+from nephila.storage.sinks.files import AppendFile, refuse_foreign
+
+NAME = "pages.jsonl"
+
+
+class Jsonl:
+    """See `Backend`."""
+
+    raw = False
+
+    def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
+        self._path: Path = config.directory / NAME
+        self._fsync = config.fsync
+        self._ledger = ledger
+        self._file: AppendFile | None = None
+        self._buffer = bytearray()
+
+    def open(self) -> None:
+        """See `Backend`."""
+        committed = self._ledger.sinks().get(NAME)
+        if committed is None:
+            refuse_foreign(self._path)
+            self._ledger.register(NAME)
+        self._file = AppendFile(self._path, committed or 0, self._fsync)
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Backend`."""
+        return {NAME: self._open_file.length}
+
+    def stage(self, batch: Batch) -> None:
+        """See `Backend`."""
+        buffer = self._buffer
+        for row in batch.rows:
+            items = batch.items.get((row[JOB], row[URL_KEY]))
+            append_line(buffer, row, items.data if items is not None and items.fetch_id == row[FETCH_ID] else ())
+        for row in chain(batch.touched, batch.kept):
+            append_line(buffer, row)
+        try:
+            if buffer:
+                self._open_file.append(buffer)
+        finally:
+            self._buffer = bytearray()
+
+    def committed(self) -> None:
+        """See `Backend`."""
+        self._open_file.committed()
+
+    def rollback(self) -> None:
+        """See `Backend`."""
+        self._open_file.rollback()
+
+    def restore(self) -> str:
+        """See `Backend`."""
+        return self._open_file.restore()
+
+    def close(self) -> None:
+        """See `Backend`."""
+        if self._file is not None:
+            self._file.close()
+
+    @property
+    def _open_file(self) -> AppendFile:
+        if self._file is None:
+            raise RuntimeError(f"{self._path} is not open")
+        return self._file
+
+
+_encoder = msgspec.json.Encoder()
+
+
+def append_line(buffer: bytearray, row: Row, items: Sequence[str] = ()) -> None:
+    """Append the row as one line of JSON, with the items that a rule made of the page where there are any."""
+    value: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
+    text = row[TEXT]
+    value["text"] = text if isinstance(text, str) else str(text, "utf-8")
+    value["meta"] = json_object(row[META])
+    if items:
+        value["items"] = [msgspec.Raw(one.encode()) for one in items]
+    _encoder.encode_into(value, buffer, -1)
+    buffer += b"\n"
+
+
+def json_object(text: str) -> dict[str, Any] | str:
+    """The object of a JSON text; the text itself when it is none, because one page must not tear the file."""
+    if not text:
+        return {}
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text

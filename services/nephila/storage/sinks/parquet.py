@@ -1,0 +1,101 @@
+"""DIR/pages-00000.parquet …: the rows, for analysis, written from what the database has committed.
+
+A file covers the fetches committed since the file before it; the ledger knows up to which. It is written whole under a
+temporary name, synced, renamed and only then registered, so that a crash costs a file at most, and the next close
+writes it again. A URL fetched anew stands in a later file again: the row with the highest fetch_no holds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.config import StorageConfig
+from nephila.storage.ledgers.contract import Ledger
+from nephila.storage.ledgers.sqlite import Sqlite
+from nephila.storage.rows import COLUMNS, Batch
+from nephila.storage.sinks.files import refuse_foreign, sync_directory
+from nephila.storage.sinks.parquet_file import ParquetFile
+
+_ROWS = f"""
+SELECT {", ".join("pages." + name for name in COLUMNS)} FROM fetches CROSS JOIN pages
+ON pages.job = fetches.job AND pages.url_key = fetches.url_key AND pages.fetch_no = fetches.fetch_no
+WHERE fetches.id > ? AND fetches.id <= ? ORDER BY fetches.id
+"""  # CROSS JOIN keeps the history outside: it is in the order in which the rows were appended
+
+
+class Parquet:
+    """See `Backend`."""
+
+    raw = False
+    lengths: Mapping[str, int] = {}
+
+    def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
+        if not isinstance(ledger, Sqlite):
+            # A shared database has the rows of others too, in an order that is not that of their commits.
+            raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
+        self._directory = config.directory
+        self._rows_per_file = config.parquet_rows
+        self._ledger = ledger
+        self._pending = 0
+        self._number = -1
+        self._covered = 0
+
+    def open(self) -> None:
+        """See `Backend`; rows that no file has yet are counted and come with the next file."""
+        query = "SELECT name, last_fetch FROM sinks WHERE name GLOB 'pages-*.parquet' ORDER BY name"
+        for name, last_fetch in self._ledger.connection.execute(query):
+            self._number = int(name.removeprefix("pages-").removesuffix(".parquet"))
+            self._covered = last_fetch
+        if self._number < 0:
+            refuse_foreign(self._path(0))
+        self._pending = self._last_fetch() - self._covered
+
+    def stage(self, batch: Batch) -> None:
+        """Nothing: the rows are durable in the database first."""
+        self._pending += len(batch.rows) + len(batch.touched) + len(batch.kept)
+
+    def committed(self) -> None:
+        """Write a file when there are rows enough. Raises `OSError`."""
+        if self._pending >= self._rows_per_file:
+            self._write()
+
+    def rollback(self) -> None:
+        """See `Backend`."""
+        self._pending = max(0, self._last_fetch() - self._covered)
+
+    def restore(self) -> str:
+        """See `Backend`: no file is open between two flushes."""
+        return ""
+
+    def close(self) -> None:
+        """Write what no file has yet. Raises `OSError`."""
+        if self._pending:
+            self._write()
+
+    def _write(self) -> None:
+        last = self._last_fetch()
+        path = self._path(self._number + 1)
+        part = path.with_name(path.name + ".part")
+        try:
+            with ParquetFile(part) as file:
+                file.extend(self._ledger.connection.execute(_ROWS, (self._covered, last)))
+            length = part.stat().st_size
+            os.replace(part, path)
+            sync_directory(self._directory)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        self._ledger.register(path.name, length, last)
+        self._number += 1
+        self._covered = last
+        self._pending = 0
+
+    def _last_fetch(self) -> int:
+        (last,) = self._ledger.connection.execute("SELECT max(id) FROM fetches").fetchone()
+        return int(last or 0)
+
+    def _path(self, number: int) -> Path:
+        return self._directory / f"pages-{number:05d}.parquet"

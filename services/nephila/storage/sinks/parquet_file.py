@@ -1,0 +1,81 @@
+"""One Parquet file of rows, written in row groups of bounded size; used by the backend and by the export.
+
+pyarrow is imported when the first file is opened: 0.2 s and 60 MB that only those pay who want Parquet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.ledgers.schema import INTEGERS
+from nephila.storage.rows import COLUMNS, FETCHED_AT, TEXT, Row
+
+_GROUP_ROWS = 5_000
+_GROUP_BYTES = 32 * 1024 * 1024
+"""Rows and bytes of text that are held in memory at a time."""
+
+
+class ParquetFile:
+    """A context manager; on a clean exit the file is complete and synced, otherwise it is the caller's to remove."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `UserError` without pyarrow, `OSError`."""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise UserError("Parquet needs pyarrow: pip install 'nephila[parquet]'") from None
+        self._arrow: Any = pyarrow
+        self._schema = pyarrow.schema([(name, self._type(name)) for name in COLUMNS])
+        self._file = path.open("wb")
+        self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema, compression="zstd")
+        self._rows: list[Row] = []
+        self._bytes = 0
+        self.written = 0
+        """Rows taken so far."""
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Append rows in column order, text as str. Raises `OSError`."""
+        for row in rows:
+            self._rows.append(row)
+            self._bytes += len(row[TEXT])
+            self.written += 1
+            if len(self._rows) >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+                self._group()
+
+    def __enter__(self) -> ParquetFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                if self._rows:
+                    self._group()
+                self._writer.close()
+                self._file.flush()
+                os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+
+    def _group(self) -> None:
+        columns: list[Any] = [list(column) for column in zip(*self._rows, strict=True)]
+        columns[FETCHED_AT] = [datetime.fromisoformat(text) if text else None for text in columns[FETCHED_AT]]
+        arrays = [
+            self._arrow.array(column, type=field.type) for column, field in zip(columns, self._schema, strict=True)
+        ]
+        self._writer.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+        self._rows = []
+        self._bytes = 0
+
+    def _type(self, name: str) -> Any:
+        if name == "fetched_at":
+            return self._arrow.timestamp("ms", tz="UTC")
+        return self._arrow.int64() if name in INTEGERS else self._arrow.string()

@@ -1,0 +1,148 @@
+"""Append-only files with a number in their names, the last of which is written to; for sinks that keep pages.
+
+Invariant: the committed length of every file stands in the ledger, and a file is known to it before it exists. One
+that has reached its size is closed and the next begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nephila.storage.config import StorageConfig
+from nephila.storage.ledgers.contract import Ledger
+from nephila.storage.sinks.files import AppendFile, check_length, refuse_foreign
+
+
+class FileSeries:
+    """`<prefix>00000<suffix>` and so on, in the directory of the configuration; `stem` stands before the number in the
+    names of new files."""
+
+    def __init__(
+        self, config: StorageConfig, ledger: Ledger, prefix: str, suffix: str, size_bytes: int, stem: str = ""
+    ) -> None:
+        self.total_bytes = 0
+        """Of all files of the series."""
+        self._config = config
+        self._ledger = ledger
+        self._prefix, self._suffix, self._stem = prefix, suffix, stem
+        self._size_bytes = size_bytes
+        self._number = 0
+        self._file: AppendFile | None = None
+
+    def open(self) -> None:
+        """See `Backend.open`; finished files are looked at as well, as a lost one should be known early."""
+        sinks = self._ledger.sinks().items()
+        known = {name: length for name, length in sinks if self._is_ours(name)}
+        last = max(known, default=None, key=self._number_of)
+        for name, length in known.items():
+            if name != last:
+                path = self._config.directory / name
+                check_length(path, path.stat().st_size if path.exists() else -1, length)
+        self.total_bytes = sum(known.values())
+        if last is None:
+            self._begin(0)
+        else:
+            self._number = self._number_of(last)
+            self._file = AppendFile(self._config.directory / last, known[last], self._config.fsync)
+
+    def committed_files(self) -> dict[str, int]:
+        """Name → committed length of each file, in their order."""
+        known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_ours(name)]
+        return dict(sorted(known, key=lambda one: self._number_of(one[0])))
+
+    @property
+    def name(self) -> str:
+        """Of the file that is written to."""
+        return self.file.path.name
+
+    @property
+    def length(self) -> int:
+        """Its bytes."""
+        return self.file.length
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Backend.lengths`."""
+        return {self.name: self.length}
+
+    def rotate(self) -> None:
+        """Begin the next file if this one has its size; before anything of a batch is written."""
+        if self.length >= self._size_bytes:
+            self.file.close()
+            self._begin(self._number + 1)
+
+    def append(self, data: bytes | bytearray) -> None:
+        """Write all of it and make it durable. Raises `OSError`."""
+        self.file.append(data)
+        self.total_bytes += len(data)
+
+    def committed(self) -> None:
+        """See `Backend.committed`."""
+        self.file.committed()
+
+    def rollback(self) -> None:
+        """See `Backend.rollback`."""
+        before = self.length
+        self.file.rollback()
+        self.total_bytes -= before - self.length
+
+    def close(self) -> None:
+        """See `Backend.close`."""
+        if self._file is not None:
+            self._file.close()
+
+    def _number_of(self, name: str) -> int:
+        return int(name.removeprefix(self._prefix).removesuffix(self._suffix).rpartition("-")[2])
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(self._prefix) and name.endswith(self._suffix)
+
+    def _begin(self, number: int) -> None:
+        # Known to the ledger before it exists: whatever a crash leaves in it is recognised as ours and cut.
+        name = f"{self._prefix}{self._stem}{number:05d}{self._suffix}"
+        path = self._config.directory / name
+        refuse_foreign(path)
+        self._ledger.register(name)
+        self._number = number
+        self._file = AppendFile(path, 0, self._config.fsync)
+
+    @property
+    def file(self) -> AppendFile:
+        """The file that is written to."""
+        if self._file is None:
+            raise RuntimeError(f"no file {self._prefix}*{self._suffix} is open")
+        return self._file
+
+
+class SeriesBackend:
+    """What backends that keep pages in such files have in common; see `Backend`. They write in `stage`."""
+
+    raw = True
+
+    def __init__(self, files: FileSeries) -> None:
+        self._files = files
+
+    def open(self) -> None:
+        """See `Backend`."""
+        self._files.open()
+
+    @property
+    def lengths(self) -> Mapping[str, int]:
+        """See `Backend`."""
+        return self._files.lengths
+
+    def committed(self) -> None:
+        """See `Backend`."""
+        self._files.committed()
+
+    def rollback(self) -> None:
+        """See `Backend`."""
+        self._files.rollback()
+
+    def restore(self) -> str:
+        """See `Backend`; of the file that is written to."""
+        return self._files.file.restore()
+
+    def close(self) -> None:
+        """See `Backend`."""
+        self._files.close()
