@@ -159,7 +159,7 @@ def _lacking(out: Path, name: Path, flipped: bytes) -> str:
 
 def run(places: int, seed: int = 1, only: str = "") -> Tally:
     """Flip so many bits of every file."""
-    for module in ("cli.crawling", "cli.progress", "cli.summary", "embedded", "storage.reader"):
+    for module in ("cli.crawl.run", "cli.progress", "cli.crawl.summary", "programs.crawl", "storage.read.reader"):
         importlib.import_module(f"nephila.{module}")  # once, for all the children
     rng, tally = random.Random(seed), Tally()
     with tempfile.TemporaryDirectory() as temporary:

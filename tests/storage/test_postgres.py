@@ -333,7 +333,7 @@ def test_without_the_driver(tmp_path, monkeypatch):
     """The remedy is an extra of ours."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for use in (lambda: writer(tmp_path, "postgresql://h/d"), lambda: reader.count("postgresql://h/d")):
-        with pytest.raises(UserError, match=r"pip install 'nephila\[storage\]'"):
+        with pytest.raises(UserError, match=r"pip install 'nephila\[postgres\]'"):
             use()
 
 

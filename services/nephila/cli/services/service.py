@@ -45,7 +45,7 @@ KINDS = {
     "storage": "nephila.storage",
 }
 """Service → its package; an image installs one of them."""
-MODULES = {"scheduler": "shards"}
+MODULES = {"scheduler": "cluster.scheduler"}
 """Where `build` is, when not in `service`: over a broker the scheduler has a frontier for each partition."""
 LEVELS = ("debug", "info", "warning", "error")
 
