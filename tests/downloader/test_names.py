@@ -11,6 +11,7 @@ import pytest
 from downloader_room import Room
 from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.dns import ares
 from nephila.downloader.dns.ares import AresResolver
 from nephila.downloader.dns.resolver import Egress, NotAskedError, ResolveError, SystemResolver, Turns
 from nephila.downloader.http.fetchers import make_egress
@@ -43,6 +44,7 @@ async def test_addresses_of_both_families() -> None:
         {"a.test": ("8.8.8.8", "8.8.4.4", "2001:4860::1"), "b.test": ("1.1.1.1",), "c.test": ("2606::1",)},
         *("a.test", "B.test.", "c.test"),
     )
+    assert not isinstance(both, ResolveError), repr(both)
     assert sorted(both) == ["2001:4860::1", "8.8.4.4", "8.8.8.8"]
     assert (four, six) == (["1.1.1.1"], ["2606::1"])
 
@@ -304,3 +306,18 @@ async def test_what_was_not_looked_up_is_given_back() -> None:
     assert (outcome.result, outcome.reason, outcome.started_at) == (FetchResult.UNSPECIFIED, "not_resolved", 0.0)
     assert outcome.attempt == made.attempt
     await room.downloader.close()
+
+
+async def test_a_channel_that_reaches_no_server_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sockets may be those of a network that is gone; a second channel is asked before the look-up fails."""
+    whole, asked = ares._Channel.addresses, []
+
+    async def addresses(channel: ares._Channel, host: str) -> list[str]:
+        asked.append(channel)
+        if channel is asked[0]:
+            raise ares._Unreachable("Could not contact DNS servers")
+        return await whole(channel, host)
+
+    monkeypatch.setattr(ares._Channel, "addresses", addresses)
+    assert await look_up({"a.test": ("8.8.8.8",)}, "a.test", "a.test") == [["8.8.8.8"], ["8.8.8.8"]]
+    assert len(set(asked)) == 2

@@ -23,6 +23,10 @@ _LOOKUPS = 2_000
 _LASTING = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
 
 
+class _Unreachable(ResolveError):
+    """No server could be contacted: none answers there, or the channel's sockets are dead."""
+
+
 class _Channel:
     """One c-ares channel with its sockets; closed when it is replaced and its last look-up has ended."""
 
@@ -32,6 +36,7 @@ class _Channel:
 
         self._error = aiodns.error.DNSError
         self._lasting = {getattr(aiodns.error, f"ARES_{name}"): text for name, text in _LASTING.items()}
+        self._refused = aiodns.error.ARES_ECONNREFUSED
         self._resolver = aiodns.DNSResolver(
             servers or None,
             flags=pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS,
@@ -49,6 +54,8 @@ class _Channel:
         try:
             found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
         except self._error as error:
+            if error.args[0] == self._refused:
+                raise _Unreachable(str(error.args[-1])) from None
             text = self._lasting.get(error.args[0])
             raise ResolveError(text or str(error.args[-1]), lasting=text is not None) from None
         finally:
@@ -57,6 +64,12 @@ class _Channel:
                 await self.close()
         texts = (node.addr[0] for node in found.nodes)
         return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
+
+    async def retire(self) -> None:
+        """Take no further look-up; those under way end first."""
+        self.looked_up = _LOOKUPS
+        if not self._under_way:
+            await self.close()
 
     async def close(self) -> None:
         """Cancel what is under way and close the sockets."""
@@ -80,12 +93,22 @@ class AresResolver:
         async with self._turns.taken():
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    addresses = await self._open().addresses(host)
+                    addresses = await self._addresses(host)
             except TimeoutError:
                 raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
         if not addresses:
             raise ResolveError("no address", lasting=True)
         return interleave(addresses)
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        """By the present channel; by a new one where its servers cannot be contacted, since sockets of a channel do not
+        outlive a change of the network."""
+        channel = self._open()
+        try:
+            return await channel.addresses(host)
+        except _Unreachable:
+            await channel.retire()
+            return await self._open().addresses(host)
 
     def _open(self) -> _Channel:
         channel = self._channel
