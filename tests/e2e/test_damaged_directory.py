@@ -34,7 +34,11 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 def killed(web, tmp_path, failpoint="sink_flush_after:8"):
     """A crawl that was killed in the middle."""
-    small = {"NEPHILA_FAILPOINT": failpoint, "NEPHILA_STORAGE__FLUSH_INTERVAL_S": "0.01"}
+    small = {
+        "NEPHILA_FAILPOINT": failpoint,
+        "NEPHILA_STORAGE__FLUSH_INTERVAL_S": "0.01",
+        "NEPHILA_STORAGE__BATCH_ROWS": "10",
+    }
     done = crawl(web, "http://a.test/0", *FORMATS, cwd=tmp_path, **small)
     assert done.returncode == -signal.SIGKILL, done.stderr
 

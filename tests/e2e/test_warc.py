@@ -24,7 +24,7 @@ def test_every_answer_is_in_the_archive(tmp_path, workers):
     with serve(site) as web:
         done = crawl(web, "http://a.test/", "--format", "warc", "--workers", workers, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    (path,) = (tmp_path / "o").glob("nephila-crawl-20*-00000.warc.gz")
+    (path,) = (tmp_path / "o").glob("crawl-20*-00000.warc.gz")
     found, requests, metadata = {}, [], []
     with path.open("rb") as stream:
         for record in ArchiveIterator(stream, parse_http=False):

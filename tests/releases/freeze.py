@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from tests.e2e.program import Program, job
-from tests.releases.past import DATA, ROOT, SEED, Release, crawl, environment, git, releases, site, unpack_tree
+from tests.releases.past import DATA, FORMATS, ROOT, SEED, Release, crawl, environment, git, releases, site, unpack_tree
 
 JOBS = job("opic", seeds=[SEED], scope={"mode": "any"}, strategy="opic") + job(
     "watched", seeds=[SEED], scope={"mode": "any"}, recrawl={"every": "1h"}, keywords=["page", "words"]
@@ -62,10 +62,10 @@ def freeze(release: Release) -> None:
     baseline(release.commit)
 
 
-def killed_crawl(cwd: Path, tree: Path | None) -> None:
+def killed_crawl(cwd: Path, tree: Path | None, formats: str = FORMATS) -> None:
     """A crawl that dies with a part of its rows written."""
     with site() as web:
-        done = crawl(web, SEED, cwd=cwd, tree=tree, NEPHILA_FAILPOINT=END)
+        done = crawl(web, SEED, cwd=cwd, tree=tree, formats=formats, NEPHILA_FAILPOINT=END)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

@@ -96,11 +96,17 @@ def nephila(*words: str, cwd: Path, tree: Path | None = None, **env: str) -> sub
     )
 
 
-def crawl(web: Web, *words: str, cwd: Path, tree: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+FORMATS = "sqlite,jsonl,warc"
+WITHOUT_WARC = "sqlite,jsonl"
+"""WARC files are named by job and time since 0.1.0a2, whose program reads no such name."""
+
+
+def crawl(
+    web: Web, *words: str, cwd: Path, tree: Path | None = None, formats: str = FORMATS, **env: str
+) -> subprocess.CompletedProcess[str]:
     """`nephila crawl … --out o` on the site below, all its hosts, without delay."""
     options = ("--out", "o", "--allow-private", "--host-map", web.host_map, "--delay", "0", "--quiet")
-    formats = ("--format", "sqlite,jsonl,warc")
-    return nephila("crawl", *words, *options, *formats, "--scope", "any", cwd=cwd, tree=tree, **env)
+    return nephila("crawl", *words, *options, "--format", formats, "--scope", "any", cwd=cwd, tree=tree, **env)
 
 
 @contextlib.contextmanager

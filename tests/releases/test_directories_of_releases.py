@@ -13,7 +13,18 @@ from collections import Counter
 import pytest
 
 from tests.releases.freeze import JOBS, killed_crawl, killed_up, up
-from tests.releases.past import PAGES, URLS, crawl, environment, known, releases, site, unpack_data, unpack_tree
+from tests.releases.past import (
+    PAGES,
+    URLS,
+    WITHOUT_WARC,
+    crawl,
+    environment,
+    known,
+    releases,
+    site,
+    unpack_data,
+    unpack_tree,
+)
 
 pytestmark = pytest.mark.timeout(400)
 WAIT_S = 120
@@ -120,10 +131,10 @@ def test_a_crawl_that_a_release_before_began(tmp_path, release):
 def test_a_crawl_that_a_release_before_ends(tmp_path, trees, release):
     """The present program is killed in the middle, the one before is put in its place: all pages, none twice."""
     tree = tree_of(trees, release)
-    killed_crawl(tmp_path, None)
+    killed_crawl(tmp_path, None, WITHOUT_WARC)
     assert 0 < len(rows(tmp_path, "select url from pages")) < PAGES
     with site() as web:
-        done = crawl(web, "--resume", cwd=tmp_path, tree=tree)
+        done = crawl(web, "--resume", cwd=tmp_path, tree=tree, formats=WITHOUT_WARC)
         assert done.returncode == 0, done.stderr
         assert len(web.requests) < PAGES
     expect_whole(tmp_path)

@@ -228,7 +228,7 @@ async def test_files_carry_job_and_start_and_tell_what_made_them(tmp_path):
             rig.send(record(number))
             await rig.storage.flush()
     (path,) = tmp_path.glob("*.warc.gz")
-    assert path.name == "nephila-news_1-20270115080000-00000.warc.gz"
+    assert path.name == "news_1-20270115080000-00000.warc.gz"
     assert len(read(tmp_path)) == 4
     with path.open("rb") as stream:
         info = next(iter(ArchiveIterator(stream))).reader.read().decode()

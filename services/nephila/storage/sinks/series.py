@@ -92,10 +92,13 @@ class FileSeries:
             self._file.close()
 
     def _number_of(self, name: str) -> int:
-        return int(name.removeprefix(self._prefix).removesuffix(self._suffix).rpartition("-")[2])
+        return int(self._serial_of(name))
+
+    def _serial_of(self, name: str) -> str:
+        return name.removeprefix(self._prefix).removesuffix(self._suffix).rpartition("-")[2]
 
     def _is_ours(self, name: str) -> bool:
-        return name.startswith(self._prefix) and name.endswith(self._suffix)
+        return name.startswith(self._prefix) and name.endswith(self._suffix) and self._serial_of(name).isdecimal()
 
     def _begin(self, number: int) -> None:
         # Known to the ledger before it exists: whatever a crash leaves in it is recognised as ours and cut.

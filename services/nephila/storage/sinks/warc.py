@@ -1,4 +1,4 @@
-"""DIR/nephila-<job>-<start>-00000.warc.gz ...: every HTTP answer as it was on the wire (WARC 1.1).
+"""DIR/<job>-<start>-00000.warc.gz ...: every HTTP answer as it was on the wire (WARC 1.1).
 
 A gzip member is a record.
 
@@ -28,8 +28,8 @@ class Warc(SeriesBackend):
     exchanges = True
 
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
-        stem = f"{_NAME.sub('_', config.archive)}-" if config.archive else ""
-        super().__init__(FileSeries(config, ledger, "nephila-", ".warc.gz", config.warc_bytes, stem))
+        stem = _NAME.sub("_", config.archive or "nephila") + "-"
+        super().__init__(FileSeries(config, ledger, "", ".warc.gz", config.warc_bytes, stem))
         self._directory = config.directory
         self._captures = Captures(self._committed)
 
