@@ -18,7 +18,6 @@ from nephila.kernel.topics import RECORDS
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.live import Live
 
     from nephila.programs.crawl import Crawl
 
@@ -39,7 +38,6 @@ class Progress:
         self._verbose = verbose
         self._marks: deque[tuple[float, int]] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._live: Live | None = None
         self._ending = ""
 
     def watch(self, crawl: Crawl) -> None:
@@ -67,9 +65,9 @@ class Progress:
         from rich.live import Live
         from rich.text import Text
 
-        with Live(console=self._console, auto_refresh=False, transient=True) as self._live:
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                self._live.update(Text(self.line(crawl), overflow="ellipsis", no_wrap=True), refresh=True)
+                live.update(Text(self.line(crawl), overflow="ellipsis", no_wrap=True), refresh=True)
                 await asyncio.sleep(REFRESH_S)
 
     async def _log(self, crawl: Crawl) -> None:

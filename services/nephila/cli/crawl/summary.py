@@ -101,7 +101,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "requests": result.requests,
         "again": result.again,
         "out_of_scope": result.out_of_scope,
-        "items": {**dict.fromkeys(result.rules, 0), **counts.items},
+        "items": items_by_rule(counts, result),
         "links_left_out": counts.links_left_out[1],
         "resumed_urls": result.resumed_urls,
         "refetches_at_most": result.resumed_leased,
@@ -114,6 +114,11 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "native": native.IMPLEMENTATION,
         "error": run.error,
     }
+
+
+def items_by_rule(counts: Summary, result: Result) -> dict[str, int]:
+    """Rule → its items; a rule of the job that made none is there with 0."""
+    return {**dict.fromkeys(result.rules, 0), **counts.items}
 
 
 def _outcomes(console: Console, run: Run, result: Result) -> None:
@@ -150,10 +155,10 @@ def _hosts(console: Console, counts: Summary) -> None:
 
 
 def _items(console: Console, counts: Summary, result: Result) -> None:
-    """Items by rule. A rule of the job without items is listed with 0: its URL pattern or its selectors are wrong."""
+    """A rule without items is named: its URL pattern or its selectors are wrong."""
     from rich.table import Table
 
-    rules = {**dict.fromkeys(result.rules, 0), **counts.items}
+    rules = items_by_rule(counts, result)
     if not rules:
         return
     table = Table(box=None, pad_edge=False)
