@@ -1,0 +1,90 @@
+"""Counts the import arrows between folders of the package, at a given depth, and lists circles and folders that hold too many files.
+
+    python tools/import_arrows.py [--depth 2] [--list]
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import grimp
+
+PACKAGE = "nephila"
+MOST_FILES = 16
+
+
+def folder_of(module: str, packages: set[str], depth: int, files: bool) -> str:
+    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `scheduler.frontier`. A file that lies above the depth counts for its folder, or with
+    `files` by itself: `service.py` builds a service from its folders and `config.py` is read by them, so the folder of both is in a circle that no module is in."""
+    folder = module if files or module in packages else module.rpartition(".")[0]
+    return ".".join(folder.split(".")[1 : depth + 1]) or PACKAGE
+
+
+def arrows(graph: grimp.ImportGraph, packages: set[str], depth: int, files: bool = False) -> Counter[tuple[str, str]]:
+    """How many imports lead from one folder to another."""
+    found: Counter[tuple[str, str]] = Counter()
+    for module in graph.modules:
+        here = folder_of(module, packages, depth, files)
+        for imported in graph.find_modules_directly_imported_by(module):
+            there = folder_of(imported, packages, depth, files)
+            if here != there:
+                found[here, there] += 1
+    return found
+
+
+def circles(pairs: set[tuple[str, str]]) -> list[list[str]]:
+    """The strongly connected sets of more than one folder (Tarjan 1972), O(folders + arrows)."""
+    after: dict[str, list[str]] = {}
+    for source, target in pairs:
+        after.setdefault(source, []).append(target)
+        after.setdefault(target, [])
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(folder: str) -> None:
+        index[folder] = low[folder] = len(index)
+        stack.append(folder)
+        for target in after[folder]:
+            if target not in index:
+                visit(target)
+                low[folder] = min(low[folder], low[target])
+            elif target in stack:
+                low[folder] = min(low[folder], index[target])
+        if low[folder] == index[folder]:
+            at = stack.index(folder)
+            group = stack[at:]
+            del stack[at:]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for folder in sorted(after):
+        if folder not in index:
+            visit(folder)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--depth", type=int, default=2, help="folders below the package that count as one (default 2)")
+    parser.add_argument("--list", action="store_true", help="print every arrow with its number of imports")
+    options = parser.parse_args()
+    graph = grimp.build_graph(PACKAGE)
+    root = Path(__import__(PACKAGE).__file__).parent
+    packages = {".".join((PACKAGE, *path.parent.relative_to(root).parts)) for path in root.rglob("*.py")}
+    found = arrows(graph, packages, options.depth)
+    if options.list:
+        for (source, target), count in sorted(found.items()):
+            print(f"{source} -> {target}  {count}")
+    print(f"{len(found)} arrows between folders at depth {options.depth}, {sum(found.values())} imports")
+    for group in circles(set(arrows(graph, packages, options.depth, files=True))):
+        print("circle: " + ", ".join(group))
+    files = Counter(path.parent for path in root.rglob("*.py") if path.name != "__init__.py")
+    for folder, count in files.most_common():
+        if count > MOST_FILES:
+            print(f"{count} files in {folder.relative_to(root)} (at most {MOST_FILES})")
+
+
+if __name__ == "__main__":
+    main()
