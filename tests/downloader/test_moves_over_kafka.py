@@ -36,8 +36,8 @@ class Member:
         self.fetcher = FakeFetcher()
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
         self.service = Downloader(settings, self.bus, clock, Egress(EgressGuard(False), names, clock), self.fetcher)
-        self.bus.watch("downloader", self.service.shards)
-        self.bus.watch_orphans("downloader", Orphans(self.bus, clock).report)
+        self.bus.watch_partitions("downloader", self.service.shards)
+        self.bus.watch_crashes("downloader", Orphans(self.bus, clock).report)
         self.service.may_dial = lambda: self.bus.may_emit("downloader")
 
     async def start(self) -> None:
@@ -134,7 +134,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     b = await rig.member("b")
     await until(lambda: len(b.held) == PARTITIONS)
     assert a.fetcher.fetches == []
-    a.service.shards.lost(frozenset(range(PARTITIONS)))
+    a.service.shards.on_lost(frozenset(range(PARTITIONS)))
     assert (a.service.in_flight, rig.said) == (0, [])
 
 

@@ -62,7 +62,7 @@ async def test_a_clock_that_is_off_is_not_ready(bus, monkeypatch):
 async def test_a_bus_that_found_no_topics_can_be_started_later(broker):
     """As a service does that is begun before its system."""
     config = config_for(broker)
-    made, got = KafkaBus(config, SystemClock()), []
+    new_consumer, got = KafkaBus(config, SystemClock()), []
     made.subscribe(SEEDS, "reader", lambda d: (got.append(d.message.url), d.ack()), credits=99)
     with pytest.raises(Unready, match="create them with: nephila topics apply"):
         await made.start()

@@ -18,7 +18,7 @@ Mine = Callable[[Flight], bool]
 
 
 class Shards:
-    """See the module; it is the `Handover` of the group. `flights`: all that is in hand, in order of arrival."""
+    """See the module; it is the `RebalanceListener` of the group. `flights`: all that is in hand, in order of arrival."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class Shards:
         self._draining = True
         await self._let_go(lambda flight: True, grace_s)
 
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """See `Handover`."""
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`."""
         self._away -= partitions
 
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """See `Handover`; returns within `move_s`, and gives back what is left when it is cancelled before."""
+    async def on_revoking(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`; returns within `move_s`, and gives back what is left when it is cancelled before."""
         self._away |= partitions
         await self._let_go(lambda flight: flight.delivery.partition in partitions, self._move_s)
 
-    def lost(self, partitions: frozenset[int]) -> None:
-        """See `Handover`."""
+    def on_lost(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`."""
         self._away |= partitions
         for flight in self._last_first(lambda flight: flight.delivery.partition in partitions):
             self._drop(flight)
