@@ -1,6 +1,6 @@
 """Counts the import arrows between folders of the package, at a given depth, and lists circles and folders that hold too many files.
 
-    python tools/import_arrows.py [--depth 2] [--list]
+python tools/import_arrows.py [--depth 2] [--list]
 """
 
 import argparse
