@@ -1,10 +1,10 @@
-"""What is written beside a committed position: whether its member ended as it should, and what it died of. Pure.
+"""Metadata of a committed offset: is the partition held, and which message crashed its members? Pure.
 
-A position that is held by a living member says so. Who opens it and finds it held has come after a crash (or a freeze):
-what lay behind the position was in hand then, and one of it may be what ends members. The metadata travels with the
-partition, so it does not matter which member comes next, on which machine. Invariants: a crash is counted only against
-a position that has not moved since; a message is found guilty only after `MAX_CRASHES` ends of a member that had nothing
-else in its hands.
+Kafka stores a text beside each committed offset. A living member writes `held`. A member that finds `held` takes the
+partition over after a crash or a freeze, and one of the messages behind the offset may be the cause. The metadata
+belongs to the partition, so the count continues on any member and any machine. Invariants: a crash counts only against
+an offset that has not moved since; a message is poison only after `MAX_CRASHES` crashes of a member that processed
+nothing else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Compacted topics: every member reads all of them, from the beginning, before it works, and goes on reading.
+"""Compacted topics: every member reads all of them from the beginning before it works, and continues to read.
 
-A topic_state has no group and no committed position; each message is the whole desired state of one thing, so a reader may
-see it again and only the last counts. One consumer reads all topics of a program: each of its own would cost a
-connection, and its timers as much CPU as a fetch. Invariants: `caught_up` is set once all that was there at the start
-was delivered, one topic_state after the other in the order in which they were asked for; what a newer release wrote stops
-its topic_state only.
+There is no consumer group and no committed offset. Each message is the whole desired state of one thing: a reader may
+see it twice, and only the last one counts. One consumer reads all compacted topics of a program, because each consumer
+costs a connection, and its timers cost as much CPU as a fetch. Invariants: `caught_up` is set when everything that
+existed at the start has been delivered, one topic after the other in order of subscription; a message of a newer release
+stops its topic only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nephila.kernel.bus.kafka.client.consumer import relax_polling
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
-from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -81,8 +81,8 @@ class CompactedTopics:
         topic_state.readers.append(reader)
 
     async def start(self) -> None:
-        """Return once everything that is there has been delivered. Raises `Unready` for what a newer release wrote: who
-        has not read all of a topic_state does not begin to work."""
+        """Return once everything that is there has been delivered. Raises `NotReadyError` for what a newer release
+        wrote: who has not read all of a topic_state does not begin to work."""
         if not self._topics:
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -159,7 +159,7 @@ class CompactedTopics:
                 where = f"{tp.topic} at {topic_state.next}"
                 newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
                 if not self.caught_up.is_set():
-                    raise Unready(newer) from None
+                    raise NotReadyError(newer) from None
                 topic_state.stopped = True
                 consumer.pause(tp)
-                self._fatal(Unready(newer))
+                self._fatal(NotReadyError(newer))

@@ -26,7 +26,7 @@ from nephila.kernel.bus.kafka.poison import PoisonIsolation, Suspect
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.messages import Frame
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import DEAD
 
 log = logging.getLogger(__name__)
@@ -187,7 +187,9 @@ class Inbox:
             return None
         except TooNew as error:
             state.stopped = self.refused = True
-            return Unready(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
+            return NotReadyError(
+                f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+            )
         state.objects.clear()
         self._offer(reader, state, position, record, messages)
         return None
@@ -255,7 +257,7 @@ class Inbox:
         else:
             what = f"the log ends at {last}: the topic was deleted or its broker lost data"
         remedy = "to go on without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return Unready(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+        return NotReadyError(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
 
     def check_log_end(
         self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]

@@ -1,10 +1,11 @@
-"""Messages that may be what ends members are tried one at a time, with nothing else in the member's hands.
+"""Messages that may crash members are delivered one at a time, with nothing else in the member's handlers.
 
-A position at which members ended again and again (notes.py) has what does it close behind it. While the isolation sits the
-group's other partitions pause; before each message the metadata of its position says that it is being tried, so that its
-next end is counted wherever that partition is opened then; a guilty one ends as a dead letter without being delivered.
-Invariants: at most one suspect is in hand, and at most one metadata says that something is being tried. One that neither
-ends the member nor is acked within `PROBE_TIMEOUT_S` is no killer, and waits for something: its partition goes on as usual.
+When members crash repeatedly at one committed offset (commit_metadata.py), the records behind it are suspects. While
+the isolation is active, the group's other partitions pause. Before each suspect the metadata of its offset says which
+message is being probed, so that the next member counts a crash. A poison message becomes a dead letter without being
+delivered. Invariants: at most one suspect is delivered at a time; at most one partition's metadata names a probe.
+A suspect that neither crashes the member nor is acked within `PROBE_TIMEOUT_S` is slow, not poison: its partition
+continues as usual.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class Suspect:
 
 
 class PoisonIsolation:
-    """See the module. `write`: puts a metadata beside the position of a partition, durably; False when it is not ours to
-    write any more. `quiet`: returns once the group has nothing in hand."""
+    """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
+    more. `quiet` returns when no handler has a message."""
 
     def __init__(
         self,

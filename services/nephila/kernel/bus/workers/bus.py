@@ -78,9 +78,9 @@ class Workers:
         self._widened: set[str] = set()
         """Jobs whose scope has got further anchors in this turn."""
         self.on_busy: Callable[[], None] = _nothing
-        """Called when a worker that had nothing in its hands is given something."""
+        """Called when an idle worker gets a request."""
         self.on_loaded: Callable[[], None] = _nothing
-        """Called when a worker is given something that has `LOADED_AT` in its hands: one more would have enough to do."""
+        """Called when a worker holds more than `LOADED_AT` requests: there is work for one more worker."""
 
     def start(self) -> None:
         """Begin to take jobs and requests."""

@@ -97,7 +97,7 @@ class RequestSent(_Control):
     at: float
 
 
-Control = Union[
+Control = Union[  # noqa: UP007
     Settings, Ready, Refused, Drain, Drained, Forget, Ping, Pong, AddressCheck, AddressDecision, RequestSent
 ]
 
