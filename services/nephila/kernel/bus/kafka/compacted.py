@@ -3,8 +3,8 @@
 There is no consumer group and no committed offset. Each message is the whole desired state of one thing: a reader may
 see it twice, and only the last one counts. One consumer reads all compacted topics of a program, because each consumer
 costs a connection, and its timers cost as much CPU as a fetch. Invariants: `caught_up` is set when everything that
-existed at the start has been delivered, one topic after the other in order of subscription; a message of a newer release
-stops its topic only.
+existed at the start has been delivered, one topic after the other in order of subscription; a message of a newer
+release stops its topic only.
 """
 
 from __future__ import annotations
