@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http import response_head as heads
+from nephila.downloader.http import response_head
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
@@ -200,18 +200,18 @@ class AiohttpFetcher:
         headers: dict[str, str] = {}
         for raw_name, raw_value in response.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}{heads.separator(name)}{value}" if name in headers else value
+            headers[name] = f"{headers[name]}{response_head.separator(name)}{value}" if name in headers else value
         answer.headers = headers
         if config.raw_capture:
             answer.response_head = _response_head(response)
         if "content-type" in headers:
-            answer.content_type, answer.charset = heads.media_type(headers["content-type"])
+            answer.content_type, answer.charset = response_head.media_type(headers["content-type"])
         is_page = 200 <= status < 300
         if is_page and not order.any_type and not self._wanted(answer.content_type):
             answer.reason, answer.detail = "content_type", f"{answer.content_type} is not wanted"
             return False
         try:
-            length, exact = heads.framing(status, headers)
+            length, exact = response_head.framing(status, headers)
             limit = order.max_bytes or config.max_wire_bytes
             if is_page and length > limit and not order.keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import Batch, DeadHandler, Handler, Receipt
 from nephila.kernel.bus.dead_letters import letter_of
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.claim_check import Claims, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import Tables
@@ -210,7 +210,7 @@ class KafkaBus:
         """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
-        await kafka_topics.check(self.config, TOPICS)
+        await admin.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claims is not None:
             await self._reach(self.claims)
@@ -228,7 +228,7 @@ class KafkaBus:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
             await self.close()
-            raise kafka_topics.trouble_with(self.config, error) from None
+            raise admin.trouble_with(self.config, error) from None
         except BaseException:
             await self.close()
             raise
