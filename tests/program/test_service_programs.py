@@ -13,20 +13,20 @@ from nephila.cli.services import service
 from nephila.cli.services.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.metrics import FIGURES as DOWNLOADER
+from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.status import StatusServer
 from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
-from nephila.parser.metrics import FIGURES as PARSER
+from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs import service_main
 from nephila.programs.service_main import ServiceKind, ServiceProgram
-from nephila.scheduler.metrics import FIGURES as SCHEDULER
-from nephila.storage.metrics import FIGURES as STORAGE
+from nephila.scheduler.metrics import METRICS as SCHEDULER
+from nephila.storage.metrics import METRICS as STORAGE
 from prometheus_client import CollectorRegistry
 
 
@@ -136,11 +136,11 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     """Its shards are what the group tells, its guard is the group's lease."""
     bus = Bus()
     program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
-    assert bus.watched == ("downloader", program.service.shards)
+    assert bus.watched == ("downloader", program.service.partitions)
     assert bus.orphaned[0] == "downloader"
-    assert program.service.may_dial()
+    assert program.service.lease_valid()
     bus.heard = False
-    assert not program.service.may_dial()
+    assert not program.service.lease_valid()
     program.stop()
     await task
 
@@ -149,7 +149,11 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
     monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
     bus = Bus()
-    answers = [Unready("no Kafka broker answers"), Unready("no Kafka broker answers"), Unready("no topics")]
+    answers = [
+        NotReadyError("no Kafka broker answers"),
+        NotReadyError("no Kafka broker answers"),
+        NotReadyError("no topics"),
+    ]
 
     async def start() -> None:
         if answers:
@@ -169,7 +173,7 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
     monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
     bus = Bus()
-    reaches = [Unready("the blob store does not answer"), None]
+    reaches = [NotReadyError("the blob store does not answer"), None]
 
     class Needy(Worker):
         trouble = "no database"
@@ -238,7 +242,7 @@ async def test_a_signal_ends_the_wait_for_a_broker():
     bus = Bus()
 
     async def start() -> None:
-        raise Unready("no Kafka broker answers")
+        raise NotReadyError("no Kafka broker answers")
 
     bus.start = start
     program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
@@ -256,7 +260,7 @@ async def test_what_a_person_has_to_look_at_does_not_end_the_program():
     """What cannot be read stands still, the rest goes on; a namesake ends it."""
     bus = Bus()
     program, task = await started(bus)
-    bus.on_fatal(Unready("seeds/1 was written by a newer release"))
+    bus.on_fatal(NotReadyError("seeds/1 was written by a newer release"))
     assert not program._over.is_set()
     bus.on_fatal(UserError("another member has the name 'a'"))
     await task
@@ -294,7 +298,7 @@ def test_every_figure_says_what_it_is(table):
     assert len(names) == len(set(names))
     for figure in table:
         assert figure.help.endswith(".")
-        assert figure.rises == figure.name.endswith("_total"), figure.name
+        assert figure.counter == figure.name.endswith("_total"), figure.name
 
 
 async def test_the_status_port_answers_nothing_else():

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from nephila.downloader.limits.late_address_check import FirstContacts
-from nephila.downloader.limits.orphans import Orphans
+from nephila.downloader.limits.late_address_check import LateAddressCheck
+from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Batch, Bus
 from nephila.kernel.bus.kafka.group.rebalance import Orphaned
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import Unready, UserError, without_resume
+from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
-from nephila.kernel.runtime.metrics import Figure, Figures
+from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 
@@ -91,7 +91,7 @@ class ServiceKind:
 
     name: str
     build: Build
-    figures: Iterable[Figure[Any]]
+    metrics: Iterable[Metric[Any]]
 
 
 class ServiceProgram:
@@ -110,16 +110,16 @@ class ServiceProgram:
         if hasattr(self.service, "gained"):
             bus.watch(kind.name, self.service)
         if kind.name == "downloader":
-            bus.watch("downloader", self.service.shards)
-            bus.watch_orphans("downloader", Orphans(bus, self.clock).report)
-            self.service.may_dial = partial(bus.may_emit, "downloader")
-            self.service.contact = FirstContacts(partial(bus.has_all, "downloader")).ask
+            bus.watch("downloader", self.service.partitions)
+            bus.watch_orphans("downloader", LostRequests(bus, self.clock).report)
+            self.service.lease_valid = partial(bus.may_emit, "downloader")
+            self.service.late_address_check = LateAddressCheck(partial(bus.has_all, "downloader")).check
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
     def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
-        registry.register(Figures(self.service, kind.figures))
+        registry.register(MetricsCollector(self.service, kind.metrics))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -171,7 +171,7 @@ class ServiceProgram:
                 await self._reach()
                 await self.bus.start()
                 return
-            except Unready as error:
+            except NotReadyError as error:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
@@ -179,9 +179,9 @@ class ServiceProgram:
             wait_s = min(wait_s * 2, RETRY_S[1])
 
     async def _reach(self) -> None:
-        """Raise `Unready` while the service cannot do its work."""
+        """Raise `NotReadyError` while the service cannot do its work."""
         if self._trouble:
-            raise Unready(self._trouble)
+            raise NotReadyError(self._trouble)
         if hasattr(self.service, "reach"):
             await self.service.reach()
 
@@ -217,7 +217,7 @@ class ServiceProgram:
 
     def _on_bus(self, error: UserError) -> None:
         # What cannot be read stands still where it is; the rest goes on, and readiness says what a person has to do.
-        if isinstance(error, Unready):
+        if isinstance(error, NotReadyError):
             log.error("%s", error)
         else:
             self._fatal(error)

@@ -23,7 +23,7 @@ from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, RULE_VERDICTS, RULES, SEEDS
 
 from tests.contracts.buses import config_for, until
@@ -203,14 +203,14 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
     await until(lambda: bool(fatal))
     assert told == ["a"]
-    assert isinstance(fatal[0], Unready)
+    assert isinstance(fatal[0], NotReadyError)
     assert "jobs at 1 was written by a newer release (format 2): update this service; nothing is lost" in str(fatal[0])
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
     reader(starting, [])
     for _ in range(2):
-        with pytest.raises(Unready, match=r"jobs at 1 was written by a newer release \(format 2\)"):
+        with pytest.raises(NotReadyError, match=r"jobs at 1 was written by a newer release \(format 2\)"):
             await starting.start()
     assert starting.held("reader") == frozenset()
 
@@ -430,7 +430,7 @@ async def test_no_broker_is_one_line_with_the_remedy():
 def test_what_a_broker_says_is_told_as_it_is(error, line):
     """Silence is silence, a refusal is its own words; both are waited for, in one line."""
     told = admin.trouble_with(KafkaConfig(bootstrap="b:1"), error)
-    assert isinstance(told, Unready)
+    assert isinstance(told, NotReadyError)
     assert line in str(told)
     assert len(str(told).splitlines()) == 1
 

@@ -10,7 +10,7 @@ from nephila.kernel.bus.kafka import admin, producer
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.errors import Unready
+from nephila.kernel.runtime.errors import NotReadyError
 from nephila.kernel.topics import SEEDS
 
 from tests.contracts.buses import config_for, until
@@ -63,7 +63,7 @@ async def test_a_bus_that_found_no_topics_can_be_started_later(broker):
     config = config_for(broker)
     made, got = KafkaBus(config, SystemClock()), []
     made.subscribe(SEEDS, "reader", lambda d: (got.append(d.message.url), d.ack()), credits=99)
-    with pytest.raises(Unready, match="create them with: nephila topics apply"):
+    with pytest.raises(NotReadyError, match="create them with: nephila topics apply"):
         await made.start()
     await admin.apply(config)
     await made.start()

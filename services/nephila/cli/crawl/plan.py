@@ -19,7 +19,7 @@ from nephila.kernel.documents.job_document import JobDocument, from_json, keywor
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.documents.schema_types import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load
@@ -212,7 +212,7 @@ def make_configs(
     # What makes no sense is told now, before anything is made.
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
-        Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
     storage = load(StorageConfig, rows, SOURCE, "storage")
     check_names(product_token(downloader.agent()), {}, SOURCE)

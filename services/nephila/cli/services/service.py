@@ -211,12 +211,12 @@ def _run(name: str, settings: Settings, path: str) -> BaseException | None:
     told = {**settings.kafka, "bootstrap": program.bootstrap, "name": member}
     transport = checked(load(KafkaConfig, told, where, "kafka"), where)
     service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
-    figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
+    metrics = importlib.import_module(f"{KINDS[name]}.metrics").METRICS
 
     async def main() -> ServiceProgram:
         bus = KafkaBus(transport, SystemClock(), open_claims(transport.blobs), settings.agreed)
         build = exchanging(service.build) if name == "parser" else service.build
-        kind = ServiceKind(name, build, figures)
+        kind = ServiceKind(name, build, metrics)
         one = ServiceProgram(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one

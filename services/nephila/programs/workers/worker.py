@@ -108,7 +108,7 @@ class Worker:
             )
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)
-            self._downloader.contact = self._ask
+            self._downloader.late_address_check = self._ask
             self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
             await self._parser.start()
             await self._downloader.start()

@@ -34,7 +34,7 @@ from nephila.kernel.bus.kafka.producer import Outbox
 from nephila.kernel.bus.kafka.wire import frame_of, seal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
@@ -250,7 +250,7 @@ class KafkaBus:
         try:
             await asyncio.to_thread(claims.reach)
         except TemporaryError as error:
-            raise Unready(f"the blob store does not answer: {error}") from None
+            raise NotReadyError(f"the blob store does not answer: {error}") from None
 
     def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(routine))
