@@ -12,7 +12,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns.resolver import GuardedResolver
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.service import Downloader
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.net.egress import EgressGuard
@@ -79,7 +79,7 @@ async def rig(broker):
             self.scheduler.publish(REQUESTS, partition, made)
 
     made = Rig()
-    await kafka_topics.apply(made.config)
+    await admin.apply(made.config)
 
     def on_outcome(delivery) -> None:
         made.said.append((delivery.partition, delivery.message))

@@ -34,9 +34,9 @@ log = logging.getLogger("nephila.programs.service_main")
 
 RETRY_S = (0.5, 5.0)
 """First and longest wait before a broker, or what the service needs beside it, is asked for again."""
-LOOK_S = 0.1
+POLL_S = 0.1
 """How often it is looked whether partitions are open, and what the service needs is there."""
-PATIENCE_S = 15.0
+UNABLE_AFTER_S = 15.0
 """A service whose database is away for so long gives its partitions to members that have it."""
 
 
@@ -86,7 +86,7 @@ Build = Callable[[Any, Bus, Clock], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServiceKind:
     """What a program of this name is made of."""
 
     name: str
@@ -94,10 +94,10 @@ class Kind:
     metrics: Iterable[Metric[Any]]
 
 
-class Program:
+class ServiceProgram:
     """One service while it runs."""
 
-    def __init__(self, kind: Kind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+    def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
         self.clock: Clock = SystemClock()
         self.bus = bus
         self.service: Service = kind.build(config, bus, self.clock)
@@ -117,7 +117,7 @@ class Program:
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
-    def _registry(self, kind: Kind) -> CollectorRegistry:
+    def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
         registry.register(MetricsCollector(self.service, kind.metrics))
         ProcessCollector(registry=registry)
@@ -148,7 +148,7 @@ class Program:
         try:
             await self.service.start()
             await self._start_bus()
-            await self._settle()
+            await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
                 log.info("ready", extra={"port": self.status.port})
@@ -185,11 +185,11 @@ class Program:
         if hasattr(self.service, "reach"):
             await self.service.reach()
 
-    async def _settle(self) -> None:
+    async def _wait_for_partitions(self) -> None:
         """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
         while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
             self._state = "; ".join([waits, *self.bus.troubles])
-            await self._pause(LOOK_S)
+            await self._pause(POLL_S)
 
     async def _work(self) -> None:
         """Until a signal or a fault; partitions go to others while the service cannot do its work."""
@@ -201,9 +201,9 @@ class Program:
                 self.bus.set_able(True)
             elif not since:
                 since = now
-            elif now - since >= PATIENCE_S:
+            elif now - since >= UNABLE_AFTER_S:
                 self.bus.set_able(False)
-            await self._pause(LOOK_S if since else LOOK_S * 5)
+            await self._pause(POLL_S if since else POLL_S * 5)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

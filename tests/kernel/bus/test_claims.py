@@ -7,7 +7,7 @@ import time
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs, open_blobs
-from nephila.kernel.bus.kafka import claim_check as module
+from nephila.kernel.bus.kafka import claim_check
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import DAY_S, SPARE_S, BlobClaimStore, open_claim_store, sweep
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError
@@ -48,8 +48,8 @@ def test_no_place_no_store():
 
 async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch, caplog):
     """Now and then, as long as the program lives; what goes wrong is one line."""
-    monkeypatch.setattr(module, "FIRST_SWEEP_S", 0)
-    monkeypatch.setattr(module, "SWEEP_S", 0)
+    monkeypatch.setattr(claim_check, "FIRST_SWEEP_S", 0)
+    monkeypatch.setattr(claim_check, "SWEEP_S", 0)
     swept = asyncio.Event()
 
     class Store:

@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http import response_head as heads
+from nephila.downloader.http import response_head
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.contract import (
     DRAIN_BYTES,
@@ -209,18 +209,18 @@ class AiohttpFetcher:
         headers: dict[str, str] = {}
         for raw_name, raw_value in reply.raw_headers:
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-            headers[name] = f"{headers[name]}{heads.separator(name)}{value}" if name in headers else value
+            headers[name] = f"{headers[name]}{response_head.separator(name)}{value}" if name in headers else value
         response.headers = headers
         if config.raw_capture:
             response.response_head = _response_head(reply)
         if "content-type" in headers:
-            response.content_type, response.charset = heads.media_type(headers["content-type"])
+            response.content_type, response.charset = response_head.media_type(headers["content-type"])
         is_page = 200 <= status < 300
         if is_page and not request.any_type and not self._wanted(response.content_type):
             response.reason, response.detail = "content_type", f"{response.content_type} is not wanted"
             return False
         try:
-            length, exact = heads.framing(status, headers)
+            length, exact = response_head.framing(status, headers)
             limit = request.max_bytes or config.max_wire_bytes
             if is_page and length > limit and not request.keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")

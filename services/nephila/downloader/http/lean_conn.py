@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from nephila.downloader.http import response_head as heads
+from nephila.downloader.http import response_head
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.chunked import Chunked
 from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
             buffer, view, stop = head, None, len(head)
         at = 0
         while True:
-            end = heads.find_end(buffer, max(at, start), stop)
+            end = response_head.find_end(buffer, max(at, start), stop)
             if (end if end >= 0 else stop) - at > MAX_HEAD_BYTES:
                 raise FetchError("protocol", "headers over 64 KiB")
             if end < 0:
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _parse(self, raw: bytes) -> tuple[int, dict[str, str], bool]:
         try:
-            return heads.parse(raw.lstrip(b"\r\n"))
+            return response_head.parse(raw.lstrip(b"\r\n"))
         except FetchError:
             if self.requests > 1:
                 # Left over from the answer before, whose length was a lie: this request had no answer yet.
@@ -251,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
             response.response_head = raw
         value = headers.get("content-type")
         if value is not None:
-            response.content_type, response.charset = heads.media_type(value)
+            response.content_type, response.charset = response_head.media_type(value)
         wanted = 200 <= status < 300
         if wanted and not exchange.request.any_type and not fetcher.wanted(response.content_type):
             response.reason = "content_type"
@@ -259,8 +259,8 @@ class Connection(asyncio.BufferedProtocol):
             self._state = GONE
             fetcher.done(exchange, False)
             return
-        length, exact = heads.framing(status, headers)
-        self._reuse = exact and heads.keeps_alive(headers, http11)
+        length, exact = response_head.framing(status, headers)
+        self._reuse = exact and response_head.keeps_alive(headers, http11)
         self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
 
     # Body
@@ -290,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         codings = codings_of(encoding) if wanted else []
         self._body = Body(config, codings, keep, config.raw_capture, request.max_bytes)
         self._left = length
-        if length == heads.CHUNKED:
+        if length == response_head.CHUNKED:
             self._state = CHUNKS
             self._chunked = Chunked()
         else:

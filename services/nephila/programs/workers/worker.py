@@ -46,7 +46,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.process_setup import FOR_MAIN, raise_open_files, run_loop
-from nephila.programs.recently_seen import Recent
+from nephila.programs.recently_seen import RecentLinks
 
 GROUP = "main"
 
@@ -57,7 +57,7 @@ class Worker:
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.bus = LocalBus(self.clock)
-        self.recent = Recent()
+        self.recent = RecentLinks()
         self.pipe = Pipe(self._on_bytes, self._on_gone)
         self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_control)
         self._downloader: Downloader | None = None

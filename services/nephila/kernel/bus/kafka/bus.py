@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
@@ -214,7 +214,7 @@ class KafkaBus:
         """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
-        await kafka_topics.check(self.config, TOPICS)
+        await admin.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claim_store is not None:
             await self._reach(self.claim_store)
@@ -232,7 +232,7 @@ class KafkaBus:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
             await self.close()
-            raise kafka_topics.trouble_with(self.config, error) from None
+            raise admin.trouble_with(self.config, error) from None
         except BaseException:
             await self.close()
             raise
