@@ -1,4 +1,4 @@
-"""Generated from proto/nephila/v1/rot.proto by tools/protogen.py; do not edit."""
+"""Generated from proto/nephila/v1/rule_health.proto by tools/protogen.py; do not edit."""
 
 from __future__ import annotations
 
