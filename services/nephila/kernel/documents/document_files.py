@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from nephila.kernel.documents.job_schema import API_VERSION
+from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.yaml import Node, parse
 from nephila.kernel.runtime.errors import Mistakes, UsageError
 
