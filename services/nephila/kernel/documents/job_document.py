@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.kernel.documents import document_files as documents
+from nephila.kernel.documents import document_files
 from nephila.kernel.documents import job_schema as schema
 from nephila.kernel.documents.field_types import seconds
 from nephila.kernel.documents.struct_reader import read
@@ -56,7 +56,7 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return documents.load(data, name, _document, "job", "CrawlJob")
+    return document_files.load(data, name, _document, "job", "CrawlJob")
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
@@ -66,7 +66,7 @@ def from_json(content: Any, place: str = "job") -> JobDocument:
 
 def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
     """The same, unless two of them are one job."""
-    return documents.distinct(found, "job")
+    return document_files.distinct(found, "job")
 
 
 def _document(node: Node) -> JobDocument:

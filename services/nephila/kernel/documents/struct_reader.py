@@ -20,7 +20,7 @@ import msgspec
 from msgspec import inspect
 
 from nephila.kernel.documents.yaml import Node
-from nephila.kernel.runtime.errors import Mistakes, suggest
+from nephila.kernel.runtime.errors import UsageErrors, suggest
 
 ONE_OR_MORE: dict[str, Any] = {"oneOrMore": True}
 """`Meta.extra_json_schema` of a list that may be written as its only item."""
@@ -81,17 +81,17 @@ def _section(node: Node, path: str, kind: inspect.StructType, notes: Mapping[str
         return cls(**{first.name: _value(node, path, first.type)})
     if not isinstance(node.value, dict):
         raise node.error(f"{where} has to be a map with the keys {', '.join(fields)}")
-    mistakes, found = Mistakes(), {}
+    errors, found = UsageErrors(), {}
     for name, entry in node.value.items():
-        with mistakes:
+        with errors:
             if (field := fields.get(name)) is None:
                 raise entry.key.error(f"unknown key {_short(name)} in {where}; {suggest(name, fields)}")
             found[field.name] = _value(entry.value, f"{path}.{name}" if path else name, field.type)
     for field in kind.fields:
-        with mistakes:
+        with errors:
             if field.required and field.encode_name not in node.value:
                 raise node.error(f"{where} lacks the key {field.encode_name!r}")
-    mistakes.tell()
+    errors.raise_all()
     if cls.ONLY_ONE and len(found) != 1:
         raise node.error(f"{where} has to have exactly one of the keys {', '.join(fields)}")
     try:
@@ -110,11 +110,11 @@ def _list(node: Node, path: str, kind: inspect.ListType, notes: Mapping[str, Any
     least, most = kind.min_length or 0, kind.max_length or len(node.value)
     if not least <= len(node.value) <= most:
         raise node.error(f"{path} has {len(node.value):,} values; it may have {least} to {most:,}")
-    mistakes, found = Mistakes(), []
+    errors, found = UsageErrors(), []
     for i, item in enumerate(node.value):
-        with mistakes:
+        with errors:
             found.append(_value(item, f"{path}[{i}]", kind.item_type))
-    mistakes.tell()
+    errors.raise_all()
     return found
 
 
@@ -123,12 +123,12 @@ def _names(node: Node, path: str, kind: inspect.DictType, _: Mapping[str, Any]) 
         raise node.error(f"{path} has to be a map from names to what each of them is")
     if kind.max_length is not None and len(node.value) > kind.max_length:
         raise node.error(f"{path} has {len(node.value):,} names; at most {kind.max_length}")
-    mistakes, found = Mistakes(), {}
+    errors, found = UsageErrors(), {}
     for name, entry in node.value.items():
-        with mistakes:
+        with errors:
             _value(entry.key, path, kind.key_type)
             found[name] = _value(entry.value, f"{path}.{name}", kind.value_type)
-    mistakes.tell()
+    errors.raise_all()
     return found
 
 

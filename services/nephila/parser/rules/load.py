@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.kernel.documents import document_files as documents
+from nephila.kernel.documents import document_files
 from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.runtime.errors import UsageError
@@ -51,7 +51,7 @@ class RuleDocument:
 
 def load(data: bytes, name: str) -> list[RuleDocument]:
     """The rules of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return documents.load(data, name, _document, "rule", "ParseRule")
+    return document_files.load(data, name, _document, "rule", "ParseRule")
 
 
 def from_json(content: Any, place: str = "rule") -> RuleDocument:
@@ -70,7 +70,7 @@ def from_text(text: str, place: str = "rule") -> RuleDocument:
 
 def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
     """The same, unless two of them are one rule."""
-    return documents.distinct(found, "rule")
+    return document_files.distinct(found, "rule")
 
 
 def version_of(spec: RuleSpec) -> int:
