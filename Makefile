@@ -80,8 +80,8 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
-bench-rot: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rot $(ARGS)
+bench-rule-health: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rule_health $(ARGS)
 
 bench-addresses: $(DEV)  ## one pace at a server address over 1-8 schedulers: turns beside BUbiNG's factor, in a model
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_addresses

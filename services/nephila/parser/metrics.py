@@ -35,7 +35,7 @@ FIGURES: tuple[Figure[Parser], ...] = (
         label="rule",
     ),
     Figure("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, rises=True),
-    Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, rises=True),
+    Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rule_health.degraded_pages, rises=True),
     Figure("items_total", "Items that rules made of pages.", lambda p: p.rules.items, rises=True),
     Figure(
         "rule_pages_sent_total",

@@ -35,8 +35,8 @@ from nephila.parser.page.charset import Sniff
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.page_pass import PageCall, PagePass
 from nephila.parser.page_to_record import Links, Maker, record_of, wants_more
-from nephila.parser.rule_health.collector import Reporter
-from nephila.parser.rule_health.judge import Owner
+from nephila.parser.rule_health.collector import RuleStatsCollector
+from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.rules.apply import RuleReader, Seen
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.outcome import facts_of
@@ -55,7 +55,7 @@ _DEFAULT_JOB: Final = m.CrawlJob()
 def build(config: ParserConfig, bus: Bus, clock: Clock, *, judges: bool = True) -> Parser:
     """The service with the native core that is installed. `judges`: it says of the rules of its partitions whether they
     are degraded; else another part of the program does."""
-    owner = Owner(bus, clock) if judges else None
+    owner = RuleJudge(bus, clock) if judges else None
     return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), owner)
 
 
@@ -70,7 +70,7 @@ class Parser:
         page_pass: PageCall,
         sniff: Sniff,
         sandbox: Sandbox,
-        owner: Owner | None = None,
+        owner: RuleJudge | None = None,
     ) -> None:
         self.config = config
         self.pages = 0
@@ -82,9 +82,9 @@ class Parser:
         """Jobs whose main text is another library's affair."""
         self._slicing = Slicing(clock)
         self._elsewhere = Elsewhere(sandbox)
-        self.rot = Reporter(bus, clock, config.partitions)
+        self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
         self.owner = owner
-        self.rules = RuleReader(clock, self._elsewhere, rot=self.rot, scripts=config.rule_scripts)
+        self.rules = RuleReader(clock, self._elsewhere, health=self.rule_health, scripts=config.rule_scripts)
 
     @property
     def with_children(self) -> int:
@@ -100,7 +100,7 @@ class Parser:
         """Subscribe; rules, verdicts and jobs first, so that a page never meets its job's defaults."""
         if self.owner is not None:
             self.owner.start()
-        self.rot.start()
+        self.rule_health.start()
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
@@ -111,14 +111,14 @@ class Parser:
         if grace_s > 0:
             self._slicing.finish()
         await self._elsewhere.drain(grace_s)
-        self.rot.tell()
+        self.rule_health.flush()
         if self.owner is not None:
             self.owner.save()
 
     async def close(self) -> None:
         """Leave what is under way."""
         self._slicing.drop()
-        self.rot.close()
+        self.rule_health.close()
         await self._elsewhere.close()
 
     def _on_rule(self, delivery: Delivery) -> None:

@@ -17,9 +17,9 @@ import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
-from nephila.parser.rule_health.collector import Reporter
+from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.counts import MATCH
-from nephila.parser.rule_health.marking import mark, spoiled
+from nephila.parser.rule_health.marking import mark, trusted_part
 from nephila.parser.rules.book import Entry, RuleBook
 from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 class RuleReader:
     """See the module."""
 
-    def __init__(self, clock: Clock, pages: Elsewhere, *, rot: Reporter, scripts: bool = False) -> None:
+    def __init__(self, clock: Clock, pages: Elsewhere, *, health: RuleStatsCollector, scripts: bool = False) -> None:
         self.book = RuleBook(scripts=scripts)
         self.pages = pages
         """Those under way; rules have a child of their own there, so that a PDF of ten seconds keeps none waiting."""
@@ -68,7 +68,7 @@ class RuleReader:
         self.cpu_s: Callable[[], float] = time.thread_time
         """By which a rule is slow: on a machine that stands still each would be."""
         self._clock = clock
-        self._rot = rot
+        self._health = health
         self._scripts = scripts
         self._slow: dict[tuple[str, int], None] = {}
         self._doubtful: dict[tuple[str, int], int] = {}
@@ -172,22 +172,22 @@ class RuleReader:
     def _judged(self, work: _Work, entry: Entry, found: Extraction) -> Extraction:
         """What was found, counted, and what is kept of it when the rule is degraded."""
         if work.page.status < 300:
-            self._rot.saw(entry.rule, found)
-        findings = self._rot.findings(entry.rule)
+            self._health.add_page(entry.rule, found)
+        findings = self._health.findings(entry.rule)
         if not findings:
             return found
-        kept = spoiled(found, findings)
-        self._rot.degraded_pages += 1
+        kept = trusted_part(found, findings)
+        self._health.degraded_pages += 1
         mark(work.record, findings, len(found.items) - len(kept.items))
         return kept
 
     def _missed(self, work: _Work, entry: Entry) -> None:
         """A rule that is for the page by its URL is not by its content, which may have been other once."""
         if work.page.status < 300:
-            self._rot.missed(entry.rule)
-        findings = self._rot.findings(entry.rule)
+            self._health.add_mismatch(entry.rule)
+        findings = self._health.findings(entry.rule)
         if any(one.field == MATCH for one in findings):
-            self._rot.degraded_pages += 1
+            self._health.degraded_pages += 1
             mark(work.record, findings)
 
 
