@@ -1,8 +1,8 @@
 """The alarm on rules whose site has changed: how soon it comes, how often it comes for nothing, and what it costs.
 
-Simulated sites (rule_health_sites.py) from seeds: a news site (one item a page; fields on all, most and few of its pages)
-and lists of two dozen. Delays are in pages of the rule, over three parsers that tell every five pages; false alarms
-are per rule and page, on sites that stay as they are and on such whose kinds of pages come in waves.
+Simulated sites (rule_health_sites.py) from seeds: a news site (one item a page; fields on all, most and few of its
+pages) and lists of two dozen. Delays are in pages of the rule, over three parsers that publish every five pages; false
+alarms are per rule and page, on sites that stay as they are and on such whose kinds of pages come in waves.
 
     python -m benchmarks.bench_rule_health [--seeds 200] [--out benchmarks/results]
 """

@@ -121,7 +121,9 @@ class Watched:
     ) -> int:
         """Have so many further pages read; the number of the page with which an alarm came (from 1), 0 for none."""
         source = random.Random(seed)
-        counts_by_version = self.counts_by_version.setdefault(version, [RuleCounts(rule(site(0, source), version)) for _ in range(parsers)])
+        counts_by_version = self.counts_by_version.setdefault(
+            version, [RuleCounts(rule(site(0, source), version)) for _ in range(parsers)]
+        )
         for number in range(pages):
             counts = source.choice(counts_by_version)
             counts.add_page(extraction(site(number, source), source))

@@ -46,9 +46,9 @@ class Shop:
         bus = self.room.bus
         bus.subscribe(RULE_STATS, "test", self._on_stats, credits=1000)
         bus.subscribe(RULE_VERDICTS, "test", self._on_verdict, credits=1000)
-        self.owner = RuleJudge(bus, self.room.clock)
+        self.judge = RuleJudge(bus, self.room.clock)
         if judged:
-            self.owner.start()
+            self.judge.start()
 
     def _on_stats(self, delivery: Any) -> None:
         self.stats.append(delivery.message)
@@ -186,9 +186,9 @@ async def test_second_pages_are_watched_and_told_as_well() -> None:
         place.page(shop(number), url="http://a.test/more")
     for number in range(50):
         place.page(shop(number, price="amount"), url="http://a.test/more")
-    assert [(one.rule, one.degraded) for one in place.owner.verdicts()] == [("r/more", True)]
+    assert [(one.rule, one.degraded) for one in place.judge.verdicts()] == [("r/more", True)]
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
-    assert place.owner.verdicts() == []
+    assert place.judge.verdicts() == []
     assert place.room.parser.rule_health.verdicts == {}
 
 
@@ -218,7 +218,7 @@ async def test_it_recovers_by_itself() -> None:
     assert len(record.items) == 1
     place.learn(LEARN, price="amount")
     assert [one.degraded for one in place.verdicts][-1] is False
-    assert place.owner.alarms == 2
+    assert place.judge.alarms == 2
 
 
 async def test_a_rule_in_the_child_process_is_watched_as_well() -> None:
@@ -242,10 +242,10 @@ async def test_who_comes_to_own_a_rule_goes_on_where_the_other_was() -> None:
     other.room.bus.publish(RULE_VERDICTS, 0, saved)
     assert other.until_marked(price="amount") <= 50
     place.room.bus.publish(RULE_VERDICTS, 0, other.verdicts[-1])
-    assert place.owner.rules == {}
+    assert place.judge.rules == {}
     assert "degraded" in place.page(shop(1, price="amount"))[1]
     place.learn(FLUSH_PAGES, price="amount")
-    assert place.owner.rules["r"].findings()
+    assert place.judge.rules["r"].findings()
 
 
 async def test_a_state_that_cannot_be_read_is_learned_anew() -> None:
@@ -253,15 +253,15 @@ async def test_a_state_that_cannot_be_read_is_learned_anew() -> None:
     place = await Shop().start()
     place.room.bus.publish(RULE_VERDICTS, 0, m.RuleVerdict("r", state=b"\xc1", judge="x", pages=5))
     place.learn(10)
-    assert place.owner.rules["r"].pages == 10
+    assert place.judge.rules["r"].pages == 10
 
 
 async def test_a_rule_that_is_deleted_is_forgotten() -> None:
     """With what was said of it."""
     place = await Shop().start()
     place.learn(10)
-    assert [one.rule for one in place.owner.verdicts()] == ["r"]
+    assert [one.rule for one in place.judge.verdicts()] == ["r"]
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
-    assert place.owner.verdicts() == []
+    assert place.judge.verdicts() == []
     assert place.verdicts[-1].deleted
     assert place.room.parser.rule_health.verdicts == {}

@@ -27,7 +27,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.sandbox import trafilatura_text
 from nephila.programs.assembly import Assembly
 from nephila.rulekit.watch import RuleWatch
 from nephila.scheduler.explain.explain import Explanation
@@ -299,8 +299,8 @@ class Control:
                 )
 
     def _check_text(self, document: jobspec.JobDocument) -> None:
-        if othertext.lacks_library(document.job):
-            raise UserError(f"{document.place}: {othertext.MISSING}")
+        if trafilatura_text.lacks_library(document.job):
+            raise UserError(f"{document.place}: {trafilatura_text.MISSING}")
 
     def _check_rules(self, document: jobspec.JobDocument) -> None:
         if self.rules is not None:

@@ -73,7 +73,7 @@ class Assembly:
         )
 
     def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
-        parser = build_parser(rooms.parser, self.bus, self.clock, judges=False)
+        parser = build_parser(rooms.parser, self.bus, self.clock, with_judge=False)
         return build_downloader(rooms.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager

@@ -25,7 +25,7 @@ from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.config import ParserConfig
-from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.sandbox import trafilatura_text
 from nephila.programs.assembly import Rooms
 from nephila.programs.crawl import LINKS, Plan
 from nephila.programs.output_directory import Run
@@ -128,8 +128,8 @@ def _reach(job: CrawlJob) -> tuple[Any, ...]:
 
 def check_text(job: CrawlJob) -> None:
     """That the library is there which a job wants its texts from. Raises `UsageError`."""
-    if othertext.lacks_library(job):
-        raise UsageError(othertext.MISSING)
+    if trafilatura_text.lacks_library(job):
+        raise UsageError(trafilatura_text.MISSING)
 
 
 def check_rules(job: CrawlJob, place: Path | None) -> None:

@@ -1,8 +1,7 @@
-"""A parser's part of the watch over its rules: it tells what it saw of them, and knows which of them are degraded.
+"""Counts of a parser's rules, published for the judge; and the verdicts of the judge, kept for the parser.
 
-Counts go out every FLUSH_S seconds, and with every FLUSH_PAGES pages of a rule: on a fast crawl the alarm must not come a
-thousand pages late. Invariants: nothing wakes the program while there is nothing to tell; a verdict on another version
-of a rule says nothing about this one.
+Counts of a rule are published after FLUSH_PAGES pages, or after FLUSH_S seconds, whichever comes first. Invariants: no
+timer runs while there is nothing to publish; a verdict applies only to the version of the rule that it names.
 """
 
 from __future__ import annotations

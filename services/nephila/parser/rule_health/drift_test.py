@@ -122,7 +122,9 @@ class DriftTest(msgspec.Struct, array_like=True):
         self.gone_sum = self.fewer_sum = self.recovery_sum = self.run_pages = self.run_good = 0.0
 
     def _recover(self, pages: float, good: float) -> bool:
-        self.recovery_sum = max(0.0, self.recovery_sum - _llr(self.recovery_p0, FEWER if self.recovery_p0 >= _HIGH else GONE, pages, good))
+        self.recovery_sum = max(
+            0.0, self.recovery_sum - _llr(self.recovery_p0, FEWER if self.recovery_p0 >= _HIGH else GONE, pages, good)
+        )
         if self.recovery_sum < RECOVERY_LIMIT:
             return False
         self.alarm, self.recovery_sum = "", 0.0

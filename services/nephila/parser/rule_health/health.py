@@ -58,7 +58,9 @@ class FieldHealth(msgspec.Struct, array_like=True):
         changed = [self.filled.add(stats.pages, stats.filled, known=known)]
         if stats.valued:
             changed.append(self.digits.add(stats.valued, stats.digits, least=0.8, gone_only=True))
-            changed.append(self.not_repeated.add(stats.valued, stats.valued - stats.repeated, least=_DISTINCT, gone_only=True))
+            changed.append(
+                self.not_repeated.add(stats.valued, stats.valued - stats.repeated, least=_DISTINCT, gone_only=True)
+            )
             changed.append(self._add_lengths(stats))
         return any(changed)
 
@@ -90,7 +92,9 @@ class FieldHealth(msgspec.Struct, array_like=True):
             total += pages
             if pages and total > edge and total - pages < whole - edge:
                 seen.append(bucket)
-        self.first_bucket, self.last_bucket = (max(seen[0] - MARGIN_BUCKETS, 0), seen[-1] + MARGIN_BUCKETS) if seen else (0, BUCKETS)
+        self.first_bucket, self.last_bucket = (
+            (max(seen[0] - MARGIN_BUCKETS, 0), seen[-1] + MARGIN_BUCKETS) if seen else (0, BUCKETS)
+        )
 
     def findings(self, name: str) -> Iterator[m.RuleFinding]:
         """What is other than it was."""

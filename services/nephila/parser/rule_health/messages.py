@@ -35,6 +35,6 @@ def describe_all(verdict: m.RuleVerdict) -> str:
 def log_line(verdict: m.RuleVerdict) -> str:
     """One line for a log."""
     return (
-        f"rule {verdict.rule} (version {verdict.version}) is degraded: {describe_all(verdict)}. Its rows are marked; see "
-        f"nephila rules try URL --rule {verdict.rule}, mend the rule, and it is read again by itself"
+        f"rule {verdict.rule} (version {verdict.version}) is degraded: {describe_all(verdict)}. Its rows are marked."
+        f" Run: nephila rules try URL --rule {verdict.rule}; correct the rule; it is reloaded automatically"
     )

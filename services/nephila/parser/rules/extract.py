@@ -85,12 +85,12 @@ class Extraction(msgspec.Struct, array_like=True):
     """Links to pages that complete the items, beside them."""
 
 
-class TooLongError(Exception):
+class TimeLimitError(Exception):
     """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
 
 
 Watch = Callable[[], None]
-"""Asked between two steps; raises `TooLongError` when there is no more time."""
+"""Asked between two steps; raises `TimeLimitError` when there is no more time."""
 
 
 class _Missing(Exception):
