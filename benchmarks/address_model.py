@@ -16,7 +16,7 @@ from typing import Any
 
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.messages import AddressWord
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock, Timer
 from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
 from nephila.scheduler.cluster.addresses.shared_pace import Lines
@@ -108,7 +108,7 @@ class Member:
         """Fetches in flight that it knows of."""
         self.gates: dict[int, Gates] = {}
         self.desk: TurnDesk | None = None
-        networks = Networks(*world.limits())
+        networks = AddressLimits(*world.limits())
         now = self.clock.monotonic()
         self.addresses: Addresses[Host]
         if world.rule == "turns":

@@ -12,7 +12,7 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import job_view as jobview
+from nephila.control import job_view
 from nephila.control.api import Control, Request
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import SPEC
@@ -243,14 +243,14 @@ async def test_explain_answers_for_a_program_with_very_many_jobs(desk, monkeypat
     for name in ("a", "b", "c"):
         await desk.ask("jobs.apply", job=document(name, seeds=[f"http://{name}.test/0"], paused=True))
     jobs = desk.world.scheduler.frontier.jobs
-    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b"]
-    assert jobview.candidates(jobs, jobs, "http://c.test/never") == ["c"]
-    assert jobview.candidates(jobs, jobs, "http://d.test/") == ["a"]
-    assert jobview.candidates({}, ["a"], "http://d.test/") == []
+    assert job_view.candidates(jobs, jobs, "http://b.test/0") == ["b"]
+    assert job_view.candidates(jobs, jobs, "http://c.test/never") == ["c"]
+    assert job_view.candidates(jobs, jobs, "http://d.test/") == ["a"]
+    assert job_view.candidates({}, ["a"], "http://d.test/") == []
     for name in ("d", "e", "f"):
         await desk.ask("jobs.apply", job=document(name, seeds=["http://b.test/0"], paused=True))
-    monkeypatch.setattr(jobview, "CANDIDATES", 2)
-    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
+    monkeypatch.setattr(job_view, "CANDIDATES", 2)
+    assert job_view.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
 
 
 async def test_the_release_command_that_explain_shows_works(desk):

@@ -23,7 +23,7 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
-from nephila.scheduler import standalone as service
+from nephila.scheduler import standalone
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
@@ -87,7 +87,7 @@ async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
     world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
     pass_time(world, 10)
     if snapshot is not None:
-        monkeypatch.setattr(service, "snapshots", snapshot)
+        monkeypatch.setattr(standalone, "snapshots", snapshot)
         world.scheduler._snapshot()
     again = await restarted(tmp_path, world, later_s=HOUR / 2)
     pass_time(again, 0.4 * HOUR)

@@ -7,7 +7,7 @@ import hashlib
 import random
 
 import pytest
-from nephila.scheduler.traps import novelty as traps
+from nephila.scheduler.traps import novelty
 from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PLACES, Yield
 from nephila.scheduler.traps.recent_hashes import Memory
 
@@ -138,7 +138,7 @@ def test_traps_cost_twice_their_cap_at_most_and_real_pages_are_found(name):
 def test_yield_alone_is_enough(name, monkeypatch):
     """The same with no help from shapes and session ids. (Facets of the bench grow by a parameter with every click.)"""
     monkeypatch.setattr(trap_web, "shape", lambda url, now: "")
-    monkeypatch.setattr(traps, "without_session", lambda url: "")
+    monkeypatch.setattr(novelty, "without_session", lambda url: "")
     costs_little(name)
 
 

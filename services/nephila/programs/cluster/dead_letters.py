@@ -16,7 +16,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.claim_check import Claims
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
@@ -63,7 +63,7 @@ class Found:
 async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequence[str] = ()) -> AsyncIterator[Found]:
     """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all that were
     there when it began. Raises `UserError`, for a place where no letter is before any is given."""
-    there = await kafka_topics.existing(config, (DEAD,))
+    there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
     consumer = AIOKafkaConsumer(
@@ -80,7 +80,7 @@ async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequen
                     if not places or one.place in places or one.place.partition(".")[0] in places:
                         yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
@@ -140,7 +140,7 @@ async def replay(
 ) -> AsyncIterator[Found]:
     """Publish messages again, each as it was; gives each letter when the broker has its message, or has refused it for
     what `refused` says. Raises `UserError`."""
-    there = await kafka_topics.existing(config)
+    there = await admin.existing(config)
     producer = AIOKafkaProducer(
         bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
     )
@@ -155,7 +155,7 @@ async def replay(
                 await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
             yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await producer.stop()
 

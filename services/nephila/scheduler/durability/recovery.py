@@ -26,7 +26,7 @@ from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import keep_leases
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
@@ -287,7 +287,7 @@ class Replay:
             self.found.kept.pop(key, None)
             state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
             if state is not None and job.agenda.take(queued.url_key):
-                again.reopen(self.frontier, job, state)
+                recrawl_queue.reopen(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
                 job.keep_place(queued.url_key)
         if queued.not_before:

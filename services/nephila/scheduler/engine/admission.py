@@ -9,7 +9,7 @@ from nephila.kernel.fragment_routes import Routed
 from nephila.kernel.messages import Anchor, LinkSource, Outlinks, QueuedUrl, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.native import UrlParts
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import yield_of
@@ -136,7 +136,7 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
     if job is None or 0 <= job.scope.max_depth < links.depth:
         return 0
     if links.lastmods:
-        again.told(frontier, job, links)
+        recrawl_queue.told(frontier, job, links)
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0

@@ -6,7 +6,7 @@ import heapq
 import itertools
 
 from nephila.kernel.messages import FetchRequest, Outcome
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.outcomes import Endings
 from nephila.scheduler.frontier.fair_share import FairShare
@@ -77,7 +77,7 @@ class Dispatcher:
         if self.room:
             # A job without a place for anything new may have pages to fetch again.
             able = any(job.open for job in self.frontier.jobs.values())
-            fetch = self.next_fetch() if able else again.next_due(self.frontier)
+            fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
         if lease is None or fetch is None:
             return fetch if lease is None else lease
         return min(lease, fetch)
@@ -86,7 +86,8 @@ class Dispatcher:
         """When the next URL that waits for nothing but time may be fetched; None when none does."""
         frontier = self.frontier
         aside = self._delayed[0][0] if self._delayed else None
-        instants = (frontier.store.next_ready(), frontier.addresses.next_ready(), aside, again.next_due(frontier))
+        stored, paced = frontier.store.next_ready(), frontier.addresses.next_ready()
+        instants = (stored, paced, aside, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
     # ---- URLs kept aside
@@ -105,7 +106,7 @@ class Dispatcher:
         return {host for _, _, host, _, _ in self._delayed}
 
     def _due(self, now: float, out: Dispatch) -> None:
-        again.queue_due(self.frontier)
+        recrawl_queue.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, number, packed = heapq.heappop(self._delayed)
             job = self.frontier.numbered.get(number)

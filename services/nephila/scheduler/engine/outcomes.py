@@ -19,7 +19,7 @@ from nephila.kernel.messages import (
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
 from nephila.scheduler.cluster.request_liveness import given_at, is_taken
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.frontier.host_state import Dispatch, Host, Outstanding, State
@@ -268,8 +268,8 @@ class Endings:
             return
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
             # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
-            again = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
-            self._requeue(waiting, job, 0, now, entry=again)
+            hop = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
+            self._requeue(waiting, job, 0, now, entry=hop)
             return
         self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
@@ -381,6 +381,6 @@ class Endings:
         )
         if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
             self._yielded(job, waiting, receipt)
-        again.fetched(frontier, job, waiting, receipt)
+        recrawl_queue.fetched(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
             frontier.wake(job)

@@ -13,7 +13,7 @@ import msgspec
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
 from nephila.native import UrlError
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import admit
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.host_state import Host
@@ -54,10 +54,10 @@ class Refetch:
         job.agenda.put(state)
         frontier.pending(frontier.partition(key)).urls.append(state)
         if job.seen.add(key):
-            again.enqueue(frontier, job, state)  # the frontier was made anew: the URL was never counted as ended
+            recrawl_queue.enqueue(frontier, job, state)  # a new frontier never counted it as ended
         else:
             job.agenda.take(key)
-            again.requeue(frontier, job, state)
+            recrawl_queue.requeue(frontier, job, state)
         self._queued[frontier.store.host(host_key)].add(key)
         return True
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Seed
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, Place, State
@@ -100,7 +100,7 @@ class Frontier:
         """When each lease ends, in order; all leases are equally long."""
         self.heard_at = math.inf
         """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
-        self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        self.networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self.addresses: Addresses[Place] = Addresses(self.networks)
         self.lined_up: dict[int, Place] = {}
         """Hosts that wait in the line of a server address."""
