@@ -34,7 +34,7 @@ from nephila.scheduler.cluster.request_liveness import Listener
 from nephila.scheduler.cluster.snapshot_store import ShardFiles, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import Strangers
-from nephila.scheduler.cluster.wakeups import Wakes
+from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import CREDITS, LOOK_S
@@ -81,7 +81,7 @@ class Shards:
         """Partitions that are being taken over, and which call of `gained` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
-        self._wakes = Wakes()
+        self._wakes = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
         self._strangers = Strangers(clock)
