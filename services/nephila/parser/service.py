@@ -292,7 +292,7 @@ class Parser:
         """End a page outside of the bus' call, as the bus would."""
         attempts = error.attempts if isinstance(error, ChildError) else 1
         log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
-        return [self._bus.bury(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
+        return [self._bus.dead_letter(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
     # ---- pages that take their time
 
