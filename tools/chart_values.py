@@ -94,7 +94,9 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
     if isinstance(value, dict):
         found["type"] = "object"
         if value and name not in FREE:
-            found["properties"] = {key: schema_of(f"{path}.{key}".lstrip("."), one, notes) for key, one in value.items()}
+            found["properties"] = {
+                key: schema_of(f"{path}.{key}".lstrip("."), one, notes) for key, one in value.items()
+            }
             found["additionalProperties"] = False
         if path in SERVICES:
             found["properties"] |= {key: one for key, one in POD_KEYS.items() if key not in found["properties"]}
@@ -112,7 +114,9 @@ def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) ->
 
 def config_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
     """The fields of a service's settings; required ones are given by the chart."""
-    (schema,), components = msgspec.json.schema_components([struct], schema_hook=_path_schema, ref_template="#/$defs/{name}")
+    (schema,), components = msgspec.json.schema_components(
+        [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
+    )
     body = components.get(struct.__name__, schema)
     return {"type": "object", "additionalProperties": False, "properties": body["properties"]}
 

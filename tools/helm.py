@@ -1,7 +1,7 @@
 """Helm for tests and for `make chart`: a helm on the PATH, or one built from its Go module into the user's cache.
 
-    python tools/helm.py install [--optional]
-    python tools/helm.py path
+python tools/helm.py install [--optional]
+python tools/helm.py path
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def install() -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("install").add_argument("--optional", action="store_true", help="exit 0 where it cannot be built")
+    commands.add_parser("install").add_argument(
+        "--optional", action="store_true", help="exit 0 where it cannot be built"
+    )
     commands.add_parser("path")
     options = parser.parse_args()
     if options.command == "path":
