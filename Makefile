@@ -138,7 +138,7 @@ release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and wha
 	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules
+schema: $(DEV)  ## write docs/*.schema.json from the structs of job and rule documents
 	@$(BIN)/python tools/schemas.py
 
 format: $(DEV)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from nephila.kernel import messages as m
 from nephila.parser.rule_health.counts import Tally
 from nephila.parser.rule_health.health import RuleHealth
+from nephila.parser.rules import rule_schema as schema
 from nephila.parser.rules.extract import Count, Extraction
 from nephila.parser.rules.spec import Rule, build
 
@@ -66,8 +67,8 @@ LIST = Kind(
 
 def rule(kind: Kind, version: int = 1) -> Rule:
     """A rule with the fields of a kind of page."""
-    fields = {name: {"css": "p", "required": name in kind.required} for name in kind.fields}
-    return build("r", version, {"match": {"url": ["."]}, "fields": fields})
+    fields = {name: schema.Field(css="p", required=name in kind.required) for name in kind.fields}
+    return build("r", version, schema.RuleSpec(match=schema.Match(url=["."]), fields=fields))
 
 
 def extraction(kind: Kind, source: random.Random) -> Extraction:

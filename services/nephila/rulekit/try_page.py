@@ -14,8 +14,7 @@ import typer
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
 from nephila.cli.terminal import sanitize
-from nephila.kernel.documents.schema_types import suggest
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
