@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 import yaml
-
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.parser.config import ParserConfig

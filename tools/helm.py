@@ -31,7 +31,7 @@ def find() -> Path | None:
 
 
 def install() -> Path:
-    """The path of helm; builds it if there is none. Raises `OSError` or `CalledProcessError` where that is impossible."""
+    """The path of helm; builds it if there is none. Raises `OSError` or `CalledProcessError` if it cannot."""
     if (found := find()) is not None:
         return found
     target = cached().parent
