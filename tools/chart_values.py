@@ -25,7 +25,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 
 CHART = Path(__file__).parents[1] / "charts" / "nephila"
-CONFIGS = {
+CONFIGS: dict[str, type[msgspec.Struct]] = {
     "kafka": KafkaConfig,
     "scheduler": SchedulerConfig,
     "downloader": DownloaderConfig,
@@ -144,16 +144,16 @@ def generate() -> dict[Path, str]:
     text = (CHART / "values.yaml").read_text()
     values = yaml.safe_load(text)
     notes = comments(text)
-    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart nephila"}
-    schema |= schema_of("", values, notes)
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart nephila"}
+    schema: dict[str, Any] = head | schema_of("", values, notes)
     schema["properties"]["global"] = {"type": "object"}
     readme = (CHART / "README.md").read_text()
-    head, _, rest = readme.partition(BEGIN)
+    before, _, rest = readme.partition(BEGIN)
     _, _, tail = rest.partition(END)
     table = "\n".join(["| key | default | description |", "|---|---|---|", *rows("", values, notes)])
     return {
         CHART / "values.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
-        CHART / "README.md": f"{head}{BEGIN}\n{table}\n{END}{tail}",
+        CHART / "README.md": f"{before}{BEGIN}\n{table}\n{END}{tail}",
     }
 
 
