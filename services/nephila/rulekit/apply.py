@@ -88,7 +88,7 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        candidates = [self.documents[rule.name] for rule in self._set.for_url(page.url)]
         rule, found = runner.run_first(candidates, page)
         return None if rule is None else (rule, found)
 

@@ -90,7 +90,7 @@ def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[Rule
         return rules[:1]
     if not page.url:
         raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
-    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).of_url(page.url)]
+    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
 
 
 def show(tried: Tried) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
-from nephila.parser.rule_health.collector import PAGES, TELL_S
+from nephila.parser.rule_health.collector import FLUSH_PAGES, FLUSH_S
 from nephila.parser.rule_health.counts import MATCH
 from nephila.parser.rule_health.health import ITEMS, LINKS
-from nephila.parser.rule_health.judge import SAVE_PAGES, Owner
+from nephila.parser.rule_health.judge import SAVE_PAGES, RuleJudge
 from parser_room import Room, with_links
 from rule_rig import rule
 
@@ -46,9 +46,9 @@ class Shop:
         bus = self.room.bus
         bus.subscribe(RULE_STATS, "test", self._on_stats, credits=1000)
         bus.subscribe(RULE_VERDICTS, "test", self._on_verdict, credits=1000)
-        self.owner = Owner(bus, self.room.clock)
+        self.judge = RuleJudge(bus, self.room.clock)
         if judged:
-            self.owner.start()
+            self.judge.start()
 
     def _on_stats(self, delivery: Any) -> None:
         self.stats.append(delivery.message)
@@ -91,15 +91,15 @@ class Shop:
 async def test_counts_go_out_every_five_seconds_or_pages() -> None:
     """What comes first; with nothing to tell there is no timer."""
     place = await Shop(judged=False).start()
-    place.learn(PAGES - 1)
+    place.learn(FLUSH_PAGES - 1)
     assert place.stats == []
-    place.room.clock.advance(TELL_S - 0.1)
+    place.room.clock.advance(FLUSH_S - 0.1)
     assert place.stats == []
     place.room.clock.advance(0.1)
-    assert [one.pages for one in place.stats] == [PAGES - 1]
+    assert [one.pages for one in place.stats] == [FLUSH_PAGES - 1]
     assert place.room.clock.next_due is None
-    place.learn(2 * PAGES)
-    assert [one.pages for one in place.stats[1:]] == [PAGES, PAGES]
+    place.learn(2 * FLUSH_PAGES)
+    assert [one.pages for one in place.stats[1:]] == [FLUSH_PAGES, FLUSH_PAGES]
     await place.room.parser.drain(1.0)
     assert len(place.stats) == 3
     place.learn(1)
@@ -186,10 +186,10 @@ async def test_second_pages_are_watched_and_told_as_well() -> None:
         place.page(shop(number), url="http://a.test/more")
     for number in range(50):
         place.page(shop(number, price="amount"), url="http://a.test/more")
-    assert [(one.rule, one.degraded) for one in place.owner.verdicts()] == [("r/more", True)]
+    assert [(one.rule, one.degraded) for one in place.judge.verdicts()] == [("r/more", True)]
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
-    assert place.owner.verdicts() == []
-    assert place.room.parser.rot.verdicts == {}
+    assert place.judge.verdicts() == []
+    assert place.room.parser.rule_health.verdicts == {}
 
 
 async def test_pages_that_lack_what_a_rule_asks_of_them_are_marked() -> None:
@@ -218,7 +218,7 @@ async def test_it_recovers_by_itself() -> None:
     assert len(record.items) == 1
     place.learn(LEARN, price="amount")
     assert [one.degraded for one in place.verdicts][-1] is False
-    assert place.owner.alarms == 2
+    assert place.judge.alarms == 2
 
 
 async def test_a_rule_in_the_child_process_is_watched_as_well() -> None:
@@ -234,34 +234,34 @@ async def test_a_rule_in_the_child_process_is_watched_as_well() -> None:
 async def test_who_comes_to_own_a_rule_goes_on_where_the_other_was() -> None:
     """From the newest verdict, which all members read; what another one said meanwhile is newer than one's own."""
     place = await Shop().start()
-    place.learn(SAVE_PAGES + PAGES)
+    place.learn(SAVE_PAGES + FLUSH_PAGES)
     saved = place.verdicts[-1]
-    assert saved.pages == SAVE_PAGES + PAGES
+    assert saved.pages == SAVE_PAGES + FLUSH_PAGES
     assert not saved.degraded
     other = await Shop().start()
     other.room.bus.publish(RULE_VERDICTS, 0, saved)
     assert other.until_marked(price="amount") <= 50
     place.room.bus.publish(RULE_VERDICTS, 0, other.verdicts[-1])
-    assert place.owner.rules == {}
+    assert place.judge.rules == {}
     assert "degraded" in place.page(shop(1, price="amount"))[1]
-    place.learn(PAGES, price="amount")
-    assert place.owner.rules["r"].findings()
+    place.learn(FLUSH_PAGES, price="amount")
+    assert place.judge.rules["r"].findings()
 
 
 async def test_a_state_that_cannot_be_read_is_learned_anew() -> None:
     """Of another release, or damaged: told once, and no page is lost for it."""
     place = await Shop().start()
-    place.room.bus.publish(RULE_VERDICTS, 0, m.RuleVerdict("r", state=b"\xc1", owner="x", pages=5))
+    place.room.bus.publish(RULE_VERDICTS, 0, m.RuleVerdict("r", state=b"\xc1", judge="x", pages=5))
     place.learn(10)
-    assert place.owner.rules["r"].pages == 10
+    assert place.judge.rules["r"].pages == 10
 
 
 async def test_a_rule_that_is_deleted_is_forgotten() -> None:
     """With what was said of it."""
     place = await Shop().start()
     place.learn(10)
-    assert [one.rule for one in place.owner.verdicts()] == ["r"]
+    assert [one.rule for one in place.judge.verdicts()] == ["r"]
     place.room.bus.publish(RULES, 0, m.ParseRule("r", deleted=True))
-    assert place.owner.verdicts() == []
+    assert place.judge.verdicts() == []
     assert place.verdicts[-1].deleted
-    assert place.room.parser.rot.verdicts == {}
+    assert place.room.parser.rule_health.verdicts == {}

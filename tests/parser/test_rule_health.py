@@ -8,10 +8,10 @@ from statistics import mean
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.parser.rule_health.drift_test import LEARN, Signal, wilson
+from nephila.parser.rule_health.drift_test import LEARN, DriftTest, wilson
 from nephila.parser.rule_health.health import ITEMS, STALE_S, RuleHealth, decode, encode
 
-from benchmarks.rot_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
+from benchmarks.rule_health_sites import LIST, NEWS, Field, Kind, Site, Watched, always, mixed, without
 
 LEARNED = 150
 """Pages of the site as it was."""
@@ -190,6 +190,6 @@ def test_the_lower_end_of_a_share() -> None:
 
 def test_counts_of_no_page_change_nothing() -> None:
     """A message may say nothing of a field."""
-    signal = Signal()
+    signal = DriftTest()
     assert not signal.add(0, 0)
-    assert signal == Signal()
+    assert signal == DriftTest()

@@ -1,10 +1,10 @@
 """The alarm on rules whose site has changed: how soon it comes, how often it comes for nothing, and what it costs.
 
-Simulated sites (rot_sites.py) from seeds: a news site (one item a page; fields on all, most and few of its pages)
-and lists of two dozen. Delays are in pages of the rule, over three parsers that tell every five pages; false alarms
-are per rule and page, on sites that stay as they are and on such whose kinds of pages come in waves.
+Simulated sites (rule_health_sites.py) from seeds: a news site (one item a page; fields on all, most and few of its
+pages) and lists of two dozen. Delays are in pages of the rule, over three parsers that publish every five pages; false
+alarms are per rule and page, on sites that stay as they are and on such whose kinds of pages come in waves.
 
-    python -m benchmarks.bench_rot [--seeds 200] [--out benchmarks/results]
+    python -m benchmarks.bench_rule_health [--seeds 200] [--out benchmarks/results]
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pathlib import Path
 from statistics import mean, quantiles
 from typing import Any
 
-from nephila.parser.rule_health.counts import Tally
+from nephila.parser.rule_health.counts import RuleCounts
 from nephila.parser.rule_health.health import RuleHealth
 
 from benchmarks.report import save, versions
-from benchmarks.rot_sites import (
+from benchmarks.rule_health_sites import (
     AT_ONCE,
     LIST,
     NEWS,
@@ -114,17 +114,17 @@ def false_alarms(site: Site, pages: int, seeds: int) -> dict[str, int]:
 
 def cost() -> dict[str, float]:
     """CPU of counting and of judging, in microseconds per page of a rule with six fields."""
-    tally, source, pages = Tally(rule(NEWS)), random.Random(1), 20_000
+    counts, source, pages = RuleCounts(rule(NEWS)), random.Random(1), 20_000
     some = [extraction(NEWS, source) for _ in range(500)]
     began = time.process_time()
     for number in range(pages):
-        tally.saw(some[number % 500])
+        counts.add_page(some[number % 500])
     counted = time.process_time() - began
     told = []
     for number in range(pages // AT_ONCE):
         for one in range(AT_ONCE):
-            tally.saw(some[(number * AT_ONCE + one) % 500])
-        told.append(tally.take())
+            counts.add_page(some[(number * AT_ONCE + one) % 500])
+        told.append(counts.take())
     health = RuleHealth()
     began = time.process_time()
     for stats in told[1:]:
@@ -153,7 +153,7 @@ def main() -> None:
         print(f"  {name:26} {found['alarms']} in {found['runs']} runs, {found['pages']:,} pages", flush=True)
     result["cost"] = cost()
     print(f"CPU per page: counted {result['cost']['count_us']} µs, judged {result['cost']['judge_us']} µs")
-    save("rot", result, arguments.out)
+    save("rule-health", result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nephila.kernel import messages as m
-from nephila.parser.rule_health.counts import Tally
+from nephila.parser.rule_health.counts import RuleCounts
 from nephila.parser.rule_health.health import RuleHealth
 from nephila.parser.rules import rule_schema as schema
 from nephila.parser.rules.extract import Count, Extraction
@@ -83,7 +83,7 @@ def extraction(kind: Kind, source: random.Random) -> Extraction:
                 if not count.filled:
                     count.length = max(int(what.characters * math.exp(source.gauss(0, what.spread))), 1)
                     count.digits = source.random() < what.digits
-                    count.mark = source.randrange(what.values)
+                    count.hash = source.randrange(what.values)
                 count.filled += 1
             else:
                 count.refused += what.refused
@@ -105,29 +105,31 @@ class Watched:
 
     health: RuleHealth = field(default_factory=RuleHealth)
     page: int = 0
-    tallies: dict[int, list[Tally]] = field(default_factory=dict)
+    counts_by_version: dict[int, list[RuleCounts]] = field(default_factory=dict)
     """Of each version, one for each parser."""
 
     def read(self, site: Site, pages: int, seed: int, *, version: int = 1) -> None:
         """Have so many further pages read by one parser, alarm or not."""
         source = random.Random(seed)
-        (tally,) = self.tallies.setdefault(version, [Tally(rule(site(0, source), version))])
+        (counts,) = self.counts_by_version.setdefault(version, [RuleCounts(rule(site(0, source), version))])
         for number in range(pages):
-            tally.saw(extraction(site(number, source), source))
-            if tally.pages >= AT_ONCE:
-                self.tell(tally.take())
+            counts.add_page(extraction(site(number, source), source))
+            if counts.pages >= AT_ONCE:
+                self.tell(counts.take())
 
     def until_alarm(
         self, site: Site, pages: int, seed: int, *, version: int = 1, parsers: int = 1, at_once: int = AT_ONCE
     ) -> int:
         """Have so many further pages read; the number of the page with which an alarm came (from 1), 0 for none."""
         source = random.Random(seed)
-        tallies = self.tallies.setdefault(version, [Tally(rule(site(0, source), version)) for _ in range(parsers)])
+        counts_by_version = self.counts_by_version.setdefault(
+            version, [RuleCounts(rule(site(0, source), version)) for _ in range(parsers)]
+        )
         for number in range(pages):
-            tally = source.choice(tallies)
-            tally.saw(extraction(site(number, source), source))
-            if tally.pages >= at_once:
-                self.tell(tally.take())
+            counts = source.choice(counts_by_version)
+            counts.add_page(extraction(site(number, source), source))
+            if counts.pages >= at_once:
+                self.tell(counts.take())
             if self.health.findings():
                 return number + 1
         return 0

@@ -21,27 +21,27 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownRule:
     """A rule and its document as it travels."""
 
     rule: Rule
     text: str
 
 
-class RuleBook:
+class RuleRegistry:
     """See the module."""
 
     def __init__(self, *, scripts: bool = False) -> None:
         """`scripts`: those of rules are run."""
         self._scripts = scripts
-        self._entries: dict[str, Entry] = {}
-        self._wanted: dict[str, tuple[str, ...]] = {}
+        self._entries: dict[str, KnownRule] = {}
+        self._names_by_job: dict[str, tuple[str, ...]] = {}
         self._sets: dict[str, RuleSet] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def tell_rule(self, message: m.ParseRule) -> None:
+    def update_rule(self, message: m.ParseRule) -> None:
         """The desired state of a rule. O(jobs)."""
         name = message.name
         if message.deleted:
@@ -55,33 +55,33 @@ class RuleBook:
             except UsageError as error:
                 log.error("rule %s is left as it was: %s", name, error)
                 return
-            self._entries[name] = Entry(rule, message.document)
+            self._entries[name] = KnownRule(rule, message.document)
             if not self._scripts and any(reader.scripts for reader in rule.readers):
                 log.warning(
                     "rule %s: its scripts are not run, and their fields are empty; --rule-scripts runs them", name
                 )
-        for job, wanted in self._wanted.items():
+        for job, wanted in self._names_by_job.items():
             if name in wanted:
                 self._sets.pop(job, None)
 
-    def tell_job(self, job: m.CrawlJob) -> None:
+    def update_job(self, job: m.CrawlJob) -> None:
         """The desired state of a job."""
         self._sets.pop(job.uid, None)
         if job.deleted or not job.rules:
-            self._wanted.pop(job.uid, None)
+            self._names_by_job.pop(job.uid, None)
         else:
-            self._wanted[job.uid] = tuple(job.rules)
+            self._names_by_job[job.uid] = tuple(job.rules)
 
-    def concerns(self, job: str) -> bool:
+    def has_rules(self, job: str) -> bool:
         """Whether a job has rules at all."""
-        return job in self._wanted
+        return job in self._names_by_job
 
-    def of_url(self, job: str, url: str) -> Iterator[Entry]:
+    def for_url(self, job: str, url: str) -> Iterator[KnownRule]:
         """The rules of a job that may be for a URL, in the order in which they count."""
         found = self._sets.get(job)
         if found is None:
-            names = self._wanted.get(job, ())
+            names = self._names_by_job.get(job, ())
             found = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
-        for rule in found.of_url(url):
+        for rule in found.for_url(url):
             entry = self._entries[rule.name.partition("/")[0]]
-            yield entry if entry.rule is rule else Entry(rule, entry.text)
+            yield entry if entry.rule is rule else KnownRule(rule, entry.text)
