@@ -69,7 +69,8 @@ async def _ask(bootstrap: str, question: ExplainQuery, wait_s: float) -> Explain
             skew = f"; {bus.producer.skew.trouble}" if bus.producer.skew.trouble else ""
             raise UserError(
                 f"no scheduler has answered for partition {partition}, where the URL belongs, in {wait_s:g} s: "
-                f"none has it, or it is being taken over; see the schedulers' nephila_partitions, and ask again{skew}"
+                f"none has it, or it is being taken over; see the schedulers' nephila_scheduler_partitions, "
+                f"and ask again{skew}"
             ) from None
     if answer.error:
         raise (UsageError if answer.usage_error else UserError)(answer.error)
