@@ -1,7 +1,7 @@
 """Trees of HTML pages (lexbor), queries on them, and the bounds within which a tree may be built in this process.
 
-If the page pass knows the nesting depth, building a tree walks up some of the open elements for every tag, 4 ns each. If
-not, the time grows with the square of the page's size. Invariant: a tree within `tree_fits` takes at most 0.05 s.
+If the page pass knows the nesting depth, building a tree walks up some of the open elements for every tag, 4 ns each.
+If not, the time grows with the square of the page's size. Invariant: a tree within `tree_fits` takes at most 0.05 s.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def tree_is_linear(body: bytes, depth: int) -> bool:
 
 
 def html_tree(source: str | bytes) -> Any:
-    """lexbor's tree of HTML. Bytes must be UTF-8; a text is encoded first, which takes longer than the tree. O(n) within
-    `tree_is_linear`, else up to O(n^2)."""
+    """lexbor's tree of HTML. Bytes must be UTF-8; a text is encoded first, which takes longer than the tree. O(n)
+    within `tree_is_linear`, else up to O(n^2)."""
     from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
     # With events each <option> walks through all options before it. Without events <selectedcontent> stays empty; no
