@@ -34,7 +34,7 @@ from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.source import ENVIRONMENT, is_url, without_password
+from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 E = TypeVar("E")
 

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nephila.storage.read.reading import Reading, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.reading import Reading, reading
+from nephila.storage.source import Source
 
 TOP: Final = 10
 """Rows of a list of pages or hosts."""

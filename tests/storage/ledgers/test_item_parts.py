@@ -16,9 +16,11 @@ from nephila.kernel import messages as m
 from nephila.kernel.item_parts import MARK, NOT_YET
 from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.items import Replacing, export_items
+from nephila.storage.ledgers.item_replacement import ItemReplacement
+from nephila.storage.read.items import export_items
 from nephila.storage.writer import Writer
-from storage_rig import JOB, record
+
+from tests.storage.storage_rig import JOB, record
 
 SITE = "https://shop.test"
 
@@ -236,7 +238,7 @@ def test_items_that_are_put_in_place_later(tmp_path: Path) -> None:
     shop.take(product(1, "reviews"), part("reviews", 1, stars=4))
     shop.writer.close()
     first, second = product(1, "reviews"), part("reviews", 1, stars=2, more="x")
-    with Replacing(tmp_path, write=True) as table:
+    with ItemReplacement(tmp_path, write=True) as table:
         for one in (first, second):
             data = [item.decode() for item in one.items]
             table.put(JOB, one.url_key.hex(), one.rule, 7, data)

@@ -8,7 +8,8 @@ import pytest
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.read import reader
-from storage_rig import JOB, key, record, running
+
+from tests.storage.storage_rig import JOB, key, record, running
 
 
 async def make(directory, **config):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
-from nephila.storage.read.source import Source, place_of, require_driver
+from nephila.storage.source import Source, place_of, require_driver
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
 

@@ -15,10 +15,11 @@ import pyarrow.parquet
 import pytest
 from nephila.kernel.messages import Outcome
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.read import markdown
 from nephila.storage.read.export import export
 from nephila.storage.rows import COLUMNS
-from storage_rig import record, running
+from nephila.storage.sinks import markdown_file
+
+from tests.storage.storage_rig import record, running
 
 
 async def make(directory, **config):
@@ -122,7 +123,7 @@ def test_markdown_front_matter_is_yaml():
     """No character of a title is one that YAML forbids or reads as a line end."""
     title = "a" + "".join(map(chr, (*range(0x80, 0xA1), 0x7F, 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF))) + "--- ż😀"
     row = tuple(title if name == "title" else "" for name in COLUMNS)
-    line = markdown.document(row).decode().split("\n")[1]
+    line = markdown_file.document(row).decode().split("\n")[1]
     assert json.loads(line.removeprefix("title: ")) == title
     assert line.endswith('--- ż😀"')
     assert not re.search("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", line)

@@ -11,7 +11,8 @@ import warcio
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from nephila.kernel.messages import Outlinks
 from nephila.storage.sinks import warc_records
-from storage_rig import page, record, rows, running
+
+from tests.storage.storage_rig import page, record, rows, running
 
 WARC = ("sqlite", "warc")
 

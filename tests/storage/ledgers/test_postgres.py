@@ -19,12 +19,13 @@ from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.postgres import Postgres
 from nephila.storage.ledgers.postgres_link import connect
 from nephila.storage.ledgers.postgres_schema import STEPS, migrate
+from nephila.storage.ledgers.reading import reading
 from nephila.storage.ledgers.versions import versions
 from nephila.storage.read import reader
 from nephila.storage.read.export import export
-from nephila.storage.read.reading import reading
 from nephila.storage.writer import Writer
-from storage_rig import JOB, Rig, key, lines, page, record, running
+
+from tests.storage.storage_rig import JOB, Rig, key, lines, page, record, running
 
 
 def table(store: str, name: str = "pages", order: str = "url_key") -> list[dict[str, Any]]:

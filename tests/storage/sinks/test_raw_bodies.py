@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 from nephila.kernel.rawfile import Kept, read
-from storage_rig import key, page, record, rows, running
-from test_kills import HERE
+
+from tests.storage.storage_rig import key, page, record, rows, running
 
 RAW = ("sqlite", "raw")
 
@@ -101,7 +101,7 @@ def test_a_writer_that_is_killed_leaves_readable_files(tmp_path):
     code = """
 import asyncio, sys
 from pathlib import Path
-from storage_rig import page, record, running
+from tests.storage.storage_rig import page, record, running
 
 async def main(directory):
     async with running(directory, formats=("sqlite", "raw"), fsync=True) as rig:
@@ -114,7 +114,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
-        env={"PYTHONPATH": ":".join(map(str, [HERE, *sys.path])), "NEPHILA_FAILPOINT": "sink_flush_before:3"},
+        env={"PYTHONPATH": ":".join(map(str, sys.path)), "NEPHILA_FAILPOINT": "sink_flush_before:3"},
         capture_output=True,
         text=True,
         timeout=60,

@@ -12,7 +12,8 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
 from nephila.storage.backends import BACKENDS
 from nephila.storage.ledgers.schema import SCHEMA_VERSION
-from storage_rig import JOB, Rig, page, record, rows, running
+
+from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
 
 
 async def refusal(directory, **config):

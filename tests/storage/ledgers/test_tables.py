@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 
 from nephila.kernel import messages as m
-from storage_rig import JOB, key, record, rows, running
+
+from tests.storage.storage_rig import JOB, key, record, rows, running
 
 
 def links(*targets):

@@ -8,7 +8,8 @@ from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.topics import DEAD, RECORDS
 from nephila.storage.config import StorageConfig
 from nephila.storage.writer import Writer
-from storage_rig import key, record, rows, running
+
+from tests.storage.storage_rig import key, record, rows, running
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -15,7 +15,7 @@ from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
 from nephila.kernel.runtime.errors import UsageError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 HEAD = "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: news}\nspec:\n  seeds: [https://news.example/]\n"
 FULL = """
 apiVersion: nephila.dev/v1

@@ -8,7 +8,8 @@ import sqlite3
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from storage_rig import Rig, lines, page, record, rows, running
+
+from tests.storage.storage_rig import Rig, lines, page, record, rows, running
 
 FORMATS = ("sqlite", "jsonl", "warc")
 
