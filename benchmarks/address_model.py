@@ -21,7 +21,7 @@ from nephila.kernel.runtime.clock import ManualClock, Timer
 from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
 from nephila.scheduler.cluster.addresses.shared_pace import Lines
 from nephila.scheduler.cluster.commit_pipeline import Gates
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 CONNECTIONS, GAP_S = 4, 0.25
 LATENCY_S = 0.02
@@ -110,14 +110,14 @@ class Member:
         self.desk: TurnDesk | None = None
         networks = AddressLimits(*world.limits())
         now = self.clock.monotonic()
-        self.addresses: Addresses[Host]
+        self.addresses: AddressQueue[Host]
         if world.rule == "turns":
             self.lines: Any = Lines(networks, now, (name, life), PARTITIONS, self.gates)
             self.addresses = self.lines
             self.desk = TurnDesk(self, self.clock, self.lines, self.go_on)  # type: ignore[arg-type]
             self.desk.start()
         else:
-            self.addresses = Addresses(networks, now)
+            self.addresses = AddressQueue(networks, now)
 
     # ---- the bus
 

@@ -166,9 +166,9 @@ def url_shape(stack: ExitStack) -> Work:
 
 def trap_yield(stack: ExitStack) -> Work:
     """What a fetched page with 50 new links brought its places; per page."""
-    from nephila.scheduler.traps.novelty import Yield
+    from nephila.scheduler.traps.novelty import NoveltyTracker
 
-    judge = Yield("job", "www.example.org")
+    judge = NoveltyTracker("job", "www.example.org")
     urls = [f"http://www.example.org/news/{n % 30}/article-{n}.html" for n in range(1000)]
     texts = fingerprints(1000)
 

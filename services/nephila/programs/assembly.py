@@ -66,7 +66,7 @@ class Assembly:
         """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(configs.scheduler, self.bus, clock)
         if self.workers is not None:
-            self.scheduler.tell_wider(self.workers.bus.forget)
+            self.scheduler.on_wider_scope(self.workers.bus.forget)
             self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:

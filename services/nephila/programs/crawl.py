@@ -292,7 +292,7 @@ class CrawlProgram:
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
         spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)
-        if self.scheduler.worth_waiting_for == 0:
+        if self.scheduler.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")

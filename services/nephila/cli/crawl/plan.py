@@ -32,7 +32,7 @@ from nephila.programs.output_directory import Run
 from nephila.programs.process_setup import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.scope import CompiledScope
-from nephila.scheduler.recrawl.policy import Policy
+from nephila.scheduler.recrawl.policy import RecrawlPolicy
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.source import ENVIRONMENT, is_url, without_password
@@ -56,7 +56,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
-    Policy(job.recrawl)  # times that make no sense are told now
+    RecrawlPolicy(job.recrawl)  # times that make no sense are told now
     ignored = _drop_recurring_keys(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))

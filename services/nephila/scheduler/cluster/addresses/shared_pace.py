@@ -14,7 +14,7 @@ from nephila.kernel.net.address_pace import AddressPace
 from nephila.scheduler.cluster.addresses.address_lock import Turns
 from nephila.scheduler.cluster.commit_pipeline import Gates
 from nephila.scheduler.frontier.host_state import Place
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class SharedPace(AddressPace):
@@ -40,7 +40,7 @@ class SharedPace(AddressPace):
         self.turns.used(address, now)
 
 
-class Lines(Addresses[Place]):
+class Lines(AddressQueue[Place]):
     """The table of a program; for its turns it is what is `Here`."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Lines(Addresses[Place]):
         return bool(called)
 
 
-class Share(Addresses[Place]):
+class Share(AddressQueue[Place]):
     """One frontier's view: everything is counted in the common table; `take` gives what was called."""
 
     def __init__(self, lines: Lines, wake: Callable[[], None]) -> None:
