@@ -6,11 +6,11 @@ import json
 import logging
 
 import pytest
-from nephila.cli.crawl.plan import check_text
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
 from nephila.parser.sandbox import Broken, Task, trafilatura_text
+from nephila.programs.crawl.plan import check_text_library
 from parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")
@@ -105,7 +105,7 @@ async def test_without_the_library_one_line_and_our_text(
     """At submission it is refused; a parser that is told by others says it once for the job, and never for a page."""
     monkeypatch.setattr(trafilatura_text, "is_there", lambda: False)
     with pytest.raises(UsageError, match="pip install"):
-        check_text(TRAFILATURA)
+        check_text_library(TRAFILATURA)
     with caplog.at_level(logging.WARNING):
         room = await Room(PAGE).start(TRAFILATURA)
         assert [room.record().text for _ in range(3)] == [b"subject"] * 3

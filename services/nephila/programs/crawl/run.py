@@ -1,44 +1,38 @@
-"""Running `nephila crawl`: options to a plan, the loop, signals, `run.json`, the summary."""
+"""One run of a crawl in its directory, from what was asked for: which run, which seeds, `run.json` before and after.
+
+`nephila crawl` and the Python API are built on it. How the event loop is run and what is printed is up to the caller.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import copy
 import itertools
-import signal
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nephila import __version__
-from nephila.cli.crawl import refresh
-from nephila.cli.crawl.command import STDIN, read_seeds
-from nephila.cli.crawl.plan import JOB_OPTIONS, lifted_limits, make_plan, resolve_store
-from nephila.cli.output import note
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.programs.crawl import DUE, LINKS
+from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
+from nephila.programs.crawl.plan import DUE, LINKS, Plan, lifted_limits
+from nephila.programs.job_files import read_jobs
+from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import Directory, Run
-from nephila.programs.process_setup import raise_open_files, run_loop
 from nephila.storage.faults import StoreLost
 from nephila.storage.read import ended
 from nephila.storage.read.reading import NoTables
 from nephila.storage.read.source import Source, place_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from nephila.programs.crawl import Plan, Result
+    from nephila.programs.crawl.program import Result
     from nephila.storage.read.reader import Summary
 
-
+Print = Callable[[str], None]
 REMOVE, MOVE = "remove", "move"
-NOTHING_FETCHED = 3
-"""Exit code of a crawl that has fetched nothing though it had something to fetch."""
 
 
 @dataclass(slots=True)
@@ -62,49 +56,40 @@ class Request:
     """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 
 
-def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
-    """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
-    directory = Directory(request.out)
-    run = resolve_run(request, directory)
-    url = resolve_store(run, request.store)
-    plan = make_plan(run, request.out, url)
-    changes = refresh.Changes(plan) if request.refresh and run.runs else None
-    plan_refetches(request, run, plan, quiet=quiet or as_json)
-    result, counts = _run(request, plan, directory, run, quiet=quiet or as_json, verbose=verbose)
-    from nephila.cli.crawl import summary
-
-    if isinstance(result.error, UsageError):
-        raise result.error
-    if result.error is not None and not isinstance(result.error, UserError):
-        raise result.error
-    if result.error is not None:
-        print(f"nephila: {result.error}", file=sys.stderr)
-    if result.ended > run.rows and result.error is None:
-        where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
-        why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
-        print(
-            f"nephila: {result.ended - run.rows:,} rows are missing in {where} ({why}): "
-            "these URLs had ended and are not fetched again; put them back, or start afresh with another --out",
-            file=sys.stderr,
-        )
-    changed = changes.found() if changes is not None and result.error is None else None
-    summary.show(directory, run, result, counts, changed, as_json=as_json, quiet=quiet)
-    return exit_code(run, result, changed)
-
-
-def exit_code(run: Run, result: Result, changed: refresh.Changed | None) -> int:
-    """0: a page is stored, or nothing was due; 1 failed; 3 nothing could be fetched; 130 interrupted.
-
-    Of a refresh only its own fetches count: a site that is down must not look well because of what it once was.
-    """
-    if result.reason in ("failed", "interrupted"):
-        return {"failed": 1, "interrupted": 130}[result.reason]
-    if changed is not None:
-        return NOTHING_FETCHED if changed.ended and not changed.fetched else 0
-    return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
+def request_of(
+    urls: Sequence[str],
+    out: Path,
+    options: dict[str, Any],
+    given: set[str],
+    *,
+    seed_file: str = "",
+    resume: bool = False,
+    fresh: bool = False,
+    refresh: bool = False,
+    retry_failed: bool = False,
+) -> Request:
+    """What a command line or a call asks for. `options`: by the names of the table, with a value for each. Raises
+    `UsageError`."""
+    job_file = next((url for url in urls if is_job_file(url)), "")
+    if job_file and len(urls) > 1:
+        raise UsageError(f"{job_file} is a job; its URLs stand in it (spec.seeds), or come with --seeds FILE")
+    store = options.pop("store", "")
+    return Request(
+        urls=[seed_url(url) for url in urls if url != job_file],
+        job_file=job_file,
+        seed_file=seed_file,
+        out=out,
+        resume=resume or refresh or retry_failed,
+        options=options,
+        given=given,
+        store=store,
+        fresh=fresh,
+        refresh=refresh,
+        retry_failed=retry_failed,
+    )
 
 
-def plan_refetches(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
+def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> None:
     """Say in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
@@ -112,8 +97,8 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, quiet: bool) -> No
         plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
         # Where links were not kept, the pages have to be read once more for those that the scope refused.
         plan.conditional = not request.refresh
-        if not request.refresh and not quiet:
-            note("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
+        if not request.refresh:
+            info("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
     run.refetch = list(plan.refetch)
 
 
@@ -151,7 +136,7 @@ def resolve_run(request: Request, directory: Directory) -> Run:
         _same_job(run, document, directory)
         run.document = document
     for name, value in request.options.items():
-        if name in request.given or (name not in run.options and not (run.document and name in JOB_OPTIONS)):
+        if name in request.given or (name not in run.options and not (run.document and name in IN_JOB)):
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
     run.refetch = list(dict.fromkeys([*run.refetch, *lifted_limits(before, run)]))
@@ -187,14 +172,12 @@ def read_job(request: Request) -> dict[str, Any] | None:
     """The one job of a file; options that it says and the command line does not are left to it."""
     if not request.job_file:
         return None
-    from nephila.cli.jobs.files import read_jobs
-
     documents = read_jobs([request.job_file])
     if len(documents) > 1:
         raise UsageError(
             f"{request.job_file} holds {len(documents)} jobs and crawl takes one; see nephila up and nephila jobs apply"
         )
-    for name in JOB_OPTIONS - request.given:
+    for name in IN_JOB - request.given:
         request.options.pop(name, None)
     return documents[0].content
 
@@ -264,77 +247,21 @@ def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Se
     return itertools.chain([next(seeds)], seeds)
 
 
-def _run(
-    request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
-) -> tuple[Result, Summary]:
-    from nephila.cli.progress import Progress
-    from nephila.programs.crawl import CrawlProgram
-
-    progress = Progress(None if quiet else _standard_error(), verbose=verbose)
-
-    async def main() -> Result:
-        crawl = CrawlProgram(plan)
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            progress.ending(plan.grace_s)
-            crawl.stop("interrupted")
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, end)
-        progress.watch(crawl)
-        try:
-            return await crawl.run()
-        finally:
-            await progress.stop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(number)
-
-    raise_open_files()
-    return run_request(request, directory, plan, run, lambda: run_loop(main()), quiet=quiet)
-
-
 def run_request(
-    request: Request, directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, quiet: bool
-) -> tuple[Result, Summary]:
-    """`run_in` for what a command line or a call asks."""
-    already_read = _seeds_already_read(request, directory, run)
-
-    def room() -> None:
-        if plan.ignored and not request.refresh:
-            keys = ", ".join(f"spec.{key}" for key in plan.ignored)
-            note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
-        clear(request.clear, directory, quiet=quiet)
-
-    return run_in(directory, plan, run, go, already_read=already_read, room=room)
-
-
-def _seeds_already_read(request: Request, directory: Directory, run: Run) -> bool:
-    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
-    if not request.resume or "seeds" in request.given:
-        return False
-    if not directory.has_log and run.seed_file == STDIN:
-        raise UsageError(
-            f"{directory.frontier} is gone, and with it the seeds that came from standard input; give them again: "
-            "--resume --seeds -"
-        )
-    return directory.has_log
-
-
-def run_in(
+    request: Request,
     directory: Directory,
     plan: Plan,
     run: Run,
     go: Callable[[], Result],
     *,
-    already_read: bool,
-    room: Callable[[], None] = lambda: None,
+    warn: Print,
+    info: Print,
 ) -> tuple[Result, Summary]:
-    """One run of a crawl in its directory: the lock, the seeds of the plan, `run.json` before and after. `go` crawls
-    by the plan. `room` clears away what is in its way, under the lock. Raises `UserError`, `UsageError` before anything
-    was fetched."""
+    """One run in its directory: the lock, an old result out of the way, the seeds of the plan, `run.json` before and
+    after. `go` crawls by the plan. Raises `UserError` and `UsageError` before anything was fetched."""
     from nephila.storage.read import reader
 
+    already_read = _seeds_already_read(request, directory, run)
     rows, only = plan.rows, run.uid or None
     if only and not run.runs and reader.holds(rows, only):
         raise UsageError(
@@ -351,7 +278,10 @@ def run_in(
 
     plan.on_refetch_queued = refetch_queued
     with directory.locked():
-        room()
+        if plan.ignored and not request.refresh:
+            keys = ", ".join(f"spec.{key}" for key in plan.ignored)
+            warn(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
+        _clear(request.clear, directory, info)
         run.runs += 1
         run.state = "running"
         directory.write(run)
@@ -359,24 +289,29 @@ def run_in(
         result.refused_seeds[:0] = refused
         run.seeds_read = run.seeds_read or (result.seeded and not already_read)
         counts = _read_counts(rows, only, result)
-        _write_result(directory, run, result, counts)
+        _write_result(directory, run, result, counts, warn)
     return result, counts
 
 
-def clear(how: str, directory: Directory, *, quiet: bool) -> None:
-    """Make room for a new crawl, as `Request.clear` says, and tell."""
+def _seeds_already_read(request: Request, directory: Directory, run: Run) -> bool:
+    """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
+    if not request.resume or "seeds" in request.given:
+        return False
+    if not directory.has_log and run.seed_file == STDIN:
+        raise UsageError(
+            f"{directory.frontier} is gone, and with it the seeds that came from standard input; give them again: "
+            "--resume --seeds -"
+        )
+    return directory.has_log
+
+
+def _clear(how: str, directory: Directory, info: Print) -> None:
+    """Make room for a new crawl, as `Request.clear` says."""
     if how == REMOVE:
         directory.remove_result()
-        if not quiet:
-            note(f"{directory.path} held a crawl that had stored nothing; it is begun anew")
-    elif how == MOVE and (moved := directory.move_result()) is not None and not quiet:
-        note(f"the earlier result is in {moved}; delete it when it is not needed any more")
-
-
-def _standard_error() -> Console:
-    from rich.console import Console
-
-    return Console(stderr=True)
+        info(f"{directory.path} held a crawl that had stored nothing; it is replaced")
+    elif how == MOVE and (moved := directory.move_result()) is not None:
+        info(f"the earlier result is in {moved}; delete it when it is not needed any more")
 
 
 def _read_counts(rows: Source, job: str | None, result: Result) -> Summary:
@@ -391,7 +326,7 @@ def _read_counts(rows: Source, job: str | None, result: Result) -> Summary:
         return reader.Summary({}, {}, [], 0, 0)
 
 
-def _write_result(directory: Directory, run: Run, result: Result, counts: Summary) -> None:
+def _write_result(directory: Directory, run: Run, result: Result, counts: Summary, warn: Print) -> None:
     """Write the counts of the table into run.json; those of the run before stay where there are none."""
     if counts.outcomes or result.reason != "failed":
         run.outcomes = counts.outcomes
@@ -410,4 +345,4 @@ def _write_result(directory: Directory, run: Run, result: Result, counts: Summar
     try:
         directory.write(run)
     except UserError as error:
-        print(f"nephila: {error}", file=sys.stderr)
+        warn(str(error))

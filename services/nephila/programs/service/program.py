@@ -29,7 +29,7 @@ from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 
-log = logging.getLogger("nephila.programs.service_main")
+log = logging.getLogger("nephila.programs.service.program")
 
 
 RETRY_S = (0.5, 5.0)

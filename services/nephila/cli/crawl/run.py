@@ -1,0 +1,109 @@
+"""`nephila crawl` in this process: the event loop, signals, progress, the summary, the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from nephila.cli.output import note
+from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+from nephila.programs.crawl.changes import Changed, ChangeTracker
+from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.run import Request, plan_refetches, resolve_run, run_request
+from nephila.programs.output_directory import Directory, Run
+from nephila.programs.service_configs import resolve_store
+from nephila.storage.read.source import place_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from nephila.programs.crawl.plan import Plan
+    from nephila.programs.crawl.program import Result
+    from nephila.programs.service_configs import resolve_store
+from nephila.storage.read.reader import Summary
+
+NOTHING_FETCHED = 3
+"""Exit code of a crawl that had URLs to fetch and fetched none."""
+
+
+def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
+    """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
+    directory = Directory(request.out)
+    run = resolve_run(request, directory)
+    url = resolve_store(run, request.store)
+    plan = make_plan(run, request.out, url)
+    changes = ChangeTracker(plan) if request.refresh and run.runs else None
+    silent = quiet or as_json
+    plan_refetches(request, run, plan, info=_ignore if silent else note)
+    result, counts = _run(request, plan, directory, run, quiet=silent, verbose=verbose)
+    from nephila.cli.crawl import summary
+
+    if result.error is not None and (isinstance(result.error, UsageError) or not isinstance(result.error, UserError)):
+        raise result.error
+    if result.error is not None:
+        note(str(result.error))
+    if result.ended > run.rows and result.error is None:
+        where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+        why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
+        note(
+            f"{result.ended - run.rows:,} rows are missing in {where} ({why}): these URLs had ended and are not"
+            " fetched again; restore the rows, or start a new crawl with another --out"
+        )
+    changed = changes.found() if changes is not None and result.error is None else None
+    summary.show(directory, run, result, counts, changed, as_json=as_json, quiet=quiet)
+    return exit_code(run, result, changed)
+
+
+def exit_code(run: Run, result: Result, changed: Changed | None) -> int:
+    """0: a page is stored, or nothing was due; 1 failed; 3 nothing could be fetched; 130 interrupted.
+
+    After --refresh only the fetches of this run count: pages stored earlier do not hide that a site is down now.
+    """
+    if result.reason in ("failed", "interrupted"):
+        return {"failed": 1, "interrupted": 130}[result.reason]
+    if changed is not None:
+        return NOTHING_FETCHED if changed.ended and not changed.fetched else 0
+    return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
+
+
+def _run(
+    request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
+) -> tuple[Result, Summary]:
+    from nephila.cli.progress import Progress
+    from nephila.programs.crawl.program import CrawlProgram
+
+    progress = Progress(None if quiet else _standard_error(), verbose=verbose)
+
+    async def main() -> Result:
+        crawl = CrawlProgram(plan)
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            progress.ending(plan.grace_s)
+            crawl.stop("interrupted")
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
+        progress.watch(crawl)
+        try:
+            return await crawl.run()
+        finally:
+            await progress.stop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+    raise_open_files()
+    info = _ignore if quiet else note
+    return run_request(request, directory, plan, run, lambda: run_loop(main()), warn=note, info=info)
+
+
+def _ignore(line: str) -> None:
+    """For --quiet and --json."""
+
+
+def _standard_error() -> Console:
+    from rich.console import Console
+
+    return Console(stderr=True)
