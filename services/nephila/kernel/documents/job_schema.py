@@ -42,7 +42,6 @@ STRATEGIES = {
     "bfs": Strategy.UNSPECIFIED,
     "dfs": Strategy.DFS,
     "best-first": Strategy.BEST_FIRST,
-    "opic": Strategy.OPIC,
 }
 FOLLOW = ("canonical", "alternate", "feed", "next", "form", "script", ROUTE, "json")
 REL = {"follow": False, "skip": True}

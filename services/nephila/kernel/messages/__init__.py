@@ -2,6 +2,7 @@
 
 from nephila.kernel.messages.addresses import AddressBusy, AddressPassed, AddressWord, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
+from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
@@ -17,6 +18,7 @@ __all__ = [
     "AddressWord",
     "Anchor",
     "Answer",
+    "Context",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
@@ -67,6 +69,7 @@ __all__ = [
     "Receipts",
     "Record",
     "Recrawl",
+    "Render",
     "RobotsTxt",
     "RuleFinding",
     "RuleStats",
