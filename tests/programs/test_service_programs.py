@@ -55,13 +55,13 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.events.append("bus closed")
 
-    def watch(self, group: str, handover: object) -> None:
+    def watch_partitions(self, group: str, listener: object) -> None:
         """See `Transport`."""
-        self.watched = (group, handover)
+        self.watched = (group, listener)
 
-    def watch_orphans(self, group: str, orphaned: object) -> None:
+    def watch_crashes(self, group: str, on_crash: object) -> None:
         """See `Transport`."""
-        self.orphaned = (group, orphaned)
+        self.on_crash = (group, on_crash)
 
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
@@ -137,7 +137,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     bus = Bus()
     program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
-    assert bus.orphaned[0] == "downloader"
+    assert bus.on_crash[0] == "downloader"
     assert program.service.lease_valid()
     bus.heard = False
     assert not program.service.lease_valid()
@@ -284,8 +284,8 @@ async def test_figures_are_those_of_the_service():
     program.service.pages = 7
     status, text = await get(program.status.port, "/metrics")
     assert status == 200
-    assert "nephila_pages_parsed_total 7.0" in text
-    assert "# HELP nephila_pages_failed_total Pages that could not be parsed" in text
+    assert "nephila_parser_pages_parsed_total 7.0" in text
+    assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
     assert "process_cpu_seconds_total" in text
     program.stop()
     await task

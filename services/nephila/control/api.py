@@ -32,7 +32,7 @@ from nephila.programs.assembly import Assembly
 from nephila.rulekit.watch import RuleWatch
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
