@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 def _duration(text: str | float) -> float:
     """Seconds. Typer passes a default through here as well, which is a number already."""
-    from nephila.kernel.documents.schema_types import parse_seconds
+    from nephila.kernel.documents.field_types import parse_seconds
 
     try:
         return parse_seconds(text) if isinstance(text, str) else text

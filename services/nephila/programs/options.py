@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
         Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
     ]
     strategy: Annotated[
-        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first|opic", SCOPE, default="bfs", in_job=True)
+        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
     ]
     keywords: Annotated[Sequence[str], Option("What best-first looks for (repeatable).", "A,B", SCOPE, in_job=True)]
     sitemap: Annotated[

@@ -27,7 +27,7 @@ from nephila.programs.service.shared_settings import check_names
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.source import ENVIRONMENT, is_url, without_password
+from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 SOURCE = "command line"
 """Where the options come from, for errors."""

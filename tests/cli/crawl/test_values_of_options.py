@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.cli.main import main
-from nephila.kernel.documents.schema_types import parse_seconds
+from nephila.kernel.documents.field_types import parse_seconds
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.seeds import read_seeds
 

@@ -14,7 +14,7 @@ from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, plan_refetches, resolve_run, run_request
 from nephila.programs.output_directory import Directory, Run
 from nephila.programs.service_configs import resolve_store
-from nephila.storage.read.source import place_of
+from nephila.storage.source import place_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.seeds import seed_url
-from nephila.storage.read.source import place_of
+from nephila.storage.source import place_of
 
 MAX_LINES = 4000
 """Lines that differ, of one version, up to which they are aligned: the time grows with their product."""

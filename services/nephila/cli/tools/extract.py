@@ -59,7 +59,7 @@ def extract(
 
 def _fetched(url: str, markdown: bool, options: dict[str, Any]) -> dict[str, Any]:
     from nephila.downloader.fetch_page import config_of, fetch_page
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import extract as extract_document
 
     obey_robots = not options.pop("ignore_robots")
     page = fetch_page(url, config_of(**options), obey_robots=obey_robots)
@@ -67,8 +67,8 @@ def _fetched(url: str, markdown: bool, options: dict[str, Any]) -> dict[str, Any
 
 
 def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
-    from nephila.parser.page.extract import MAX_FILE_BYTES, read_file, type_by_name
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import MAX_FILE_BYTES, read_file, type_by_name
+    from nephila.parser.single.extract import extract as extract_document
 
     media_type, charset = mime.media_type(content_type)
     try:
@@ -110,7 +110,7 @@ def _show(found: dict[str, Any], file: str) -> None:
 
 
 def _batch(url: str, content_type: str, markdown: bool) -> None:
-    from nephila.parser.page.extract import extract_batch
+    from nephila.parser.single.extract import extract_batch
 
     out = sys.stdout.buffer
 

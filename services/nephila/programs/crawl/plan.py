@@ -14,11 +14,10 @@ from msgspec import Struct
 
 from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
-from nephila.kernel.documents.schema_types import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope, Seed
 from nephila.kernel.net.robots import product_token
-from nephila.kernel.runtime.errors import UsageError
-from nephila.parser.sandbox import trafilatura_text
+from nephila.kernel.runtime.errors import UsageError, suggest
+from nephila.parser.page import trafilatura_text
 from nephila.programs.headers import redacted
 from nephila.programs.output_directory import Run
 from nephila.programs.service_configs import (
@@ -30,7 +29,7 @@ from nephila.programs.service_configs import (
 )
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 E = TypeVar("E")
 

@@ -27,8 +27,8 @@ from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
+from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
-from nephila.storage.read.reading import NoTables
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import Directory, Run
 from nephila.storage.faults import StoreLost
+from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
-from nephila.storage.read.reading import NoTables
-from nephila.storage.read.source import Source, place_of
+from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
     from nephila.programs.crawl.program import Result
