@@ -110,7 +110,7 @@ class Reporter:
         self._say(None)
 
     def _say(self, stirred: set[str] | None) -> None:
-        owned = [Standing(shard, self._shards.jobs) for shard in self._shards.shards.values()]
+        owned = [StoredVersion(shard, self._shards.jobs) for shard in self._shards.shards.values()]
         for message in self.desk.say(owned, self._clock.now(), stirred):
             self._bus.publish(JOB_STATUS if isinstance(message, JobStatus) else PROGRESS, 0, message)
         now = self._clock.monotonic()
@@ -134,7 +134,7 @@ class Reporter:
         self.soon(*wanted)
 
 
-class Standing:
+class StoredVersion:
     """How jobs stand in one partition by now: see `desk.Owned`."""
 
     def __init__(self, shard: Shard, specs: Mapping[str, CrawlJob]) -> None:
