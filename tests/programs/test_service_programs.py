@@ -63,6 +63,12 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.on_crash = (group, on_crash)
 
+    member = "w0"
+
+    def held(self, group: str) -> frozenset[int]:
+        """See `Transport`."""
+        return frozenset({3, 1})
+
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
         return group == "downloader"

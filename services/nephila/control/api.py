@@ -27,7 +27,7 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text
+from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import Assembly
 from nephila.rulekit.watch import RuleWatch
 from nephila.scheduler.explain.explain import Explanation
