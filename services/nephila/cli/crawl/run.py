@@ -14,7 +14,7 @@ from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, plan_refetches, resolve_run, run_request
 from nephila.programs.output_directory import Directory, Run
 from nephila.programs.service_configs import resolve_store
-from nephila.storage.source import place_of
+from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False
     if result.error is not None:
         note(str(result.error))
     if result.ended > run.rows and result.error is None:
-        where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+        where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
         why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
         note(
             f"{result.ended - run.rows:,} rows are missing in {where} ({why}): these URLs had ended and are not"

@@ -27,8 +27,8 @@ from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
-from nephila.storage.ledgers.reading import NoTables
-from nephila.storage.read import ended
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read import ended_urls
 
 log = logging.getLogger(__name__)
 
@@ -222,15 +222,15 @@ class CrawlProgram:
 
         with contextlib.suppress(NoTables):
             if kinds:
-                async for row in read_ahead(ended.ended(source, uid, kinds)):
+                async for row in read_ahead(ended_urls.ended(source, uid, kinds)):
                     self.result.refetched += refetch.ended(row, conditional=conditional)
                     await part()
             if due:
-                async for row in read_ahead(ended.ended(source, uid, ["all"])):
+                async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
                     self.result.refetched += refetch.ended(row, due=True, conditional=conditional)
                     await part()
             if LINKS in self.plan.refetch:
-                async for url, depth in read_ahead(ended.unfollowed(source, uid, all_pages=ignores)):
+                async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
                     self.result.refetched += refetch.link(url, depth)
                     await part()
         self.scheduler.refetched()

@@ -23,9 +23,9 @@ from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
 from nephila.programs.output_directory import Directory, Run
 from nephila.storage.faults import StoreLost
-from nephila.storage.ledgers.reading import NoTables
-from nephila.storage.read import ended
-from nephila.storage.source import Source, place_of
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read import ended_urls
+from nephila.storage.source import Source, display_name
 
 if TYPE_CHECKING:
     from nephila.programs.crawl.program import Result
@@ -93,7 +93,7 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, info: Print) -> No
     """Say in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
-    if LINKS in plan.refetch and not ended.keeps_links(plan.rows, plan.job.uid):
+    if LINKS in plan.refetch and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
         # Where links were not kept, the pages have to be read once more for those that the scope refused.
         plan.conditional = not request.refresh
@@ -163,7 +163,7 @@ def _has_copies(directory: Directory, run: Run) -> bool:
     if isinstance(rows, Path) and not (rows / "nephila.db").exists():
         return False
     try:
-        return ended.has_copies(rows, run.uid or None)
+        return ended_urls.has_copies(rows, run.uid or None)
     except NoTables:
         return False
 
@@ -265,7 +265,7 @@ def run_request(
     rows, only = plan.rows, run.uid or None
     if only and not run.runs and reader.holds(rows, only):
         raise UsageError(
-            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
+            f"{display_name(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
             " the job another name"
         )
     refused: list[tuple[str, str]] = []
