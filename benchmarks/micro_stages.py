@@ -166,9 +166,9 @@ def url_shape(stack: ExitStack) -> Work:
 
 def trap_yield(stack: ExitStack) -> Work:
     """What a fetched page with 50 new links brought its places; per page."""
-    from nephila.scheduler.traps.novelty import Yield
+    from nephila.scheduler.traps.novelty import NoveltyTracker
 
-    judge = Yield("job", "www.example.org")
+    judge = NoveltyTracker("job", "www.example.org")
     urls = [f"http://www.example.org/news/{n % 30}/article-{n}.html" for n in range(1000)]
     texts = fingerprints(1000)
 
@@ -196,19 +196,6 @@ def relevance(stack: ExitStack) -> Work:
     )
     title, text, judge = page.title, page.text, Relevance(["solar", "wind power", "photovoltaic"])
     return Work(lambda: judge.priorities(title, text, links), 1)
-
-
-def importance(stack: ExitStack) -> Work:
-    """Cash of a page given to its 50 links; per link."""
-    from nephila.scheduler.frontier.importance import Importance
-
-    table, pages = Importance(), [fingerprints(50, seed) for seed in range(200)]
-
-    def call() -> None:
-        for links in pages:
-            table.give(links[:16], links, ())
-
-    return Work(call, 50 * len(pages))
 
 
 def fair_share(stack: ExitStack) -> Work:
@@ -348,7 +335,6 @@ STAGES: dict[str, Setup] = {
     "shape of a URL": url_shape,
     "traps: yield, per page": trap_yield,
     "relevance, per page of 100 links": relevance,
-    "importance, per link": importance,
     "fair share, per fetch": fair_share,
     "log append, commit of 100 URLs": log_append,
     "sqlite batch, per row": sqlite_batch,

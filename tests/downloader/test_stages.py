@@ -78,7 +78,7 @@ async def test_the_decision_of_the_scheduler_is_awaited_in_the_address_check() -
     await room.settle()
     assert stages(room) == [Stage.ADDRESS_CHECK]
     (fetch,) = room.downloader._fetches
-    room.downloader.partitions.lost(frozenset({5}))
+    room.downloader.partitions.on_lost(frozenset({5}))
     answers[0](True)
     assert (fetch.stage, room.fetcher.fetches) == (Stage.ENDED, [])
 
@@ -113,7 +113,7 @@ async def test_an_end_in_any_stage_frees_what_is_held(stage: Stage) -> None:
         await room.settle()
     lost: InFlight = next(fetch for fetch in room.downloader._fetches if fetch.delivery.partition == 5)
     assert lost.stage is stage
-    room.downloader.partitions.lost(frozenset({5}))
+    room.downloader.partitions.on_lost(frozenset({5}))
     for fetch in room.fetcher.fetches:
         if not fetch.aborted and room.downloader.in_flight:
             fetch.on_done(answer())

@@ -27,9 +27,9 @@ from nephila.programs.assembly import GRACE_S, Assembly, ServiceConfigs
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
+from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
-from nephila.storage.read.reading import NoTables
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 
@@ -292,7 +292,7 @@ class CrawlProgram:
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
         spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)
-        if self.scheduler.worth_waiting_for == 0:
+        if self.scheduler.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")

@@ -14,7 +14,7 @@ from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 async def room_of(**settings: object) -> Room:
@@ -166,7 +166,7 @@ class Planner:
 
     def __init__(self, room: Room, hosts: int, took_s: float) -> None:
         self.room = room
-        self.lines: Addresses[PlannedHost] = Addresses(AddressLimits(4, 0.25))
+        self.lines: AddressQueue[PlannedHost] = AddressQueue(AddressLimits(4, 0.25))
         self.new = [PlannedHost(f"http://h{number}.test/") for number in reversed(range(hosts))]
         self.hosts = {host.url: host for host in self.new}
         self.took_s = took_s

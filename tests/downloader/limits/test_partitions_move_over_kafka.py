@@ -41,8 +41,8 @@ class Member:
         router = DirectRouter(GuardedResolver(EgressGuard(False), names, TtlCache(100), clock))
         coordination = Coordination(lease_valid=lambda: self.bus.may_emit("downloader"))
         self.service = Downloader(settings, self.bus, clock, router, self.fetcher, coordination)
-        self.bus.watch("downloader", self.service.partitions)
-        self.bus.watch_orphans("downloader", LostRequests(self.bus, clock).report)
+        self.bus.watch_partitions("downloader", self.service.partitions)
+        self.bus.watch_crashes("downloader", LostRequests(self.bus, clock).report)
 
     async def start(self) -> None:
         """Subscribe, then join."""
@@ -138,7 +138,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     b = await rig.member("b")
     await until(lambda: len(b.held) == PARTITIONS)
     assert a.fetcher.fetches == []
-    a.service.partitions.lost(frozenset(range(PARTITIONS)))
+    a.service.partitions.on_lost(frozenset(range(PARTITIONS)))
     assert (a.service.in_flight, rig.said) == (0, [])
 
 

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.kafka import admin
-from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
 from nephila.kernel.messages import DeadLetter, Frame
@@ -60,7 +60,9 @@ class Found:
         return ""
 
 
-async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequence[str] = ()) -> AsyncIterator[Found]:
+async def scan(
+    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = ()
+) -> AsyncIterator[Found]:
     """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all that were
     there when it began. Raises `UserError`, for a place where no letter is before any is given."""
     there = await admin.existing(config, (DEAD,))
@@ -76,7 +78,7 @@ async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequen
         ranges = _named(places, {tp.partition: (first[tp], last[tp]) for tp in tps})
         for partition, start, end in ranges:
             async for record in _records(consumer, tps[partition], start, end):
-                for one in await _letters(record, claims):
+                for one in await _letters(record, claim_store):
                     if not places or one.place in places or one.place.partition(".")[0] in places:
                         yield one
     except (KafkaError, OSError) as error:
@@ -114,7 +116,7 @@ async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, e
             return
 
 
-async def _letters(record: Any, claims: Claims | None) -> list[Found]:
+async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
     place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
         frames = unseal(record.value, record.headers)
@@ -126,9 +128,9 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
         try:
             data = frame.message
             if frame.claim:
-                if claims is None:
+                if claim_store is None:
                     raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
-                data = await asyncio.to_thread(claims.get, frame.claim)
+                data = await asyncio.to_thread(claim_store.get, frame.claim)
             found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
         except (PermanentError, TemporaryError, TooNew) as error:
             found.append(Found(name, at, DeadLetter(), str(error)))
@@ -136,7 +138,7 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
 
 
 async def replay(
-    config: KafkaConfig, claims: Claims | None, places: Sequence[str], job: str | None
+    config: KafkaConfig, claim_store: ClaimStore | None, places: Sequence[str], job: str | None
 ) -> AsyncIterator[Found]:
     """Publish messages again, each as it was; gives each letter when the broker has its message, or has refused it for
     what `refused` says. Raises `UserError`."""
@@ -146,7 +148,7 @@ async def replay(
     )
     try:
         await producer.start()
-        async for one in scan(config, claims, places):
+        async for one in scan(config, claim_store, places):
             if job is not None and one.letter.job != job:
                 continue
             if not one.refused:

@@ -45,7 +45,7 @@ class _Line(Generic[H]):
         return entries[0][1] if entries else None
 
 
-class Addresses(Generic[H]):
+class AddressQueue(Generic[H]):
     """Operations are O(log lines) amortised, memory that of addresses with a fetch, a gap or a line."""
 
     def __init__(
