@@ -260,7 +260,7 @@ def sqlite_batch(stack: ExitStack) -> Work:
             for n in range(256)
         ]
         writer.commit(records, [None] * len(records), [])
-        writer.settle()
+        writer.after_commit()
 
     return Work(call, 256)
 
