@@ -265,8 +265,8 @@ def run_request(
     rows, only = plan.rows, run.uid or None
     if only and not run.runs and reader.holds(rows, only):
         raise UsageError(
-            f"{display_name(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
-            " the job another name"
+            f"{display_name(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out),"
+            " or give the job another name"
         )
     refused: list[tuple[str, str]] = []
     seeds = read_all_seeds(run, plan, refused, already_read=already_read)
