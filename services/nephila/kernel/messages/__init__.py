@@ -2,6 +2,7 @@
 
 from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
+from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
@@ -18,6 +19,7 @@ __all__ = [
     "AddressInFlight",
     "AddressReleased",
     "Anchor",
+    "Context",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
@@ -72,6 +74,7 @@ __all__ = [
     "Receipts",
     "Record",
     "Recrawl",
+    "Render",
     "RobotsTxt",
     "RuleFinding",
     "RuleStats",
