@@ -13,7 +13,7 @@ import pytest
 def load(name: str) -> ModuleType:
     """The implementation `name`, or a skip that says why not."""
     try:
-        return importlib.import_module({"rust": "nephila.native._core", "python": "nephila.native._twin"}[name])
+        return importlib.import_module({"rust": "nephila.native._core", "python": "nephila.native.fallback"}[name])
     except ImportError:
         pytest.skip("the Rust core is not built here: no cargo at install")
 
@@ -69,7 +69,7 @@ def links_of(page: Any) -> list[Link]:
 
 def lines_of(page: Any) -> list[Line]:
     """The text lines unpacked."""
-    from nephila.native._twin import TAGS
+    from nephila.native.fallback import TAGS
 
     return [
         Line(page.text[start : start + size].decode(), link, TAGS[tag], flags)
