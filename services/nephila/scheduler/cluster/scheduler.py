@@ -20,9 +20,9 @@ from pathlib import Path
 from nephila.kernel.blobs import open_blobs, reach
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import CrawlJob, Outcome
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.runtime.errors import TemporaryError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
 from nephila.scheduler.cluster.addresses.shared_pace import Lines
@@ -34,7 +34,7 @@ from nephila.scheduler.cluster.request_liveness import Listener
 from nephila.scheduler.cluster.snapshot_store import ShardFiles, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import Strangers
-from nephila.scheduler.cluster.wakeups import Wakes
+from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import CREDITS, LOOK_S
@@ -55,7 +55,7 @@ MAX_TURNS = 1000
 
 
 class Shards:
-    """See the module; the bus tells it which partitions come and go (`Handover`)."""
+    """See the module; the bus tells it which partitions come and go (`RebalanceListener`)."""
 
     def __init__(self, config: SchedulerConfig, bus: Outside, clock: Clock) -> None:
         self.config = config
@@ -66,7 +66,7 @@ class Shards:
         self.shards: dict[int, Shard] = {}
         self.counts = Counts()
         self.on_fatal: Callable[[BaseException], None] | None = None
-        networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._gates: dict[int, Gates] = {}
         me = bus.member, int(clock.now() * 1000)
         self.lines = Lines(networks, clock.monotonic(), me, config.partitions, self._gates)
@@ -78,10 +78,10 @@ class Shards:
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._coming: dict[int, object] = {}
-        """Partitions that are being taken over, and which call of `gained` does it."""
+        """Partitions that are being taken over, and which call of `on_assigned` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
-        self._wakes = Wakes()
+        self._wakes = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
         self._strangers = Strangers(clock)
@@ -107,12 +107,12 @@ class Shards:
         self._share()
 
     async def reach(self) -> None:
-        """Return when the store of snapshots answers. Raises `Unready`."""
+        """Return when the store of snapshots answers. Raises `NotReadyError`."""
         if self._blobs is not None:
             try:
                 await asyncio.to_thread(reach, self._blobs)
             except TemporaryError as error:
-                raise Unready(f"the blob store of snapshots does not answer: {error}") from None
+                raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 
     async def drain(self, grace_s: float) -> None:
         """Hand out nothing more; the bus takes the partitions back afterwards, and waits for what is on its way."""
@@ -121,7 +121,7 @@ class Shards:
             shard.stopped = True
 
     async def close(self) -> None:
-        """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
+        """Tell nothing more; what the bus still hands back in `on_revoking` is finished there."""
         self._emitting = False
         await asyncio.gather(self.reporter.close(), self.listener.close())
         self.turns.close()
@@ -133,8 +133,8 @@ class Shards:
 
     # ---- partitions come and go
 
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: claim them, restore them, go on."""
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: claim them, restore them, go on."""
         # What is lost and gained again meanwhile is taken over twice, and the later one counts.
         token = object()
         self._coming |= dict.fromkeys(partitions, token)
@@ -175,23 +175,23 @@ class Shards:
                 shard.change_job(self.jobs[uid])
         self._divide()
 
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: hand out nothing more of them, let go when all that was taken is out."""
+    async def on_revoking(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: hand out nothing more of them, let go when all that was taken is out."""
         going = [self.shards[p] for p in partitions if p in self.shards]
         try:
             await asyncio.gather(*(shard.finish() for shard in going))
         finally:
-            self.lost(partitions)
+            self.on_lost(partitions)
 
-    def lost(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: they are another's."""
+    def on_lost(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: they are another's."""
         for partition in partitions:
             self._coming.pop(partition, None)
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 del self._gates[partition]
                 self._give_away(shard)
-        self._strangers.lost(partitions)
+        self._strangers.on_lost(partitions)
         self._divide()
 
     def _give_away(self, shard: Shard) -> None:

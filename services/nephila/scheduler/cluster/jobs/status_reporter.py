@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.contract import Bus, Delivery, Ends, History
+from nephila.kernel.bus.contract import Bus, Delivery, EndOffsets, LogReader
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, PartitionStatus
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
@@ -32,7 +32,7 @@ SOON_S = 0.05
 """How long an answer that somebody waits for may wait for others."""
 
 
-class Logs(Bus, History, Protocol):
+class Logs(Bus, LogReader, Protocol):
     """What is asked of the bus."""
 
 
@@ -61,7 +61,7 @@ class Reporter:
         self._looked_at = -math.inf
         self._wanted: dict[str, Rest] = {}
         """For whose sake it is looked how far the logs were read."""
-        self._ends: Ends = None
+        self._ends: EndOffsets = None
 
     def start(self) -> None:
         """Begin; the topics are read whole before any partition comes."""
@@ -123,8 +123,8 @@ class Reporter:
         wanted = self.desk.wants_ends()
         try:
             if not any(wanted.get(uid) == rest for uid, rest in self._wanted.items()):
-                self._ends, self._wanted = await self._bus.ends((SEEDS, OUTLINKS)), wanted
-            if await self._bus.passed("scheduler", self._ends):
+                self._ends, self._wanted = await self._bus.end_offsets((SEEDS, OUTLINKS)), wanted
+            if await self._bus.has_read_to("scheduler", self._ends):
                 for uid, rest in self._wanted.items():
                     self.desk.ends_reached(uid, rest)
                 self._wanted = {}
@@ -168,9 +168,9 @@ class Standing:
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            resting=not self._on_way[uid] and (job.waiting == 0 or job.shut),
+            resting=not self._on_way[uid] and (job.waiting == 0 or job.is_blocked),
             activity=_activity(job),
-            used=job.used,
+            used=job.pages_claimed,
             anchors=len(job.scope.anchors),
         )
 
@@ -178,20 +178,20 @@ class Standing:
         """See `Owned`."""
         frontier = self._shard.frontier
         job = frontier.jobs.get(uid)
-        if job is None or not job.max_pages or job.shut:
+        if job is None or not job.max_pages or job.is_blocked:
             return 0
-        return len(job.parked) + frontier.ready.count(job.number)
+        return len(job.waiting_hosts) + frontier.ready.count(job.number)
 
     def allow(self, uid: str, places: int, spent: bool) -> None:
         """See `Owned`."""
         job = self._shard.frontier.jobs.get(uid)
-        if job is None or (job.places, job.spent_elsewhere) == (places, spent):
+        if job is None or (job.page_quota, job.spent_elsewhere) == (places, spent):
             return
-        more = places > (job.places or 0) or job.spent_elsewhere != spent
-        job.places, job.spent_elsewhere = places, spent
+        more = places > (job.page_quota or 0) or job.spent_elsewhere != spent
+        job.page_quota, job.spent_elsewhere = places, spent
         if more and job.max_pages:
             self._shard.go_on(job)
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.handed
+    return len(job.seen) + len(job.scope.anchors) + job.dispatched

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.claim_check import BlobClaims
+from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.messages import FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, REQUESTS
@@ -26,15 +26,15 @@ def system(broker, tmp_path):
     config = config_for(broker, blobs=str(tmp_path / "blobs"))
 
     async def fill() -> None:
-        await kafka_topics.apply(config)
-        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(tmp_path / "blobs")))
+        await admin.apply(config)
+        bus = KafkaBus(config, SystemClock(), BlobClaimStore(DirectoryBlobs(tmp_path / "blobs")))
         await bus.start()
         page = Page("j1", b"k" * 16, HOSTILE, body=b"<p>")
         large = Page("j2", b"l" * 16, "http://a.test/large", body=_noise(700_000))
-        await bus.bury(PAGES, "parser", 1, page, ValueError("no\x1b sense"), 3)
-        await bus.bury(PAGES, "parser", 2, large, "died", 4)
-        await bus.bury(PAGES, "parser", 3, Page("", b"", "http://a.test/\ud800"), "strange", 1)
-        await bus.bury(REQUESTS, "downloader", 0, FetchRequest("j1", b"r" * 16, "http://a.test/r"), "odd", 1)
+        await bus.dead_letter(PAGES, "parser", 1, page, ValueError("no\x1b sense"), 3)
+        await bus.dead_letter(PAGES, "parser", 2, large, "died", 4)
+        await bus.dead_letter(PAGES, "parser", 3, Page("", b"", "http://a.test/\ud800"), "strange", 1)
+        await bus.dead_letter(REQUESTS, "downloader", 0, FetchRequest("j1", b"r" * 16, "http://a.test/r"), "odd", 1)
         await bus.close()
 
     asyncio.run(fill())
@@ -52,7 +52,7 @@ def _taken(config, count: int) -> list[Page]:
     got: list[Page] = []
 
     async def read() -> None:
-        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(Path(config.blobs))))
+        bus = KafkaBus(config, SystemClock(), BlobClaimStore(DirectoryBlobs(Path(config.blobs))))
         bus.subscribe(PAGES, "parser", lambda d: (got.append(d.message), d.ack()), credits=9)
         await bus.start()
         await until(lambda: len(got) == count)
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
 def test_a_place_where_no_letter_is(nephila, broker):
     """Nothing is published."""
     config = config_for(broker)
-    asyncio.run(kafka_topics.apply(config))
+    asyncio.run(admin.apply(config))
     ran = nephila("dead", "replay", "7:7", *_where(config))
     assert ran.code == 1
     assert "no dead letter at 7:7; see nephila dead list" in ran.err
