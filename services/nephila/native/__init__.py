@@ -2,8 +2,8 @@
 
 The core (core/, Rust) and the fallback (fallback/, Python) have the same calls. Host keys, canonical URLs and
 fingerprints are equal. Main text and checkpoint files differ. The implementation is chosen once, at import:
-`NEPHILA_NATIVE=python` takes the fallback, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, otherwise the core
-is taken where it is built. Buffer layouts: README.md.
+`NEPHILA_NATIVE=python` takes the fallback, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, otherwise the
+core is taken where it is built. Buffer layouts: README.md.
 """
 
 from __future__ import annotations

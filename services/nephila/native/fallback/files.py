@@ -10,7 +10,7 @@ import os
 import re
 import struct
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -19,7 +19,6 @@ MAGIC = b"NPHFALL\x00"
 FORMAT = 1
 _HEAD = struct.Struct("<8sII")
 _encode = msgspec.msgpack.Encoder().encode
-T = TypeVar("T")
 
 
 def pack(value: Any) -> bytes:
@@ -28,8 +27,8 @@ def pack(value: Any) -> bytes:
     return _HEAD.pack(MAGIC, FORMAT, crc32(payload)) + payload
 
 
-def unpack(data: bytes, where: str, kind: type[T]) -> T:
-    """The value; ValueError for other bytes."""
+def unpack(data: bytes, where: str, kind: Any) -> Any:
+    """The value of a type; ValueError for other bytes."""
     if data[:8] != MAGIC or len(data) < _HEAD.size:
         raise ValueError(f"{where} is not a file of nephila's Python fallback; move it away or choose another --out")
     _, number, checksum = _HEAD.unpack_from(data)
@@ -47,8 +46,10 @@ def unpack(data: bytes, where: str, kind: type[T]) -> T:
 
 
 class Checkpoints:
-    """The numbered files DIRECTORY/PREFIX-NNNNNNNN.SUFFIX of one structure. A checkpoint is one file; its manifest names
-    it. The file of the last manifest stays until `cleanup`."""
+    """The files DIRECTORY/PREFIX-NNNNNNNN.SUFFIX of one structure: one for each checkpoint, named by its manifest.
+
+    Files stay until `cleanup`.
+    """
 
     def __init__(self, directory: str, prefix: str, suffix: str) -> None:
         self.directory = Path(directory)
@@ -87,7 +88,7 @@ class Checkpoints:
         self._named, self.size_bytes = number, len(data)
         return pack((self._prefix, number, crc32(data)))
 
-    def read(self, manifest: bytes, kind: type[T]) -> T:
+    def read(self, manifest: bytes, kind: Any) -> Any:
         """The value of the checkpoint that a manifest names."""
         _, number, checksum = unpack(manifest, f"manifest of {self._prefix}", tuple[str, int, int])
         path = self._path(number)
@@ -103,6 +104,8 @@ class Checkpoints:
 
     def cleanup(self) -> int:
         """Delete the files that the last manifest does not name; how many. Without a manifest: all of the prefix."""
+        for left in self.directory.glob(f"{self._prefix}-*.tmp"):
+            left.unlink(missing_ok=True)
         gone = [number for number in self._numbers() if number != self._named]
         for number in gone:
             self._path(number).unlink(missing_ok=True)

@@ -298,7 +298,8 @@ class HostStore:
         files = self._directory()
         if self._hosts or self._arrivals:
             raise ValueError("a host store is restored when it is new")
-        self._arrivals, hosts = files.read(bytes(manifest), _Saved)  # type: ignore[arg-type]
+        saved: _Saved = files.read(bytes(manifest), _Saved)
+        self._arrivals, hosts = saved
         for name, ready_at, state, queues in hosts:
             number = self.host(name)
             host = self._at(number)
@@ -323,9 +324,10 @@ class HostStore:
     def stats(self) -> dict[str, int]:
         """Figures by name."""
         urls = sum(self._jobs.values())
+        size = self._files.size_bytes if self._files else 0
         return {
             "hosts": len(self._ids), "urls": urls, "urls_in_memory": urls, "scheduled": len(self._ready),
-            "arrivals": self._arrivals, "runs": int(self._saved), "run_bytes": self._files.size_bytes if self._files else 0,
+            "arrivals": self._arrivals, "runs": int(self._saved), "run_bytes": size,
             "slices": 0, "tombstones": 0, "written_bytes": self._written,
         }  # fmt: skip
 

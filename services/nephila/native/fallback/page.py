@@ -61,13 +61,13 @@ TAGS: Final = ["", *(row[0] for row in _rows("tags.txt"))]
 _NUMBER: Final = {name: number for number, name in enumerate(TAGS) if number}
 _BLOCK: Final = {row[0] for row in _rows("tags.txt") if "block" in row[1].split(",")}
 _BREAK: Final = frozenset(("br", "hr"))
-_HIDDEN: Final = {row[0] for row in _rows("tags.txt") if "hidden" in row[2].split(",")} | set(
-    ("script", "style", "textarea", "template", "iframe", "noembed", "noframes")
-)
+_RAW: Final = frozenset(("script", "style", "textarea", "template", "iframe", "noembed", "noframes"))
+_HIDDEN: Final = _RAW | {row[0] for row in _rows("tags.txt") if "hidden" in row[2].split(",")}
 _FLAGS: Final = {row[0]: sum(_LINE_FLAGS.get(flag, 0) for flag in row[2].split(",")) for row in _rows("tags.txt")}
 _COMMENT: Final = frozenset(word for row in _rows("words.txt") if row[0] == "comment" for word in row[1:])
 _HTML_INSIDE: Final = frozenset(("desc", "foreignobject", "title", "mi", "mo", "mn", "ms", "mtext"))
 """Foreign elements whose children are HTML."""
+_FOREIGN: Final = frozenset(("svg", "math", "mglyph", "malignmark"))
 _HTML_TYPES: Final = frozenset(("text/html", "application/xhtml+xml"))
 
 
@@ -77,7 +77,12 @@ def _value(text: str | None) -> str:
 
 
 def _collapsed(text: str, limit: int) -> str:
-    return " ".join(filter(None, re.split(r"[ \t\n\r\f]+", text))).encode()[:limit].decode("utf-8", "ignore").rstrip(SPACES)
+    return (
+        " ".join(filter(None, re.split(r"[ \t\n\r\f]+", text)))
+        .encode()[:limit]
+        .decode("utf-8", "ignore")
+        .rstrip(SPACES)
+    )
 
 
 def _lower(text: str) -> str:
@@ -145,7 +150,7 @@ class _Page:
 
     def _element(self, node: LexborNode, around: _Element) -> _Element | None:
         """Note an element; the state for its children, None when they are of no interest."""
-        tag = node.tag or ""
+        tag = (node.tag or "").lower()
         attributes = node.attributes if tag in _FLAGS else {}
         html = not around.foreign
         self.depth = max(self.depth, around.depth + 1)
@@ -174,7 +179,7 @@ class _Page:
         if block and not flags & COMMENT and self._is_comment(attributes):
             flags |= COMMENT
         context = Context(_NUMBER[tag] if block else context.tag, flags, link is not None)
-        foreign = tag in ("svg", "math") or (around.foreign and tag not in _HTML_INSIDE)
+        foreign = tag in _FOREIGN or (around.foreign and tag not in _HTML_INSIDE)
         if tag == "annotation-xml" and _lower(attributes.get("encoding") or "") in _HTML_TYPES:
             foreign = False
         return _Element(context, link, around.hidden or tag in _HIDDEN, foreign, around.depth + 1)
@@ -199,9 +204,9 @@ class _Page:
             if self.base is None and "href" in attributes:
                 self.base = attributes["href"] or ""
         elif tag == "link":
-            if self.canonical is None and "href" in attributes:
-                if "canonical" in _lower(attributes.get("rel") or "").split():
-                    self.canonical = attributes["href"] or ""
+            is_canonical = "canonical" in _lower(attributes.get("rel") or "").split()
+            if is_canonical and self.canonical is None and "href" in attributes:
+                self.canonical = attributes["href"] or ""
         elif "content" in attributes:
             self._meta(_value(attributes["content"]), attributes)
 
@@ -325,7 +330,8 @@ class PagePass:
     def _pack(self, rows: dict[bytes, list[Any]]) -> None:
         urls = [row[0].encode() for row in rows.values()]
         anchors = [row[2].encode() for row in rows.values()]
-        spans, at = [], 0
+        spans: list[int] = []
+        at = 0
         for url, row in zip(urls, rows.values(), strict=True):
             spans += (at + row[1][0], at + row[1][1])
             at += len(url)
