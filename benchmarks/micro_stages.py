@@ -198,19 +198,6 @@ def relevance(stack: ExitStack) -> Work:
     return Work(lambda: judge.priorities(title, text, links), 1)
 
 
-def importance(stack: ExitStack) -> Work:
-    """Cash of a page given to its 50 links; per link."""
-    from nephila.scheduler.frontier.importance import Importance
-
-    table, pages = Importance(), [fingerprints(50, seed) for seed in range(200)]
-
-    def call() -> None:
-        for links in pages:
-            table.give(links[:16], links, ())
-
-    return Work(call, 50 * len(pages))
-
-
 def fair_share(stack: ExitStack) -> Work:
     """Which of ten jobs is next; per fetch."""
     from nephila.scheduler.frontier.fair_share import FairShare
@@ -349,7 +336,6 @@ STAGES: dict[str, Setup] = {
     "shape of a URL": url_shape,
     "traps: yield, per page": trap_yield,
     "relevance, per page of 100 links": relevance,
-    "importance, per link": importance,
     "fair share, per fetch": fair_share,
     "log append, commit of 100 URLs": log_append,
     "sqlite batch, per row": sqlite_batch,

@@ -63,6 +63,12 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.on_crash = (group, on_crash)
 
+    member = "w0"
+
+    def held(self, group: str) -> frozenset[int]:
+        """See `Transport`."""
+        return frozenset({3, 1})
+
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
         return group == "downloader"
@@ -284,8 +290,8 @@ async def test_figures_are_those_of_the_service():
     program.service.pages = 7
     status, text = await get(program.status.port, "/metrics")
     assert status == 200
-    assert "nephila_pages_parsed_total 7.0" in text
-    assert "# HELP nephila_pages_failed_total Pages that could not be parsed" in text
+    assert "nephila_parser_pages_parsed_total 7.0" in text
+    assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
     assert "process_cpu_seconds_total" in text
     program.stop()
     await task

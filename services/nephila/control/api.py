@@ -27,12 +27,12 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text
+from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import Assembly
 from nephila.rulekit.watch import RuleWatch
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000

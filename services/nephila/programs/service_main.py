@@ -22,12 +22,14 @@ from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
+from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
+from nephila.programs.member_heartbeat import MemberHeartbeat, counters_of
 
 log = logging.getLogger("nephila.programs.service_main")
 
@@ -38,6 +40,9 @@ POLL_S = 0.1
 """How often it is looked whether partitions are open, and what the service needs is there."""
 UNABLE_AFTER_S = 15.0
 """A service whose database is away for so long gives its partitions to members that have it."""
+
+
+DRAINING = "draining"
 
 
 class Transport(Bus, Protocol):
@@ -63,6 +68,13 @@ class Transport(Bus, Protocol):
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader.read`."""
+
+    @property
+    def member(self) -> str:
+        """See `LogReader.member`."""
+
+    def held(self, group: str) -> frozenset[int]:
+        """Partitions that this member owns in a group."""
 
     def has_all(self, group: str) -> bool:
         """Whether this member has all partitions of a group."""
@@ -106,6 +118,8 @@ class ServiceProgram:
         self._state = "starting"
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
+        counters = counters_of(self.service, kind.metrics)
+        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
         bus.on_fatal = self._on_bus
         if hasattr(self.service, "on_assigned"):
             bus.watch_partitions(kind.name, self.service)
@@ -119,7 +133,7 @@ class ServiceProgram:
 
     def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
-        registry.register(MetricsCollector(self.service, kind.metrics))
+        registry.register(MetricsCollector(kind.name, self.service, kind.metrics))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -127,6 +141,14 @@ class ServiceProgram:
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
+
+    def _member_state(self) -> tuple[MemberState, str]:
+        problem = self._unready()
+        if self._state == DRAINING:
+            return MemberState.DRAINING, ""
+        if self._state:
+            return MemberState.UNSPECIFIED, problem
+        return (MemberState.NOT_READY, problem) if problem else (MemberState.READY, "")
 
     @property
     def _trouble(self) -> str:
@@ -147,36 +169,39 @@ class ServiceProgram:
     async def _serve(self) -> None:
         try:
             await self.service.start()
-            await self._start_bus()
+            if await self._start_bus():
+                self._heartbeat.start()
             await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
                 log.info("ready", extra={"port": self.status.port})
             await self._work()
-            self._state = "draining"
+            self._state = DRAINING
             log.info("draining")
             if self.error is None:
                 await self.service.drain(self._grace_s)
         finally:
             await self.service.close()
+            self._heartbeat.end()
             await self.bus.close()
         log.info("ended")
 
-    async def _start_bus(self) -> None:
-        """Again and again while there is no broker, no topics yet, or no database: who joined its group without would
-        stop the share of the work that it gets. Until then, and until a signal, not ready."""
+    async def _start_bus(self) -> bool:
+        """Join the groups; False after a signal. It is tried again while the broker, the topics or the database are
+        missing: a member that joined without them would stop its share of the work. Not ready until then."""
         wait_s = RETRY_S[0]
         while not self._over.is_set():
             try:
                 await self._reach()
                 await self.bus.start()
-                return
+                return True
             except NotReadyError as error:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
             await self._pause(wait_s)
             wait_s = min(wait_s * 2, RETRY_S[1])
+        return False
 
     async def _reach(self) -> None:
         """Raise `NotReadyError` while the service cannot do its work."""

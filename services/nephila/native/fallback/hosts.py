@@ -16,7 +16,7 @@ from hashlib import md5
 from nephila.native.fallback.files import Checkpoints
 
 _ORDERS, _ARRIVALS = 1 << 24, 1 << 39
-_JOBS = 65536
+_JOBS = 1 << 32
 _LONGEST_NAME = 65535
 _LONGEST_STATE = 1 << 24
 
@@ -137,7 +137,7 @@ class HostStore:
             raise ValueError("hosts, orders and packed URLs must be as many")
         found = [self._at(host) for host in hosts]
         if not 0 <= job < _JOBS:
-            raise ValueError("a job is a number from 0 to 65,535")
+            raise ValueError("a job is a number from 0 to 2^32 - 1")
         if any(not 0 <= order < _ORDERS for order in orders):
             raise ValueError("an order is a number from 0 to 2^24 - 1")
         if any(not 16 <= len(item) <= 65536 for item in packed):

@@ -34,8 +34,6 @@ class StrategyRow(NamedTuple):
     newest_first: bool = False
     relevance: bool = False
     """Priorities come from the parser (Outlinks.priorities) and are inherited."""
-    importance: bool = False
-    """Priorities come from `importance.Importance`."""
 
 
 def _by_depth(depth: int, priority: int) -> int:
@@ -54,7 +52,6 @@ STRATEGIES: Final[dict[str, StrategyRow]] = {
     "bfs": StrategyRow(Strategy.UNSPECIFIED, _by_depth),
     "dfs": StrategyRow(Strategy.DFS, _deepest, newest_first=True),
     "best-first": StrategyRow(Strategy.BEST_FIRST, _by_priority, relevance=True),
-    "opic": StrategyRow(Strategy.OPIC, _by_priority, importance=True),
 }
 _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
