@@ -35,7 +35,7 @@ class Options(TypedDict, total=False):
     keywords: Sequence[str]
     sitemap: bool
     max_pages: int
-    """Stored pages at most; 0 = no limit."""
+    """StoredPage pages at most; 0 = no limit."""
     max_depth: int
     """-1 = no limit."""
     max_time: float

@@ -26,7 +26,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import GRACE_S, Assembly, ServiceConfigs
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
 from nephila.storage.source import Source
@@ -124,7 +124,7 @@ class CrawlProgram:
         storage = plan.configs.storage
         self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
         self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
-        self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
+        self.rules = RuleWatcher(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False

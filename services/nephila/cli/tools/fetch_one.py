@@ -20,13 +20,13 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
 from nephila.native import parse_url
 from nephila.programs.process_setup import run_loop
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.stored_pages import StoredPage
 
 MAX_HOPS: Final = 5
 WAIT_S: Final = 60.0
 
 
-def fetch_one(url: str, *, allow_private: bool, host_map: list[str]) -> Stored:
+def fetch_one(url: str, *, allow_private: bool, host_map: list[str]) -> StoredPage:
     """The page at a URL. Raises `UserError` in one line that says why there is none."""
     config = DownloaderConfig(allow_private=allow_private, host_map=tuple(host_map), per_address=0, address_gap_s=0.0)
     return run_loop(_fetch(config, seed_url(url)))
@@ -97,7 +97,7 @@ class _Asker:
         return outcome, self._pages.pop() if self._pages else None
 
 
-async def _fetch(config: DownloaderConfig, url: str) -> Stored:
+async def _fetch(config: DownloaderConfig, url: str) -> StoredPage:
     async with _Asker(config) as asker:
         for number in range(1, MAX_HOPS + 2):
             outcome, page = await asker.ask(url, number)
@@ -106,5 +106,5 @@ async def _fetch(config: DownloaderConfig, url: str) -> Stored:
                 continue
             if page is None:
                 raise UserError(f"{url}: {outcome.reason or outcome.result.name.lower()} {outcome.detail}".strip())
-            return Stored(page.url, page.content_type, page.charset, bytes(page.body), page.url, page.fetched_at)
+            return StoredPage(page.url, page.content_type, page.charset, bytes(page.body), page.url, page.fetched_at)
     raise UserError(f"{url}: more than {MAX_HOPS} redirects")
