@@ -82,7 +82,8 @@ def _without(selection: Selection, document: Document) -> Iterator[str]:
         there = ", ".join(names) or "none"
         yield f"{selection.source} selects {len(found)}, without the attribute {selection.attr!r}; there are: {there}"
     elif selection.regex:
-        yield f"{selection.source or 'the page'} gives {_short(found[0])}, in which regex {selection.regex!a} has no match"
+        source = selection.source or "the page"
+        yield f"{source} gives {_short(found[0])}, in which regex {selection.regex!a} has no match"
     else:
         yield f"{selection.source or 'the page'} gives {_short(found[0])}, in which {selection.path} has no match"
 
