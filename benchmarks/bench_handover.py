@@ -30,10 +30,10 @@ from typing import Any
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.ring import place
+from nephila.kernel.ring import assign_partitions
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS
 from nephila.native import parse_url, partition_of
@@ -137,7 +137,7 @@ class Schedulers:
                 text = answer.read().decode()
         except OSError:
             return -1.0
-        return float(text.split(f"\nnephila_{figure} ")[1].split()[0])
+        return float(text.split(f"\nnephila_scheduler_{figure} ")[1].split()[0])
 
     async def until(self, name: str, figure: str, least: float, limit_s: float = 300.0) -> None:
         """Wait for a metric."""
@@ -172,9 +172,9 @@ def watched(came: list[float], begin: float, end: float, steady: float) -> dict[
 async def run(folder: Path, broker: Broker, urls: int, hosts: int) -> dict[str, Any]:
     """Everything."""
     config = KafkaConfig(bootstrap=broker.address, name="world", partitions=PARTITIONS)
-    await kafka_topics.apply(config)
-    alone = place(["a"], PARTITIONS, {})
-    both = place(["a", "b"], PARTITIONS, dict(enumerate(alone)))
+    await admin.apply(config)
+    alone = assign_partitions(["a"], PARTITIONS, {})
+    both = assign_partitions(["a", "b"], PARTITIONS, dict(enumerate(alone)))
     moving = next(p for p in range(PARTITIONS) if both[p] == "b")
     staying = next(p for p in range(PARTITIONS) if both[p] == "a")
     bus = KafkaBus(config, SystemClock())

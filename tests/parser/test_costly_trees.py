@@ -14,13 +14,13 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
-from nephila.parser.links import extra_links as morelinks
-from nephila.parser.links import extra_links_child as morelinks_child
-from nephila.parser.page.extract import extract
+from nephila.parser.links import extra_links, extra_links_child
+from nephila.parser.page.html_tree import tree_fits
 from nephila.parser.rules import document, task
-from nephila.parser.rules.bounds import tree_fits
-from nephila.parser.sandbox import Sandbox, extract_child
+from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
+from nephila.parser.single import child as extract_child
+from nephila.parser.single.extract import extract
 from nephila.rulekit.run_rule import Runner
 from nephila.rulekit.stored_pages import Stored
 
@@ -93,7 +93,7 @@ async def test_further_links_come_from_a_child(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_child_that_is_killed_costs_the_page_its_further_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row is stored with its own links, and says what it lacks."""
-    monkeypatch.setattr(morelinks_child, "MORE", replace(morelinks_child.MORE, wall_s=0.3))
+    monkeypatch.setattr(extra_links_child, "EXTRA_LINKS", replace(extra_links_child.EXTRA_LINKS, wall_s=0.3))
     body = LINK + '<a href="/own">x</a>' + QUADRATIC["formatting"](80_000)
     urls, record = await crawled(body.encode(), ["next"], monkeypatch)
     assert urls == ["http://a.test/own"]
@@ -111,7 +111,7 @@ def test_extract_goes_on_without_a_tree(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that asks for a selector in the content, what it gives and what nearly matched: each within its time."""
+    """A rule that asks for a selector in the content, what it decode and what nearly matched: each within its time."""
     monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.3))
     rule = rule_of("match: {url: '^http', content: {css: p}}\nfields: {x: {css: '.none p'}}")
     costly = Stored("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
@@ -127,7 +127,7 @@ def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_child_sends_is_checked() -> None:
     """Links of kinds that nobody asked for are refused."""
-    good = morelinks_child.run(morelinks_child.payload_of(LINK.encode(), "utf-8", "http://a.test/", ["next"]))
-    assert morelinks_child.checked(good)[0][0] == morelinks.LINK_ELEMENT
+    good = extra_links_child.run(extra_links_child.payload_of(LINK.encode(), "utf-8", "http://a.test/", ["next"]))
+    assert extra_links_child.decode_result(good)[0][0] == extra_links.LINK_ELEMENT
     with pytest.raises(ValueError, match="not asked for"):
-        morelinks_child.checked(good.replace(bytes((morelinks.LINK_ELEMENT,)), b"\x7e", 1))
+        extra_links_child.decode_result(good.replace(bytes((extra_links.LINK_ELEMENT,)), b"\x7e", 1))

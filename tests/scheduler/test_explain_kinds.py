@@ -30,7 +30,7 @@ from nephila.scheduler.durability.recovery import restore
 from nephila.scheduler.explain import facts, reasons
 from nephila.scheduler.explain.explain import Explanation, Kind, explain
 from nephila.scheduler.explain.facts import LOOKED_AT, Home
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.scheduler.world import JOB, Answer, World, site
 
@@ -263,7 +263,7 @@ def close(world: World, place: str = "/cal/") -> None:
     frontier = world.scheduler.frontier
     quarantine = Quarantine(JOB, "a.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
     job, host = frontier.jobs[JOB], frontier.hosts.named("a.test")
-    yield_of(host, job).restore(quarantine)
+    novelty_of(host, job).restore(quarantine)
     frontier.note_quarantine(job, host, quarantine)
 
 
@@ -441,7 +441,7 @@ async def address_line(tmp_path: Path) -> Case:
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=2, config={"address_gap_s": 50.0})
     assert world.address_of("ab.test") == world.address_of("ba.test")
     world.clock.advance(2.0)
-    lined = next(iter(world.scheduler.frontier.lined_up))
+    lined = next(iter(world.scheduler.frontier.waiting_for_address))
     assert world.scheduler.frontier.store.name(lined) == "ba.test"
     return Case(world, "http://ba.test/2")
 

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import random
 
-from nephila.kernel.messages import QueuedUrl
-from nephila.scheduler.frontier.queue_entry import SEED, host_of, pack, pack_queued, queued_of, repack, unpack
-from nephila.scheduler.frontier.ready_hosts import Ready
+import pytest
+from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.runtime.errors import PermanentError
+from nephila.scheduler.frontier.queue_entry import (
+    SEED,
+    host_of,
+    pack,
+    pack_context,
+    pack_queued,
+    queued_of,
+    repack,
+    unpack,
+    unpack_context,
+)
+from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 
 
 def test_a_packed_url_comes_back_whole():
@@ -18,6 +30,22 @@ def test_a_packed_url_comes_back_whole():
     assert unpack(repack(entry, 4)).attempts == 4
 
 
+def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
+    """Context and rendering survive packing and repacking; without them a URL has its header and its bytes."""
+    context = Context("s1", "detail", "shop", "residential", "firefox")
+    queued = QueuedUrl(
+        "j", b"k" * 16, "http://a.test/", "h", fetch_no=1, seed=True, context=context, render=Render.AUTO
+    )
+    entry = unpack(pack_queued(queued))
+    assert (entry.url, unpack_context(entry.context), entry.render) == ("http://a.test/", context, Render.AUTO)
+    assert unpack(repack(entry, 2)) == entry._replace(attempts=2)
+    assert queued_of(entry, "j", "h", 0, head=False) == queued
+    assert pack_context(None) == pack_context(Context()) == b""
+    assert len(pack(b"k" * 16, 1, b"http://a.test/")) == 29 + 14
+    with pytest.raises(PermanentError, match="at most 16,384 bytes, not"):
+        pack_context(Context("x" * 16_384))
+
+
 def test_host_of_ignores_userinfo():
     """The authority without userinfo is the host key."""
     assert host_of("http://u:p@a.test:8080/x@y") == "a.test:8080"
@@ -26,7 +54,7 @@ def test_host_of_ignores_userinfo():
 
 def test_ready_hosts_against_a_model():
     """Each job gets the host with its best head, then the one ready longest; a host taken for one is gone for all."""
-    rng, ready = random.Random(4), Ready()
+    rng, ready = random.Random(4), ReadyHosts()
     model: dict[int, dict[int, tuple[int, int]]] = {}
     for step in range(20_000):
         host, job = rng.randrange(50), rng.randrange(3)
@@ -55,7 +83,7 @@ def test_ready_hosts_against_a_model():
 
 def test_hosts_that_come_and_go_behind_a_slow_jobs_head_leave_nothing():
     """One job takes a host again and again for which another would only come later: its line there stays short."""
-    ready = Ready()
+    ready = ReadyHosts()
     ready.add(0, [(2, 1)])
     for _ in range(1000):
         ready.add(1, [(1, 5), (2, 7)])

@@ -17,22 +17,22 @@ from typing import Annotated, Any, Union
 import msgspec
 
 from nephila import __version__
-from nephila.control import job_view as jobview
+from nephila.control import job_view
 from nephila.control.job_view import JobFacts
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.documents import job_document as jobspec
+from nephila.kernel.documents import job_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import Assembly
 from nephila.rulekit.watch import RuleWatch
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
@@ -196,10 +196,10 @@ class Control:
                 return await self._change(_copy(self._known(name), deleted=True, paused=True), "deleted")
             case Quarantines(name=name):
                 self._known(name)
-                return {"name": name, "quarantines": jobview.quarantines(self._scheduler, name)}
+                return {"name": name, "quarantines": job_view.quarantines(self._scheduler, name)}
             case Release(name=name, host=host, place=place):
                 self._known(name)
-                if not jobview.release(self._scheduler, name, host, place):
+                if not job_view.release(self._scheduler, name, host, place):
                     raise UserError(f"{host}{place} is not in quarantine; see nephila jobs quarantines {name}")
                 await self._scheduler.durable()
                 return {"name": name, "verdict": "released"}
@@ -209,14 +209,14 @@ class Control:
                 return self._status()
 
     async def _apply(self, content: Any, more: bool, session: Session) -> dict[str, Any]:
-        document = jobspec.from_json(content)
+        document = job_document.from_json(content)
         wanted = document.job
         self._check_sinks(document)
         self._check_text(document)
         self._check_rules(document)
-        known = jobview.spec(self._scheduler, wanted.uid)
+        known = job_view.spec(self._scheduler, wanted.uid)
         exists = known is not None and not known.deleted
-        if not exists and len(jobview.specs(self._scheduler)) >= MAX_JOBS:
+        if not exists and len(job_view.specs(self._scheduler)) >= MAX_JOBS:
             raise UserError(f"there are {MAX_JOBS:,} jobs already; delete one first")
         wanted.generation = known.generation if known is not None else 0
         seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds]
@@ -245,7 +245,7 @@ class Control:
 
     def _seeded(self, name: str, session: Session) -> list[Receipt]:
         wanted = session.pop(name, None)
-        known = jobview.spec(self._scheduler, name)
+        known = job_view.spec(self._scheduler, name)
         # Whoever has changed the job meanwhile has the word.
         if wanted is None or known is None or known.deleted or known.generation != wanted.generation:
             return []
@@ -258,9 +258,9 @@ class Control:
         """Publish seeds; those known are not queued again. Returns when all of it is in the log."""
         pending, refused = [*receipts], []
         for start in range(0, len(seeds), SEED_BATCH):
-            jobview.take_refused(self._scheduler)
+            job_view.take_refused(self._scheduler)
             pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + SEED_BATCH]]
-            refused += jobview.take_refused(self._scheduler)
+            refused += job_view.take_refused(self._scheduler)
             await _taken(pending)
             pending.clear()
         await _taken(pending)
@@ -286,10 +286,10 @@ class Control:
     def _known(self, name: str) -> CrawlJob:
         if not name:
             raise UsageError("a job has to be named")
-        jobs = jobview.specs(self._scheduler)
-        return jobs[jobview.choose(jobs, name)[0]]
+        jobs = job_view.specs(self._scheduler)
+        return jobs[job_view.choose(jobs, name)[0]]
 
-    def _check_sinks(self, document: jobspec.JobDocument) -> None:
+    def _check_sinks(self, document: job_document.JobDocument) -> None:
         for sink in document.sinks:
             if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
                 wanted = ",".join((*self._formats, sink))
@@ -298,11 +298,11 @@ class Control:
                     f"start it with nephila up --format {wanted}"
                 )
 
-    def _check_text(self, document: jobspec.JobDocument) -> None:
-        if othertext.lacks_library(document.job):
-            raise UserError(f"{document.place}: {othertext.MISSING}")
+    def _check_text(self, document: job_document.JobDocument) -> None:
+        if trafilatura_text.lacks_library(document.job):
+            raise UserError(f"{document.place}: {trafilatura_text.MISSING}")
 
-    def _check_rules(self, document: jobspec.JobDocument) -> None:
+    def _check_rules(self, document: job_document.JobDocument) -> None:
         if self.rules is not None:
             self.rules.look()
         known = self.rules.names if self.rules is not None else ()
@@ -318,10 +318,10 @@ class Control:
         now = self._clock.monotonic()
         totals = self._totals()
         uids = sorted(totals)
-        return [jobview.facts(self._scheduler, uid, self.rates.of(uid, now, totals[uid])) for uid in uids]
+        return [job_view.facts(self._scheduler, uid, self.rates.of(uid, now, totals[uid])) for uid in uids]
 
     def _totals(self) -> dict[str, int]:
-        return {uid: jobview.ended_total(self._scheduler, uid) for uid in jobview.specs(self._scheduler)}
+        return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
 
     async def _explain(self, url: str, name: str) -> dict[str, Any]:
         try:
@@ -329,32 +329,32 @@ class Control:
         except UrlError as error:
             raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
         rows, disk = self._source, asyncio.get_running_loop().run_in_executor
-        uids = await disk(None, jobview.named, rows, jobview.specs(self._scheduler), name, href)
+        uids = await disk(None, job_view.named, rows, job_view.specs(self._scheduler), name, href)
         if not uids:
             raise UserError("there is no job yet; see nephila jobs apply")
         told = await self._best(uids, href)
         if told.row is None and (told.kind == "seen" or (told.queued is not None and not told.queued.position)):
             # It may have ended, and got its row, between the look into the database and that into the frontier.
             told = await self._best([told.job], href)
-        fetches = await disk(None, jobview.fetches, rows, told.job, href)
+        fetches = await disk(None, job_view.fetches, rows, told.job, href)
         told = self._told(told.job, href, told.row, fetches)
-        return {"explanation": await disk(None, jobview.left_out, rows, told)}
+        return {"explanation": await disk(None, job_view.left_out, rows, told)}
 
     async def _best(self, uids: list[str], href: str) -> Explanation:
-        uids = jobview.candidates(self._scheduler.frontier.jobs, uids, href)
+        uids = job_view.candidates(self._scheduler.frontier.jobs, uids, href)
         rows = await asyncio.get_running_loop().run_in_executor(None, self._rows, uids, href)
-        return jobview.best([self._told(uid, href, rows[uid]) for uid in uids])
+        return job_view.best([self._told(uid, href, rows[uid]) for uid in uids])
 
     def _told(
         self, uid: str, href: str, row: Mapping[str, Any] | None, fetches: Sequence[Mapping[str, Any]] = ()
     ) -> Explanation:
-        if jobview.spec(self._scheduler, uid) is None:
+        if job_view.spec(self._scheduler, uid) is None:
             raise UserError(f"job {uid!r} was deleted just now")
         now = self._clock.monotonic()
-        return jobview.explain(self._scheduler, uid, href, now, self._home, row, fetches)
+        return job_view.explain(self._scheduler, uid, href, now, self._home, row, fetches)
 
     def _rows(self, uids: list[str], href: str) -> dict[str, dict[str, Any] | None]:
-        return {uid: jobview.row(self._source, uid, href) for uid in uids}
+        return {uid: job_view.row(self._source, uid, href) for uid in uids}
 
     def _status(self) -> dict[str, Any]:
         facts = self.facts()
@@ -366,7 +366,7 @@ class Control:
             "formats": self._formats,
             "jobs": len(facts),
             "queued": sum(job.queued for job in facts),
-            "in_flight": jobview.in_flight(self._scheduler),
+            "in_flight": job_view.in_flight(self._scheduler),
             "hosts_waiting": self._scheduler.hosts_waiting(),
             "rate": round(sum(job.rate for job in facts), 2),
             "errors": dict(self._scheduler.errors.most_common(20)),

@@ -16,8 +16,8 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
-from nephila.cli.terminal import plain
-from nephila.kernel.item_parts import MARK, NOT_YET
+from nephila.cli.terminal import sanitize
+from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.extract import Extraction
@@ -30,8 +30,8 @@ from nephila.rulekit.run_rule import Runner
 from nephila.rulekit.second_pages import Parts
 from nephila.rulekit.stored_pages import Stored, pages_of
 from nephila.storage.ledgers.item_parts import key_of
+from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.read.items import Replacing
 
 SUFFIXES: Final = (".warc.gz", ".warc", ".html", ".htm", ".json")
 
@@ -88,7 +88,7 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        candidates = [self.documents[rule.name] for rule in self._set.for_url(page.url)]
         rule, found = runner.run_first(candidates, page)
         return None if rule is None else (rule, found)
 
@@ -110,7 +110,7 @@ def _with(
     newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
     parts = Parts()
-    with Replacing(directory, write=write) as table:
+    with ItemReplacement(directory, write=write) as table:
         for page in pages(place):
             done = rules.run(runner, page)
             key = key_of(page.url)
@@ -136,7 +136,7 @@ def _with(
 def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
     """Items that wait for what they waited for before say why it did not come, as they will in the table."""
     for old, new in zip(before, after, strict=False):
-        said, waits = old.get(MARK) or {}, new.get(MARK) or {}
+        said, waits = old.get(MISSING) or {}, new.get(MISSING) or {}
         for name, wait in waits.items():
             known = said.get(name)
             if wait["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == wait["url"]:
@@ -178,10 +178,10 @@ def show(comparison: Comparison) -> None:
             if count
         )
         typer.echo(
-            plain(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
+            sanitize(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
         )
         for url, old, new in change.examples:
-            typer.echo("    " + plain(f"{url}: {_told(old)} -> {_told(new)}", 400))
+            typer.echo("    " + sanitize(f"{url}: {_told(old)} -> {_told(new)}", 400))
 
 
 def _told(value: Any) -> str:

@@ -23,9 +23,9 @@ from nephila.parser.documents.read import read_document
 from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import encoding_of, encoding_of_text
 from nephila.parser.page_to_record import MAX_LANG_CHARS
+from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.outcome import facts_of
-from nephila.parser.warcs import Archived, Bad, read_warc
+from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 
 log = logging.getLogger(__name__)
 
@@ -101,10 +101,10 @@ def _of_file(path: Path, url: str) -> Stored:
 
 def _of_warc(path: Path) -> Iterator[Stored]:
     pages = 0
-    bad: Bad | None = None
+    bad: BadRecord | None = None
     with path.open("rb") as file:
         for found in read_warc(file, MAX_BYTES):
-            if isinstance(found, Archived):
+            if isinstance(found, ArchivedPage):
                 if found.status != 200 or found.url.endswith("/robots.txt"):
                     continue  # an archive holds every answer; these are no pages
                 pages += 1
@@ -121,9 +121,9 @@ def _of_warc(path: Path) -> Iterator[Stored]:
 
 def _of_raw(path: Path) -> Iterator[Stored]:
     pages = 0
-    bad: rawfile.Torn | None = None
+    bad: rawfile.DamagedMember | None = None
     for found in rawfile.read(path):
-        if isinstance(found, rawfile.Torn):
+        if isinstance(found, rawfile.DamagedMember):
             bad = bad or found
             log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
             continue

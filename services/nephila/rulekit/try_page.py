@@ -13,9 +13,8 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
-from nephila.cli.terminal import plain
-from nephila.kernel.documents.schema_types import suggest
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.cli.terminal import sanitize
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
@@ -60,9 +59,11 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
         if page is None:
             raise UserError(f"{target} holds no page")
         return page
-    from nephila.cli.tools.fetch_one import fetch_one
+    from nephila.downloader.fetch_page import config_of, fetch_page
 
-    return fetch_one(target, allow_private=allow_private, host_map=host_map)
+    fetched = fetch_page(target, config_of(allow_private=allow_private, host_map=host_map))
+    body = bytes(fetched.body)
+    return Stored(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
 def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -> Tried:
@@ -91,7 +92,7 @@ def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[Rule
         return rules[:1]
     if not page.url:
         raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
-    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).of_url(page.url)]
+    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
 
 
 def show(tried: Tried) -> None:
@@ -103,22 +104,22 @@ def show(tried: Tried) -> None:
         if number:
             typer.echo("")
         for key, value in item.items():
-            typer.echo(plain(f"{key}: {_shown(value)}", 2000))
+            typer.echo(sanitize(f"{key}: {_shown(value)}", 2000))
     if len(items) > MAX_SHOWN:
         note(f"… and {len(items) - MAX_SHOWN:,} more items (--json shows all)")
     for path in tried.found.missing:
         note(f"{path} is empty" + ("" if tried.hints.get(path) else ": nothing like it on the page"))
         for hint in tried.hints.get(path, []):
-            sys.stderr.write(f"             {plain(hint, 300)}\n")
+            sys.stderr.write(f"             {sanitize(hint, 300)}\n")
     for problem in tried.found.problems:
-        note(plain(problem, 500))
+        note(sanitize(problem, 500))
     for what, links in (
         ("link", tried.found.links),
         ("next page", tried.found.extra),
         ("second page", tried.found.second),
     ):
         for link in (links or [])[:MAX_SHOWN]:
-            note(f"{what}: {plain(link.href, 300)}")
+            note(f"{what}: {sanitize(link.href, 300)}")
         if links is not None and len(links) > MAX_SHOWN:
             note(f"… and {len(links) - MAX_SHOWN:,} more")
 

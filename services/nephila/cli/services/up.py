@@ -9,27 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from nephila import __version__
-from nephila.cli.options import (
-    AllowPrivate,
-    Concurrency,
-    Contact,
-    Format,
-    Header,
-    HostMap,
-    KeepRaw,
-    Out,
-    Rules,
-    RuleScripts,
-    Store,
-    UserAgent,
-    Workers,
-)
+from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.kernel.runtime.errors import UserError, without_resume
+from nephila.programs.options import CommandOptions
 from nephila.programs.output_directory import Directory, JobRun, Run
 
 LOG_S = 60.0
@@ -37,59 +24,43 @@ LOG_S = 60.0
 
 if TYPE_CHECKING:
     from nephila.control.job_view import JobFacts
-    from nephila.programs.assembly import Rooms
+    from nephila.programs.service_configs import ServiceConfigs
 
 
+@with_options("up")
 def up(
-    out: Out = Path("crawl-out"),
-    concurrency: Concurrency = 100,
-    workers: Workers = None,
-    user_agent: UserAgent = "",
-    contact: Contact = "",
-    header: Header = None,
-    allow_private: AllowPrivate = False,
-    host_map: HostMap = None,
-    format: Format = "sqlite",
-    keep_raw: KeepRaw = False,
-    store: Store = "",
-    rules: Rules = None,
-    rule_scripts: RuleScripts = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    out: Out = DEFAULT_OUT,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+    **options: Unpack[CommandOptions],
 ) -> None:
-    """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
-    from nephila.cli.crawl.plan import archive_name, formats_of, make_rooms, place_rows
-    from nephila.cli.headers import kept
+    """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    from nephila.programs.headers import redacted
+    from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
-    options: dict[str, Any] = {
-        "concurrency": concurrency,
-        "workers": workers,
-        "user_agent": user_agent,
-        "contact": contact,
-        "header": header or [],
-        "allow_private": allow_private,
-        "host_map": host_map or [],
-        "format": format,
-        "keep_raw": keep_raw,
-        "rules": str(rules.absolute()) if rules else "",
-        "rule_scripts": rule_scripts,
-    }
+    given = values(options)
+    store = given.pop("store")
     directory = Directory(out)
-    run = settle(directory, options)
-    url = place_rows(run, store)
-    rooms = make_rooms(
-        options, out, formats_of(format, keep_raw), store=url, writer=run.writer, archive=archive_name("up", run)
+    run = resolve_run(directory, given)
+    url = resolve_store(run, store)
+    configs = make_configs(
+        given,
+        out,
+        formats_of(given["format"], given["keep_raw"]),
+        store=url,
+        writer=run.writer,
+        archive=archive_name("up", run),
     )
-    options["header"] = kept(options["header"])
-    run.window = rooms.scheduler.window
+    given["header"] = redacted(given["header"])
+    run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, rooms, quiet=quiet)
+        code = serve(directory, run, configs, quiet=quiet)
     except UserError as error:
         # What goes on with a crawl is an option; this goes on by itself.
         raise type(error)(without_resume(str(error))) from None
     raise typer.Exit(code)
 
 
-def settle(directory: Directory, options: dict[str, Any]) -> Run:
+def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     """The run as it will be. Raises `UsageError` when the directory holds something else."""
     run = directory.read()
     if run is None:
@@ -102,17 +73,17 @@ def settle(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
+def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
-    from nephila.programs.process_setup import raise_open_files, run_loop
-    from nephila.programs.serve import Up
+    from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
+    from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
 
     ended_by: list[signal.Signals] = []
 
-    async def main() -> Up:
+    async def main() -> UpProgram:
         rules = run.options.get("rules", "")
-        program = Up(rooms, rules=Path(rules) if rules else None)
+        program = UpProgram(configs, rules=Path(rules) if rules else None)
         loop = asyncio.get_running_loop()
 
         def end(number: signal.Signals) -> None:
@@ -148,7 +119,7 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
         directory.write(run)
         program = run_loop(main())
         run.degraded_rules = program.degraded
-        _close_books(directory, run, program.jobs, program.error)
+        _write_result(directory, run, program.jobs, program.error)
     if program.error is not None:
         raise program.error
     # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
@@ -182,7 +153,7 @@ def state_line(jobs: list[JobFacts]) -> str:
     return " · ".join(parts)
 
 
-def _close_books(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
+def _write_result(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
     run.state = "stopped"
     run.reason = "failed" if error else "interrupted"
     run.ended_at = time.time()

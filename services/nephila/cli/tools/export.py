@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from nephila.cli.output import note
-from nephila.cli.terminal import visible
+from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import Directory
-from nephila.storage.read.source import Source, is_url, place_of, reachable
+from nephila.storage.source import Source, display_name, is_url, with_password
 
 
 def export(
@@ -79,7 +79,7 @@ def export(
         since=since,
         **({"text": texts} if texts is not None else {}),
         columns=chosen,
-        shown=visible,
+        shown=escape_controls,
     )
     if texts is not None:
         texts.close()
@@ -89,24 +89,24 @@ def export(
         note(f"{rows:,} rows written to {out}")
     elif not rows:
         none = "no page that is new or has changed" if changes else "no stored page"
-        note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
+        note(f"{display_name(source)} has {none}; --all shows what became of its URLs")
 
 
 def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
     from nephila.storage.read.export import export_items
 
     target = None if out == "-" else Path(out)
-    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=visible)
+    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=escape_controls)
     if out != "-":
         note(f"{rows:,} items written to {out}")
     elif not rows:
-        note(f"{place_of(source)} has no items; see nephila crawl --rules DIR")
+        note(f"{display_name(source)} has no items; see nephila crawl --rules DIR")
 
 
 def find(place: str) -> tuple[Source, str | None]:
     """Where the rows are and of which job they are; None: all that are there. Raises `UserError`."""
     if is_url(place):
-        return reachable(place), None
+        return with_password(place), None
     directory = Directory(Path(place))
     if not directory.path.is_dir():
         raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Order
+from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import Route
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 
@@ -37,17 +38,13 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
     return headers
 
 
-def order_headers(order: Order) -> list[tuple[str, str]]:
-    """The headers of this one order: credentials, validators, what the middleware has added."""
-    headers = list(order.headers.items())
-    if order.body is not None:
-        headers.append(("Content-Length", str(len(order.body))))
-    if order.target.authorization and "Authorization" not in order.headers:
-        headers.append(("Authorization", order.target.authorization))
-    for name, value in (("If-None-Match", order.etag), ("If-Modified-Since", order.last_modified)):
-        # A validator is somebody else's text: only what fits on one header line goes back.
-        if value and value.isprintable() and value.isascii():
-            headers.append((name, value))
+def request_headers_of(request: HttpRequest) -> dict[str, str]:
+    """The headers of this request alone, credentials of its URL included."""
+    headers = request.own_headers()
+    if request.body is not None:
+        headers["Content-Length"] = str(len(request.body))
+    if request.target.authorization:
+        headers.setdefault("Authorization", request.target.authorization)
     return headers
 
 
@@ -59,23 +56,24 @@ class RequestHeads:
         self._rest = "\r\n" + lines
         self._plain = self._rest + "\r\n"
 
-    def shown(self, order: Order) -> bytes:
-        """The head without what may be secret: credentials and what the middleware has added. For archives."""
-        if not (order.headers or order.target.authorization):
-            return self.make(order)
-        plain = Order(order.target, (), 0, etag=order.etag, last_modified=order.last_modified)
-        return self.make(plain, secrets=False)
+    def shown(self, request: HttpRequest) -> bytes:
+        """The head for archives: without credentials and secret headers."""
+        return self._head(request, request.headers)
 
-    def make(self, order: Order, *, secrets: bool = True) -> bytes:
-        """Request line and headers, CRLF lines, ending in an empty one."""
-        target = order.target
-        method = "GET" if order.body is None else "POST"
+    def make(self, request: HttpRequest) -> bytes:
+        """Request line and headers, CRLF lines, ending with an empty line."""
+        if request.secret_headers is None and request.body is None and not request.target.authorization:
+            return self._head(request, request.headers)
+        return self._head(request, request_headers_of(request))
+
+    def _head(self, request: HttpRequest, headers: dict[str, str] | None) -> bytes:
+        target = request.target
+        method = "GET" if request.body is None else "POST"
         start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
-        if not (target.authorization or order.etag or order.last_modified or order.headers):
+        if not headers:
             return (start + self._plain).encode("ascii")
-        headers = (pair for pair in order_headers(order) if secrets or pair[0] != "Authorization")
-        own = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        # A cookie is octets, kept as Latin-1.
+        own = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        # A cookie is a sequence of octets, stored as Latin-1.
         return f"{start}{self._rest}{own}\r\n".encode("latin-1")
 
 
@@ -90,23 +88,19 @@ def names_list(path_query: str) -> bool:
     return name.endswith(_LIST_ENDS) or ("sitemap" in name and name.endswith(_PLAIN_LIST_ENDS))
 
 
-def order_of(
+def http_request_of(
     request: FetchRequest,
     target: Target,
-    place: tuple[tuple[str, ...], int],
+    route: Route,
     max_list_bytes: int,
     on_sent: Callable[[], None] | None,
-) -> Order:
-    """What the fetcher is asked to do for a request, at a place that may be dialled."""
+) -> HttpRequest:
+    """The HTTP request for a FetchRequest, before the middleware adds to it."""
     is_robots = request.kind == FetchKind.ROBOTS
     is_list = not is_robots and names_list(target.path)
-    addresses, port = place
-    return Order(
+    return HttpRequest(
         target,
-        addresses,
-        port,
-        etag=request.etag,
-        last_modified=request.last_modified,
+        route,
         any_type=is_robots or is_list or request.seed,
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,

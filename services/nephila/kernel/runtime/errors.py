@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _WITH_RESUME = re.compile(r"(run again|go on|continue it|resume) with --resume")
 
@@ -23,7 +25,7 @@ class UserError(Exception):
     """Something a person can put right; the text is one line that names the place and the remedy."""
 
 
-class Unready(UserError):
+class NotReadyError(UserError):
     """What keeps a service from its work, and may come right without it: it waits and says so (readiness)."""
 
 
@@ -34,7 +36,7 @@ class UsageError(UserError):
     """Further mistakes of the same file, for whoever tells all of them."""
 
 
-class Mistakes:
+class UsageErrors:
     """Context manager for the steps of reading something: each step's `UsageError` is kept, and all are raised as one,
     the first with the others."""
 
@@ -51,12 +53,19 @@ class Mistakes:
         error.others = ()
         return True
 
-    def tell(self) -> None:
+    def raise_all(self) -> None:
         """Raise what was kept, if anything was."""
         if self._all:
             first, *rest = self._all
             first.others = tuple(rest)
             raise first
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of an error line about an unknown word: the nearest known word, else all known words."""
+    words = list(known)
+    close = difflib.get_close_matches(word[:60], words, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(words)}"
 
 
 def without_resume(text: str) -> str:

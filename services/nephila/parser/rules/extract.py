@@ -15,9 +15,10 @@ from zlib import crc32
 import msgspec
 
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET, marked
+from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
 from nephila.native import UrlError, parse_url, quoted
-from nephila.parser.rules.document import Document, css_first
+from nephila.parser.page.html_tree import css_first
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.jsons import storable
 from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
 from nephila.parser.rules.selectors import compiled
@@ -62,7 +63,7 @@ class Count(msgspec.Struct, array_like=True):
     length: int = 0
     """Characters of the first value."""
     digits: bool = False
-    mark: int = 0
+    hash: int = 0
     """CRC-32 of it."""
 
 
@@ -85,12 +86,12 @@ class Extraction(msgspec.Struct, array_like=True):
     """Links to pages that complete the items, beside them."""
 
 
-class TooLongError(Exception):
+class TimeLimitError(Exception):
     """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
 
 
 Watch = Callable[[], None]
-"""Asked between two steps; raises `TooLongError` when there is no more time."""
+"""Asked between two steps; raises `TimeLimitError` when there is no more time."""
 
 
 class _Missing(Exception):
@@ -171,7 +172,7 @@ class _Run:
             else:
                 missing[one.name] = (href, NOT_YET)
                 self._second.setdefault(href, Link(href, 1, 0, ""))
-        item[MARK] = marked(missing)
+        item[MISSING] = missing_parts(missing)
 
     def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}
@@ -200,7 +201,7 @@ class _Run:
         if not count.filled:
             text = value if type(value) is str else _as_text(value)
             start = text[:_LOOKED_AT]
-            count.length, count.mark = len(text), crc32(start.encode("utf-8", "replace"))
+            count.length, count.hash = len(text), crc32(start.encode("utf-8", "replace"))
             count.digits = not _DIGITS.isdisjoint(start) if start.isascii() else _digit(start) is not None
         count.filled += 1
 

@@ -16,8 +16,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from nephila.kernel.bus.kafka import admin as kafka_topics
-from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
 from nephila.kernel.messages import DeadLetter, Frame
@@ -60,10 +60,12 @@ class Found:
         return ""
 
 
-async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequence[str] = ()) -> AsyncIterator[Found]:
+async def scan(
+    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = ()
+) -> AsyncIterator[Found]:
     """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all that were
     there when it began. Raises `UserError`, for a place where no letter is before any is given."""
-    there = await kafka_topics.existing(config, (DEAD,))
+    there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
     consumer = AIOKafkaConsumer(
@@ -76,11 +78,11 @@ async def scan(config: KafkaConfig, claims: Claims | None = None, places: Sequen
         ranges = _named(places, {tp.partition: (first[tp], last[tp]) for tp in tps})
         for partition, start, end in ranges:
             async for record in _records(consumer, tps[partition], start, end):
-                for one in await _letters(record, claims):
+                for one in await _letters(record, claim_store):
                     if not places or one.place in places or one.place.partition(".")[0] in places:
                         yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
@@ -114,7 +116,7 @@ async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, e
             return
 
 
-async def _letters(record: Any, claims: Claims | None) -> list[Found]:
+async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
     place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
         frames = unseal(record.value, record.headers)
@@ -126,9 +128,9 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
         try:
             data = frame.message
             if frame.claim:
-                if claims is None:
+                if claim_store is None:
                     raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
-                data = await asyncio.to_thread(claims.get, frame.claim)
+                data = await asyncio.to_thread(claim_store.get, frame.claim)
             found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
         except (PermanentError, TemporaryError, TooNew) as error:
             found.append(Found(name, at, DeadLetter(), str(error)))
@@ -136,17 +138,17 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
 
 
 async def replay(
-    config: KafkaConfig, claims: Claims | None, places: Sequence[str], job: str | None
+    config: KafkaConfig, claim_store: ClaimStore | None, places: Sequence[str], job: str | None
 ) -> AsyncIterator[Found]:
     """Publish messages again, each as it was; gives each letter when the broker has its message, or has refused it for
     what `refused` says. Raises `UserError`."""
-    there = await kafka_topics.existing(config)
+    there = await admin.existing(config)
     producer = AIOKafkaProducer(
         bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
     )
     try:
         await producer.start()
-        async for one in scan(config, claims, places):
+        async for one in scan(config, claim_store, places):
             if job is not None and one.letter.job != job:
                 continue
             if not one.refused:
@@ -155,7 +157,7 @@ async def replay(
                 await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
             yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await producer.stop()
 

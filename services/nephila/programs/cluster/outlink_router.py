@@ -13,11 +13,11 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, gathered
+from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, RECORDS, Topic
-from nephila.programs.recently_seen import Recent, only
+from nephila.programs.recently_seen import RecentLinks, only
 
 GROUP = "exchange"
 HOLD_S = 0.05
@@ -43,7 +43,7 @@ class Exchange:
     """See the module: the bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
-        self.recent = Recent()
+        self.recent = RecentLinks()
         self._bus = bus
         self._clock = clock
         self._partitions = partitions
@@ -84,7 +84,7 @@ class Exchange:
         ]
         if receipts:
             self._open.setdefault((links.job, links.parent_key), []).extend(receipts)
-        return gathered(receipts)
+        return all_of(receipts)
 
     def _record(self, partition: int, record: Record) -> Receipt:
         key = (record.job, record.url_key)
@@ -158,10 +158,7 @@ def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple
     groups: dict[int, list[int]] = {}
     for i in chosen:
         groups.setdefault(found[i], []).append(i)
-    parts = [(partition, only(links, indices)) for partition, indices in groups.items()]
-    for _, part in parts:
-        part.page_links = count
-    return parts
+    return [(partition, only(links, indices)) for partition, indices in groups.items()]
 
 
 def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:

@@ -25,19 +25,18 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
-from nephila.scheduler.durability.lease_recovery import keep_leases
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.durability.lease_recovery import recover_leases
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
-from nephila.scheduler.frontier.host_state import Dispatch
-from nephila.scheduler.frontier.host_table import take_state, yield_of
-from nephila.scheduler.frontier.importance import Importance
+from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.frontier.host_table import novelty_of, take_state
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, pack_queued, repack, unpack
+from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
-from nephila.scheduler.politeness.address_queue import Addresses
-from nephila.scheduler.recrawl.due_table import OUT
+from nephila.scheduler.politeness.address_queue import AddressQueue
+from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 Key = tuple[str, bytes]
 
@@ -59,7 +58,7 @@ class Restored:
     """Hosts whose robots.txt was being fetched."""
     kept: dict[Key, LeasedUrl] = field(default_factory=dict)
     """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
-    again: Dispatch = field(default_factory=Dispatch)
+    again: TurnOutput = field(default_factory=TurnOutput)
     """What the owner before may not have published: terminal rows, and requests of leases that go on."""
 
     def numbers(self) -> set[int]:
@@ -82,12 +81,12 @@ def restore(
     dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
 ) -> Restored:
     """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
-    dispatcher.frontier.at(now, utc_now)
+    dispatcher.frontier.begin_turn(now, utc_now)
     replay = Replay(dispatcher)
     for entry in entries:
         replay.take(entry)
     if replay.found.commits:
-        dispatcher.frontier.addresses = Addresses(dispatcher.frontier.networks, now)
+        dispatcher.frontier.addresses = AddressQueue(dispatcher.frontier.networks, now)
     return replay.finish(now, utc_now)
 
 
@@ -115,8 +114,8 @@ class Replay:
         for job in jobs:
             job.review(utc_now)
         found.leased = len(found.on_way)
-        if self.frontier.own is not None:
-            found.again = keep_leases(self.dispatcher, found.kept, found.on_way, now)
+        if self.frontier.partition_slice is not None:
+            found.again = recover_leases(self.dispatcher, found.kept, found.on_way, now)
             found.on_way.clear()
         _put_back(self.dispatcher, found, now, utc_now)
         found.urls = sum(job.queued for job in jobs)
@@ -142,16 +141,16 @@ class Replay:
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
         for url in state.urls:  # as snapshots of earlier programs of this format have them
-            agenda = frontier.jobs[url.job].agenda
-            agenda.put(url)
-            if url.next_at == OUT:
-                agenda.take(url.url_key)
+            due_table = frontier.jobs[url.job].due_table
+            due_table.put(url)
+            if url.next_at == CHECKED_OUT:
+                due_table.check_out(url.url_key)
                 if url.outcome is Outcome.STORED:
-                    frontier.jobs[url.job].keep_place(url.url_key)
+                    frontier.jobs[url.job].reserve_page(url.url_key)
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
-            if frontier.own is not None:
+            if frontier.partition_slice is not None:
                 self.found.kept[leased.job, leased.url_key] = leased
             elif leased.job:
                 self.found.attempts[leased.job, leased.url_key] = leased.attempt
@@ -160,21 +159,18 @@ class Replay:
 
     @staticmethod
     def _watched(job: Job, packed: bytes) -> None:
-        job.agenda.load(packed)
+        job.due_table.load(packed)
         url_key = packed[:16]
-        if job.agenda.is_out(url_key):
-            known = job.agenda.get(url_key)
+        if job.due_table.is_checked_out(url_key):
+            known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
-                job.keep_place(url_key)
+                job.reserve_page(url_key)
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
-        job = self.frontier.take_job(state.spec, state.number)
+        job = self.frontier.apply_job(state.spec, state.number)
         assert job is not None
         job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
-        if state.importance:
-            job.importance = job.importance or Importance()
-            job.importance.unpack(state.importance)
         job.seen.restore(state.seen)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
@@ -186,7 +182,7 @@ class Replay:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch
         for spec in commit.jobs:
-            frontier.take_job(spec)
+            frontier.apply_job(spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
         jobs = frontier.jobs
@@ -197,13 +193,13 @@ class Replay:
             if quarantine.job in jobs:
                 jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
                 host = frontier.hosts.named(quarantine.host)
-                yield_of(host, jobs[quarantine.job]).restore(quarantine)
+                novelty_of(host, jobs[quarantine.job]).restore(quarantine)
                 host.changed = True
         for ended in commit.ended:
             self._ended(partition, ended)
         for state in commit.urls:
             if state.job in jobs:
-                jobs[state.job].agenda.put(state)
+                jobs[state.job].due_table.put(state)
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)
@@ -241,7 +237,7 @@ class Replay:
         found = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
-            job.take_place(key[1])
+            job.free_reservation(key[1])
         known = found.on_way.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
@@ -253,19 +249,8 @@ class Replay:
         number = self.frontier.store.find(host)
         if job is None or number < 0:
             return None
-        packed = self._take_queued(job, number, key[1])
+        packed = self.frontier.store.take(number, job.number, key[1])
         return None if packed is None else (number, packed)
-
-    def _take_queued(self, job: Job, number: int, url_key: bytes) -> bytes | None:
-        while (packed := self.frontier.store.take(number, job.number, url_key)) is not None:
-            importance = job.importance
-            if importance is None:
-                break
-            if not importance.is_stale(url_key, unpack(packed).flags >> COPY_SHIFT):
-                importance.take(url_key)
-                break
-            importance.dropped(url_key)
-        return packed
 
     def _ended(self, partition: Partition, ended: EndedUrl) -> None:
         job = self.frontier.jobs.get(ended.job)
@@ -285,11 +270,11 @@ class Replay:
             self.found.aside.pop(key, None)
             self.found.attempts.pop(key, None)
             self.found.kept.pop(key, None)
-            state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
-            if state is not None and job.agenda.take(queued.url_key):
-                again.reopen(self.frontier, job, state)
+            state = job.due_table.get(queued.url_key) if queued.fetch_no > 1 else None
+            if state is not None and job.due_table.check_out(queued.url_key):
+                recrawl_queue.mark_open(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
-                job.keep_place(queued.url_key)
+                job.reserve_page(queued.url_key)
         if queued.not_before:
             self._wait(queued, on_way=False)
             return
@@ -297,20 +282,20 @@ class Replay:
         strategy = job.strategy
         order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
         newest_first = strategy.newest_first and not queued.head
-        packed = pack_queued(queued, job.copy_of(queued.url_key))
+        packed = pack_queued(queued)
         store.push(store.host(queued.host), job.number, order, packed, newest_first)
 
     def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
         key = (queued.job, queued.url_key)
         number = self.frontier.store.host(queued.host)
-        packed = pack_queued(queued, self.frontier.jobs[queued.job].copy_of(queued.url_key))
+        packed = pack_queued(queued)
         if on_way:
             self.found.on_way[key] = (number, packed)
         else:
             self.found.aside[key] = (number, packed, queued.not_before)
 
     def _leased(self, leased: LeasedUrl) -> None:
-        if self.frontier.own is not None:
+        if self.frontier.partition_slice is not None:
             self._on_way(leased)
             return
         if not leased.job:
@@ -385,11 +370,11 @@ def _return(
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
             packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
-            known = job.agenda.get(url_key)
+            known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
-                job.keep_place(url_key)
+                job.reserve_page(url_key)
             else:
-                job.owed.add(url_key)
+                job.priority_refetch.add(url_key)
             host.pace.after_fetch(now, frontier.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
@@ -26,7 +26,7 @@ DECAY_IN_NAV: Final = 0.25
 """and a link in navigation, which stands there for the site and not for the page."""
 
 
-class Row(NamedTuple):
+class StrategyRow(NamedTuple):
     """A strategy: its number in messages, its order, and which of equals comes first."""
 
     number: Strategy
@@ -34,8 +34,6 @@ class Row(NamedTuple):
     newest_first: bool = False
     relevance: bool = False
     """Priorities come from the parser (Outlinks.priorities) and are inherited."""
-    importance: bool = False
-    """Priorities come from `importance.Importance`."""
 
 
 def _by_depth(depth: int, priority: int) -> int:
@@ -50,16 +48,15 @@ def _by_priority(depth: int, priority: int) -> int:
     return MAX_PRIORITY + 1 - min(max(priority, 0), MAX_PRIORITY)
 
 
-STRATEGIES: Final[dict[str, Row]] = {
-    "bfs": Row(Strategy.UNSPECIFIED, _by_depth),
-    "dfs": Row(Strategy.DFS, _deepest, newest_first=True),
-    "best-first": Row(Strategy.BEST_FIRST, _by_priority, relevance=True),
-    "opic": Row(Strategy.OPIC, _by_priority, importance=True),
+STRATEGIES: Final[dict[str, StrategyRow]] = {
+    "bfs": StrategyRow(Strategy.UNSPECIFIED, _by_depth),
+    "dfs": StrategyRow(Strategy.DFS, _deepest, newest_first=True),
+    "best-first": StrategyRow(Strategy.BEST_FIRST, _by_priority, relevance=True),
 }
 _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
 
-def row_of(number: int) -> Row:
+def row_of(number: int) -> StrategyRow:
     """The row of a job's strategy; breadth-first for a number of a later version. O(1)."""
     return _BY_NUMBER.get(number, STRATEGIES["bfs"])
 
@@ -67,4 +64,4 @@ def row_of(number: int) -> Row:
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
     """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
     nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
-    return max(priority, int(parent_priority * (DECAY_IN_NAV if PLACES[flag] == NAV else DECAY)))
+    return max(priority, int(parent_priority * (DECAY_IN_NAV if POSITIONS[flag] == NAV else DECAY)))

@@ -1,0 +1,124 @@
+"""A resolver on c-ares (aiodns): hundreds of look-ups at once over a few sockets, no thread for each.
+
+The hosts file is read first. Names are absolute: the search list of resolv.conf does not apply. A and AAAA are asked
+for at once; truncated answers are asked for again over TCP. The library is imported with the first look-up: 35 ms that
+a crawl behind a host map does not pay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+
+from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.lookup_slots import LookupSlots
+
+_FIRST_TRY_S = 2.0
+_TRIES = 5
+"""Each waits twice as long as the one before. c-ares shortens the first to five times a server's usual delay (at least
+250 ms): three tries would give a name up after 1.75 s that the name server has to look up itself."""
+_ALL_TRIES = 2**_TRIES - 1
+_LOOKUPS = 2_000
+"""Look-ups per channel. c-ares caches answers for an hour without a bound; `GuardedResolver` has a bounded cache."""
+_PERMANENT = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
+
+
+class _Unreachable(ResolveError):
+    """No server could be contacted: none answers there, or the channel's sockets are dead."""
+
+
+class _Channel:
+    """One c-ares channel with its sockets; closed when it is replaced and its last look-up has ended."""
+
+    def __init__(self, servers: Sequence[str], timeout_s: float) -> None:
+        import aiodns
+        import pycares
+
+        self._error = aiodns.error.DNSError
+        self._permanent = {getattr(aiodns.error, f"ARES_{name}"): text for name, text in _PERMANENT.items()}
+        self._refused = aiodns.error.ARES_ECONNREFUSED
+        self._resolver = aiodns.DNSResolver(
+            servers or None,
+            flags=pycares.ARES_FLAG_NOSEARCH | pycares.ARES_FLAG_EDNS,
+            lookups="fb",
+            timeout=min(timeout_s / _ALL_TRIES / max(len(servers), 1), _FIRST_TRY_S),
+            tries=_TRIES,
+        )
+        self._running = 0
+        self.looked_up = 0
+
+    async def addresses(self, host: str) -> list[str]:
+        """The addresses in the order of RFC 6724; raises `ResolveError`."""
+        self.looked_up += 1
+        self._running += 1
+        try:
+            found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
+        except self._error as error:
+            if error.args[0] == self._refused:
+                raise _Unreachable(str(error.args[-1])) from None
+            text = self._permanent.get(error.args[0])
+            raise ResolveError(text or str(error.args[-1]), permanent=text is not None) from None
+        finally:
+            self._running -= 1
+            if self.looked_up >= _LOOKUPS and not self._running:
+                await self.close()
+        texts = (node.addr[0] for node in found.nodes)
+        return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
+
+    async def retire(self) -> None:
+        """Take no further look-up; those under way end first."""
+        self.looked_up = _LOOKUPS
+        if not self._running:
+            await self.close()
+
+    async def close(self) -> None:
+        """Cancel what is under way and close the sockets."""
+        await self._resolver.close()
+
+
+class AiodnsResolver:
+    """See `dns.contract.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
+
+    At most `max_lookups` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
+    """
+
+    def __init__(self, servers: Sequence[str] = (), timeout_s: float = 15.0, max_lookups: int = 1000) -> None:
+        self._servers = servers
+        self._timeout_s = timeout_s
+        self._slots = LookupSlots(max_lookups, timeout_s)
+        self._channel: _Channel | None = None
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """See `Resolver.resolve`."""
+        async with self._slots.held():
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    addresses = await self._addresses(host)
+            except TimeoutError:
+                raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
+        if not addresses:
+            raise ResolveError("no address", permanent=True)
+        return interleave(addresses)
+
+    async def _addresses(self, host: str) -> Sequence[str]:
+        """By the present channel; by a new one where its servers cannot be contacted, since sockets of a channel do not
+        outlive a change of the network."""
+        channel = self._open()
+        try:
+            return await channel.addresses(host)
+        except _Unreachable:
+            await channel.retire()
+            return await self._open().addresses(host)
+
+    def _open(self) -> _Channel:
+        channel = self._channel
+        if channel is None or channel.looked_up >= _LOOKUPS:
+            channel = self._channel = _Channel(self._servers, self._timeout_s)
+        return channel
+
+    async def close(self) -> None:
+        """See `Resolver.close`."""
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            await channel.close()

@@ -1,0 +1,74 @@
+"""What becomes of --header: whom each header goes to, and what of it may be written into run.json.
+
+A header without a host goes to every host only if its name is one of `EVERYWHERE`; any other may be a secret and goes
+to the hosts of the seeds that the command line or the job names, and their www. twins. `@FILE` reads headers from a
+file, one a line: run.json keeps the name of the file. Of a possible secret that was typed, run.json keeps the name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nephila.downloader.http.headers import split_header
+from nephila.kernel.runtime.errors import UsageError
+from nephila.native import UrlError, parse_url
+
+EVERYWHERE = frozenset(
+    ("accept", "accept-encoding", "accept-language", "cache-control", "dnt", "from", "pragma", "referer", "user-agent")
+)
+MAX_FILE_BYTES = 1 << 20
+
+
+def headers_of(given: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
+    """The downloader's headers, each with the hosts that it goes to. Raises `UsageError`."""
+    hosts = _hosts_of(seeds)
+    found: list[str] = []
+    for line in _read(given):
+        host, name, value = split_header(line)
+        if not value and name.lower() not in EVERYWHERE:
+            raise UsageError(f"--header {name}: give its value again, run.json keeps no secrets; @FILE is read again")
+        if host or name.lower() in EVERYWHERE:
+            found.append(line)
+        elif not hosts:
+            raise UsageError(f"--header {name} may be a secret: say whom it is for, --header 'HOST {name}: …' (or *)")
+        else:
+            found += [f"{one} {name}: {value}" for one in hosts]
+    return tuple(found)
+
+
+def redacted(given: Iterable[str]) -> list[str]:
+    """What run.json keeps of them."""
+    found = []
+    for line in given:
+        if not line.startswith("@"):
+            host, name, _ = split_header(line)
+            if name.lower() not in EVERYWHERE:
+                line = f"{host} {name}:".strip()
+        found.append(line)
+    return found
+
+
+def _read(given: Iterable[str]) -> Iterable[str]:
+    for line in given:
+        if not line.startswith("@"):
+            yield line
+            continue
+        try:
+            with Path(line[1:]).open("rb") as file:
+                text = file.read(MAX_FILE_BYTES).decode("utf-8")
+        except (OSError, ValueError) as error:
+            raise UsageError(f"cannot read --header {line}: {getattr(error, 'strerror', None) or error}") from None
+        yield from (one.strip() for one in text.splitlines() if one.strip() and not one.startswith("#"))
+
+
+def _hosts_of(seeds: Iterable[str]) -> list[str]:
+    hosts: dict[str, None] = {}
+    for url in seeds:
+        try:
+            host = parse_url(url).host_key
+        except UrlError:
+            continue
+        hosts[host] = None
+        hosts[host[4:] if host.startswith("www.") else f"www.{host}"] = None
+    return list(hosts)

@@ -1,0 +1,61 @@
+"""What a person types as a value: durations, directories, lists of URLs."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.cli.main import main
+from nephila.kernel.documents.field_types import parse_seconds
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.seeds import read_seeds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("500ms", 0.5), ("1s", 1), ("1h30m", 5400), ("14d", 1_209_600), ("2", 2), ("0.5", 0.5), (".5", 0.5), ("0", 0)],
+)
+def test_a_duration_takes_units_and_a_bare_number_is_seconds(text, seconds):
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "nan", "inf", "-1", "-1s", "1e3", "1 h", "1h30", "s", "1w", "٣", "9" * 13, "4000d", "1_0", "\x1b[1m"],
+)
+@pytest.mark.parametrize("option", ["--delay", "--max-time", "--max-wait", "--host-time"])
+def test_what_is_no_duration_is_refused(text, option, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["crawl", "http://a.test/", f"{option}={text}"]) == 2
+    said = capsys.readouterr().err
+    assert option in said
+    assert "\x1b" not in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["crawl", "http://a.test/"], ["up"]])
+@pytest.mark.parametrize("name", ["", "  ", "a\udcff", "a\nb", "\u202ea"])
+def test_a_directory_has_a_name_that_can_be_told(command, name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*command, f"--out={name}"]) == 2
+    assert "--out" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_line_without_an_end_is_refused():
+    with pytest.raises(UsageError, match="line 1 is longer"):
+        list(read_seeds("/dev/zero", lambda place, reason: None))
+
+
+def test_a_long_line_costs_only_itself(tmp_path):
+    skipped = []
+    (tmp_path / "seeds").write_text("http://a.test/\n" + "x" * 5_000_000 + "\nhttp://b.test/")
+    found = list(read_seeds(str(tmp_path / "seeds"), lambda place, reason: skipped.append(place)))
+    assert found == ["http://a.test/", "http://b.test/"]
+    assert len(skipped) == 1
+
+
+def test_one_program_has_one_name_too(nephila, tmp_path, monkeypatch):
+    """A crawl's parts are told by the environment as well."""
+    monkeypatch.setenv("NEPHILA_SCHEDULER__AGENT", "otherbot")
+    ran = nephila("crawl", "http://a.test/", "--out", str(tmp_path / "out"), "--user-agent", "examplebot/1")
+    assert ran.code == 2
+    assert "NEPHILA_SCHEDULER__AGENT is 'otherbot', but robots.txt is asked for the name in the User-Agent" in ran.err

@@ -1,0 +1,218 @@
+"""Response heads, the chunked coding and content codings, cut anywhere."""
+
+from __future__ import annotations
+
+import gzip
+import random
+
+import pytest
+import zstandard
+from encoders import ENCODERS
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http import response_head
+from nephila.downloader.http.body import Body
+from nephila.downloader.http.chunked import Chunked
+from nephila.downloader.http.contract import FetchError
+from nephila.downloader.http.decode import codings_of
+
+
+@pytest.mark.parametrize(
+    ("data", "end"),
+    [
+        (b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody", 25),
+        (b"HTTP/1.1 200 OK\nA: b\n\nbody\r\n\r\n", 22),
+        (b"HTTP/1.1 200 OK\nA: b\n\r\nbody\n\n", 23),
+        (b"HTTP/1.1 200 OK\r\nA: b\r\n", -1),
+    ],
+)
+def test_end_of_head(data: bytes, end: int) -> None:
+    """The first empty line ends the head, whatever the line ends are."""
+    assert response_head.find_end(bytearray(data), 0, len(data)) == end
+
+
+@pytest.mark.parametrize("start", ["HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1  200 OK", "HTTP/1.1 200 Not\tat all"])
+def test_status_lines(start: str) -> None:
+    """A reason phrase is nobody's business."""
+    assert response_head.parse(f"{start}\r\nA: b\r\n\r\n".encode())[0] == 200
+
+
+@pytest.mark.parametrize("start", ["", "HTTP/2 200", "http/1.1 200 OK", "HTTP/1.1 2000", "HTTP/1.1 xx", "ICY 200 OK"])
+def test_not_http_1(start: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(FetchError):
+        response_head.parse(f"{start}\r\n\r\n".encode())
+
+
+def test_junk_between_headers() -> None:
+    """Lines that are no headers are read over; names are compared in lower case, blanks around them do not count."""
+    _, headers, _ = response_head.parse(b"HTTP/1.1 200 OK\r\n folded\r\njunk\r\nX-A : 1 \r\n: v\r\nx-a:2\r\n\r\n")
+    assert headers["x-a"] == "1, 2"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"content-length": "5"}, (5, True)),
+        ({"content-length": "5, 5"}, (5, False)),
+        ({}, (response_head.UNTIL_CLOSE, False)),
+        ({"transfer-encoding": "Chunked"}, (response_head.CHUNKED, True)),
+        ({"transfer-encoding": "identity, chunked"}, (response_head.CHUNKED, True)),
+        ({"transfer-encoding": "identity"}, (response_head.UNTIL_CLOSE, False)),
+        ({"transfer-encoding": "chunked", "content-length": "1"}, (response_head.CHUNKED, False)),
+    ],
+)
+def test_framing(headers: dict[str, str], expected: tuple[int, bool]) -> None:
+    """RFC 9112 6.3, and a connection is used again only where the length is beyond doubt."""
+    assert response_head.framing(200, headers) == expected
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"content-length": "-1"},
+        {"content-length": "+5"},
+        {"content-length": "5, 6"},
+        {"content-length": ""},
+        {"content-length": "5x"},
+        {"content-length": "\u0665"},
+        {"content-length": "9" * 30},
+        {"transfer-encoding": "gzip, chunked"},
+        {"transfer-encoding": "chunked, chunked"},
+        {"transfer-encoding": "chunked, gzip"},
+    ],
+)
+def test_framing_nobody_understands(headers: dict[str, str]) -> None:
+    """A length that is none ends the fetch."""
+    with pytest.raises(FetchError):
+        response_head.framing(200, headers)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text/html", ("text/html", "")),
+        ("Text/HTML; Charset=UTF-8", ("text/html", "utf-8")),
+        ('text/html;charset="windows-1252"; x=y', ("text/html", "windows-1252")),
+        ("text/html;;charset='x'", ("text/html", "x")),
+        ("text/plain, text/html; charset=a", ("text/html", "a")),
+        ("nonsense", ("", "")),
+        ("; charset=utf-8", ("", "utf-8")),
+        ("", ("", "")),
+    ],
+)
+def test_media_types(value: str, expected: tuple[str, str]) -> None:
+    """Type and charset in lower case, whatever surrounds them."""
+    assert response_head.media_type(value) == expected
+
+
+def test_chunks_cut_anywhere() -> None:
+    """The same body comes out wherever the wire is cut."""
+    rng = random.Random(5)
+    for _ in range(300):
+        chunks = [rng.randbytes(rng.choice((1, 2, 15, 16, 17, 300))) for _ in range(rng.randrange(5))]
+        wire = b"".join(b"%X;ext=1\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\nT: x\r\n\r\n"
+        chunked, out, at = Chunked(), [], 0
+        while at < len(wire):
+            step = rng.randrange(1, 40)
+            out.extend(bytes(piece) for piece in chunked.feed(memoryview(wire)[at : at + step]))
+            at += step
+        assert b"".join(out) == b"".join(chunks)
+        assert (chunked.done, chunked.trailing) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"-1\r\n",
+        b"0x5\r\nhello\r\n",
+        b"\r\n",
+        b"5\r\nhelloo\r\n",
+        b"f" * 5_000,
+        b"1" * 20 + b"\r\n",
+        b"0\r\n" + b"T: x\r\n" * 5_000,
+    ],
+)
+def test_broken_chunks(wire: bytes) -> None:
+    """Sizes that are none, chunks longer than said and endless lines are refused."""
+    with pytest.raises(FetchError):
+        list(Chunked().feed(memoryview(wire)))
+
+
+def test_garbage_behind_the_last_chunk() -> None:
+    """It is noticed: the connection is not used again."""
+    chunked = Chunked()
+    assert list(chunked.feed(memoryview(b"0\r\n\r\nHTTP/1.1"))) == [b""]
+    assert chunked.done
+    assert chunked.trailing
+
+
+@pytest.mark.parametrize("coding", ENCODERS)
+def test_codings_cut_anywhere(coding: str) -> None:
+    """The same body comes out wherever the wire is cut, also around the size of a piece."""
+    rng = random.Random(6)
+    for size in (0, 1, 1_000, 262_144, 700_001):
+        text = rng.randbytes(size // 2) + b"x" * (size - size // 2)
+        wire = ENCODERS[coding](text)
+        body, at = Body(DownloaderConfig(), codings_of(coding)), 0
+        while at < len(wire):
+            step = rng.choice((1, 7, 5_000, 100_000))
+            body.feed(memoryview(wire)[at : at + step])
+            at += step
+        assert body.finish() == text
+        assert body.wire_bytes == len(wire)
+
+
+def test_gzip_members_cut_anywhere() -> None:
+    """The start of the next member may be torn from the end of the one before."""
+    wire = gzip.compress(b"one") + gzip.compress(b"") + gzip.compress(b"two") + b"garbage" * 9
+    for cut in range(1, len(wire)):
+        body = Body(DownloaderConfig(), codings_of("gzip"))
+        body.feed(wire[:cut])
+        body.feed(wire[cut:])
+        assert body.finish() == b"onetwo"
+
+
+def zstd_ends(wire: bytes) -> bool:
+    """Whether a zstd stream is there to its end."""
+    body = Body(DownloaderConfig(), codings_of("zstd"))
+    body.feed(wire)
+    try:
+        body.finish()
+    except FetchError:
+        return False
+    return True
+
+
+def test_zstd_frames() -> None:
+    """Every prefix of a zstd stream is known to be incomplete; frames, skippable ones too, follow each other."""
+    rng = random.Random(7)
+    one = zstandard.ZstdCompressor(write_checksum=True).compress(rng.randbytes(300_000))
+    stream = zstandard.ZstdCompressor(write_content_size=False).compressobj()
+    two = stream.compress(b"abc" * 90_000) + stream.flush()
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    for frame in (one, two):
+        assert zstd_ends(frame + b"garbage")
+        assert not any(zstd_ends(frame[:cut]) for cut in range(5, len(frame), 1 + len(frame) // 500))
+    body = Body(DownloaderConfig(), codings_of("zstd"))
+    body.feed(one + skippable + two)
+    assert len(body.finish()) == 570_000
+
+
+def test_codings_under_noise() -> None:
+    """Broken streams end in a result or in a FetchError, never in another exception."""
+    rng = random.Random(8)
+    for coding, encode in ENCODERS.items():
+        wire = encode(rng.randbytes(2_000) + b"x" * 2_000)
+        for _ in range(200):
+            noisy = bytearray(wire)
+            for _ in range(rng.randrange(1, 4)):
+                noisy[rng.randrange(len(noisy))] = rng.randrange(256)
+            body = Body(DownloaderConfig(), codings_of(coding))
+            reason = ""
+            try:
+                for at in range(0, len(noisy), 700):
+                    body.feed(bytes(noisy[at : at + 700]))
+                body.finish()
+            except FetchError as error:
+                reason = error.reason
+            assert reason in ("", "encoding", "too_large")

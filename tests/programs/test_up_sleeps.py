@@ -1,0 +1,64 @@
+"""With nothing to do the program sleeps until somebody speaks to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.parser.config import ParserConfig
+from nephila.programs.assembly import ServiceConfigs
+from nephila.programs.serve import UpProgram
+from nephila.scheduler.config import SchedulerConfig
+from nephila.storage.config import StorageConfig
+
+JOB = {
+    "apiVersion": "nephila.dev/v1",
+    "kind": "CrawlJob",
+    "metadata": {"name": "a"},
+    "spec": {"seeds": ["http://a.test/"], "paused": True},
+}
+
+
+class Watched(SystemClock):
+    """Says when the last timer has been waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = 0
+        self.quiet = asyncio.Event()
+
+    def call_at(self, when, callback):
+        """See `Clock.call_at`."""
+
+        def fired():
+            callback()
+            self.open -= 1
+            if not self.open:
+                self.quiet.set()
+
+        self.open += 1
+        self.quiet.clear()
+        return super().call_at(when, fired)
+
+
+async def test_no_timer_is_left(tmp_path):
+    """A job is paused and everything is written: the loop has no instant to wake up at."""
+    storage = StorageConfig(directory=tmp_path)
+    scheduler = SchedulerConfig(directory=str(tmp_path / "frontier"), fsync_interval_s=0.05)
+    clock = Watched()
+    up = UpProgram(ServiceConfigs(scheduler, DownloaderConfig(), ParserConfig(), storage), clock)
+    ready = asyncio.Event()
+    running = asyncio.ensure_future(up.run(lambda jobs: ready.set()))
+    await ready.wait()
+    reader, writer = await asyncio.open_unix_connection(tmp_path / "control.sock")
+    writer.write(json.dumps({"op": "jobs.apply", "job": JOB}).encode() + b"\n")
+    assert json.loads(await reader.readline())["verdict"] == "created"
+    await clock.quiet.wait()
+    scheduled = asyncio.get_running_loop()._scheduled
+    assert [timer for timer in scheduled if not timer.cancelled()] == []
+    writer.close()
+    up.stop()
+    await running
+    assert [(job.name, job.state, job.queued) for job in up.jobs] == [("a", "paused", 1)]
