@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import socket
 
-from nephila.kernel.bus.kafka.admin import hush
+from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
