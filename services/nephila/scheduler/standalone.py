@@ -54,7 +54,17 @@ CREDITS = 1 << 30
 class Scheduler:
     """See the module; one instance owns all partitions of one program."""
 
-    def __init__(self, config: SchedulerConfig, bus: Bus, clock: Clock, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        bus: Bus,
+        clock: Clock,
+        rng: random.Random | None = None,
+        on_turn: Callable[[], None] | None = None,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """`on_turn` is called after each turn: progress and the end of a crawl are decided there. `on_fatal` is called
+        once, when the log can no longer be written."""
         self.config = config
         self.bus = bus
         self.clock = clock
@@ -65,10 +75,8 @@ class Scheduler:
         self.errors: Counter[str] = Counter()
         self.requests = 0
         self.refused_seeds: list[tuple[str, str]] = []
-        self.on_turn: Callable[[], None] | None = None
-        """Called after each turn; progress and the end of a crawl are decided there."""
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once when the log can no longer be written."""
+        self.on_turn = on_turn
+        self.on_fatal = on_fatal
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._turn_due = False
@@ -409,6 +417,12 @@ class Scheduler:
         return self.frontier.store.waiting()
 
 
-def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:
+def build(
+    config: SchedulerConfig,
+    bus: Bus,
+    clock: Clock,
+    on_turn: Callable[[], None] | None = None,
+    on_fatal: Callable[[BaseException], None] | None = None,
+) -> Scheduler:
     """The scheduler with its real parts."""
-    return Scheduler(config, bus, clock)
+    return Scheduler(config, bus, clock, on_turn=on_turn, on_fatal=on_fatal)
