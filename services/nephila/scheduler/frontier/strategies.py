@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
@@ -64,4 +64,4 @@ def row_of(number: int) -> StrategyRow:
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
     """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
     nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
-    return max(priority, int(parent_priority * (DECAY_IN_NAV if PLACES[flag] == NAV else DECAY)))
+    return max(priority, int(parent_priority * (DECAY_IN_NAV if POSITIONS[flag] == NAV else DECAY)))
