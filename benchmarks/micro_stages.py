@@ -284,6 +284,7 @@ def lean_fetcher(stack: ExitStack) -> Work:
     from nephila.downloader.http.contract import HttpRequest, HttpResponse
     from nephila.downloader.http.lean import LeanFetcher
     from nephila.downloader.http.target import Target
+    from nephila.downloader.route import direct_route
     from nephila.kernel.runtime.clock import SystemClock
 
     from benchmarks.web.serve import Server
@@ -299,10 +300,8 @@ def lean_fetcher(stack: ExitStack) -> Work:
     server, fetcher = loop.run_until_complete(start())
     stack.callback(lambda: loop.run_until_complete(server.__aexit__()))
     stack.callback(lambda: loop.run_until_complete(fetcher.close()))
-    http_requests = [
-        HttpRequest(Target(f"http://h0.bench.test:{server.port}/p/{n}.html"), ("127.0.0.1",), server.port)
-        for n in range(20)
-    ]
+    targets = [Target(f"http://h0.bench.test:{server.port}/p/{n}.html") for n in range(20)]
+    http_requests = [HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port)) for target in targets]
 
     async def fetch_all() -> None:
         for http_request in http_requests:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
+from nephila.downloader.coordination import Coordination
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Bus, LogRecords
@@ -94,7 +95,16 @@ class Transport(Bus, Protocol):
         """Why nothing can be taken or sent at present, one line each."""
 
 
-Build = Callable[[Any, Bus, Clock], Any]
+Build = Callable[..., Any]
+"""Arguments: config, bus, clock; for the downloader its `Coordination` as well."""
+
+
+def _coordination(bus: Transport) -> Coordination:
+    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
+    return Coordination(
+        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
+        lease_valid=partial(bus.may_emit, "downloader"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,11 @@ class ServiceProgram:
     def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
         self.clock: Clock = SystemClock()
         self.bus = bus
-        self.service: Service = kind.build(config, bus, self.clock)
+        self.service: Service = (
+            kind.build(config, bus, self.clock, _coordination(bus))
+            if kind.name == "downloader"
+            else kind.build(config, bus, self.clock)
+        )
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = "starting"
@@ -126,8 +140,6 @@ class ServiceProgram:
         if kind.name == "downloader":
             bus.watch_partitions("downloader", self.service.partitions)
             bus.watch_crashes("downloader", LostRequests(bus, self.clock).report)
-            self.service.lease_valid = partial(bus.may_emit, "downloader")
-            self.service.late_address_check = LateAddressCheck(partial(bus.has_all, "downloader")).check
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
