@@ -117,9 +117,9 @@ def section(name: str, cls: type[msgspec.Struct]) -> str:
 
 def document() -> str:
     """The page as it has to be."""
-    from nephila.cli.services.service import ProgramConfig
-    from nephila.cli.services.shared_settings import CONFIGS
     from nephila.kernel.bus.kafka.config import KafkaConfig
+    from nephila.programs.service.settings import ProgramConfig
+    from nephila.programs.service.shared_settings import CONFIGS
 
     structs: dict[str, type[msgspec.Struct]] = {"program": ProgramConfig, "kafka": KafkaConfig, **CONFIGS}
     return HEAD + "".join("\n" + section(name, structs[name]) for name in SECTIONS)

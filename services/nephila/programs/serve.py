@@ -17,7 +17,8 @@ from nephila.control.socket import ControlSocket
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import Assembly, ServiceConfigs
+from nephila.programs.assembly import Assembly
+from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
 

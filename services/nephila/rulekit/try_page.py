@@ -59,9 +59,11 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
         if page is None:
             raise UserError(f"{target} holds no page")
         return page
-    from nephila.cli.tools.fetch_one import fetch_one
+    from nephila.downloader.fetch_page import config_of, fetch_page
 
-    return fetch_one(target, allow_private=allow_private, host_map=host_map)
+    fetched = fetch_page(target, config_of(allow_private=allow_private, host_map=host_map))
+    body = bytes(fetched.body)
+    return Stored(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
 def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -> Tried:

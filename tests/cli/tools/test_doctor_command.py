@@ -123,7 +123,7 @@ def test_what_a_command_needs_is_named_with_its_extra(nephila, monkeypatch):
 
 def test_every_extra_that_is_named_is_one():
     """In doctor's table and in the line about a missing library."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(EXTRAS.values()) | {extra for _, _, extra in doctor.COMMANDS} <= set(extras)
     for _, needs, extra in doctor.COMMANDS:

@@ -15,8 +15,8 @@ from nephila.storage.source import display_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.cli.crawl.refresh import Changed
-    from nephila.programs.crawl import Result
+    from nephila.programs.crawl.changes import Changed
+    from nephila.programs.crawl.program import Result
     from nephila.programs.output_directory import Directory, Run
     from nephila.storage.read.reader import Summary
 

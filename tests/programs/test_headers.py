@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.cli.headers import headers_of, redacted
 from nephila.downloader.http.headers import split_header
 from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.headers import headers_of, redacted
 
 
 def test_a_header_that_may_be_a_secret_goes_to_the_seeds_hosts() -> None:

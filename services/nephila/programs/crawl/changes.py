@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 
 if TYPE_CHECKING:
-    from nephila.programs.crawl import Plan
+    from nephila.programs.crawl.plan import Plan
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Changed:
     """Those of them that brought a copy or confirmed one."""
 
 
-class Changes:
+class ChangeTracker:
     """The history as it stands before a run; `found` after it is the difference. O(fetches of the run)."""
 
     def __init__(self, plan: Plan) -> None:

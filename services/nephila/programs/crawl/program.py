@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
@@ -19,60 +18,22 @@ from nephila.control import job_view
 from nephila.control.api import Control
 from nephila.control.socket import ControlSocket
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
+from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import GRACE_S, Assembly, ServiceConfigs
+from nephila.programs.assembly import Assembly
+from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
-from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 
-DUE, LINKS = "due", "links"
-"""What a run fetches again beside the rows of `ended_urls.ROW_KINDS`: all that is due, and links that were refused."""
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
-
-
-@dataclass(slots=True)
-class Plan:
-    """All that one crawl is given."""
-
-    job: CrawlJob
-    seeds: Iterable[Seed]
-    """Read lazily by a thread: they may come from a pipe that says nothing for an hour."""
-    configs: ServiceConfigs
-    sources: tuple[tuple[str, str], ...] = ()
-    """(file, sitemap or feed; name or URL) of seeds that the job names otherwise than as URLs."""
-    ignored: tuple[str, ...] = ()
-    """Keys of the job that mean nothing to a crawl that runs once."""
-    max_time_s: float = 0.0
-    """0 means no limit."""
-    max_wait_s: float = 600.0
-    """The crawl ends when all that is left waits longer than this."""
-    grace_s: float = GRACE_S
-    """How long fetches in flight may go on once the crawl is told to stop."""
-    refetch: tuple[str, ...] = ()
-    """What has ended and is fetched again: kinds of rows (`ended_urls.ROW_KINDS`), DUE, LINKS."""
-    on_refetch_queued: Callable[[], None] = lambda: None
-    """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
-    conditional: bool = True
-    """Pages are asked for with the validators of their copies."""
-    rules: Path | None = None
-    """Where the rules of the job are, which are read again when they change."""
-    all_rules: bool = False
-    """The job is read by all rules there are, by those as well that come later."""
-
-    @property
-    def rows(self) -> Source:
-        """Where the rows of the crawl are."""
-        storage = self.configs.storage
-        return storage.store or storage.directory
 
 
 @dataclass(slots=True)

@@ -30,9 +30,9 @@ from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
-from nephila.programs.member_heartbeat import MemberHeartbeat, counters_of
+from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
-log = logging.getLogger("nephila.programs.service_main")
+log = logging.getLogger("nephila.programs.service.program")
 
 
 RETRY_S = (0.5, 5.0)

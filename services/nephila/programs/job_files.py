@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from nephila.cli.crawl.command import STDIN, read_seeds
 from nephila.kernel.documents.job_document import JobDocument, distinct, from_json, load
 from nephila.kernel.documents.yaml import MAX_BYTES
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.seeds import STDIN, read_seeds
 
 
 def read_jobs(names: Iterable[str]) -> list[JobDocument]:
