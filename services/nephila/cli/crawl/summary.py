@@ -209,7 +209,9 @@ def remarks(run: Run, result: Result) -> list[str]:
     if result.refetched:
         lines.append(f"{result.refetched:,} URLs that had ended were queued again")
     if native.IMPLEMENTATION == "python":
-        lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
+        lines.append(
+            "The native core is not built: its Python fallback is slow, and its main text is simpler (nephila doctor)."
+        )
     return lines
 
 
