@@ -39,9 +39,9 @@ class RuleDocument:
         return self.rule.name
 
     @property
-    def readers(self) -> list[RuleDocument]:
+    def page_rules(self) -> list[RuleDocument]:
         """The documents of the rules that read its second pages, and last the document itself."""
-        return [RuleDocument(self.content, rule, self.location) for rule in self.rule.readers]
+        return [RuleDocument(self.content, rule, self.location) for rule in self.rule.page_rules]
 
     @property
     def text(self) -> str:
