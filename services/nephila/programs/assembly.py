@@ -54,10 +54,12 @@ class Assembly:
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
         """What fetches and parses, in the order in which it is drained."""
         self.scheduler: Scheduler = build_scheduler(
-            configs.scheduler, self.bus, clock, on_turn=on_turn, on_fatal=on_fatal
+            configs.scheduler, self.bus, clock, self._on_wider, on_turn=on_turn, on_fatal=on_fatal
         )
+
+    def _on_wider(self, uid: str) -> None:
         if self.workers is not None:
-            self.scheduler.on_wider_scope(self.workers.bus.forget)
+            self.workers.bus.forget(uid)
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
         return WorkerProcesses(
@@ -68,7 +70,7 @@ class Assembly:
             self.clock,
             first=configs.workers_first,
             on_fatal=self._on_fatal,
-            late_address_check=lambda *attempt: self.scheduler.contact(*attempt),  # built after the workers
+            late_address_check=lambda *attempt: self.scheduler.check_late_address(*attempt),  # built after the workers
             on_request_sent=lambda address, at: self.scheduler.sent(address, at),
         )
 

@@ -21,7 +21,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
 from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 
 
 class UpProgram:
@@ -33,7 +33,7 @@ class UpProgram:
             configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
         )
         directory = configs.storage.directory
-        self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
+        self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self.control = Control(self.assembly, directory, configs.storage.formats, configs.storage.store or None)
         self.control.rules = self.rules
         self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)

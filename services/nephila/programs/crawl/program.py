@@ -26,7 +26,7 @@ from nephila.programs.assembly import Assembly
 from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 from nephila.storage.ledgers.read_connection import NoTables
 from nephila.storage.read import ended_urls
 
@@ -93,7 +93,7 @@ class CrawlProgram:
         self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
         self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
         self.rules = (
-            RuleWatch(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
+            RuleWatcher(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
             if plan.rules is not None
             else None
         )

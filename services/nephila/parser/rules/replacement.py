@@ -16,7 +16,7 @@ _MARK: Final = re.compile(r"\\(?:(\d{1,2})|g<(\w{1,60})>|([\\nt]))")
 _SAID: Final = {"\\": "\\", "n": "\n", "t": "\t"}
 
 
-def expanded(instead: str, found: Any) -> str:
+def expand(instead: str, found: Any) -> str:
     """`instead` for a match of RE2."""
     return "".join([part if type(part) is str else found.group(part) or "" for part in _parts(instead)])
 
