@@ -26,7 +26,7 @@ WAIT_S = 10.0
 
 def ask(bootstrap: str, href: str, job: str, wait_s: float = WAIT_S) -> Explanation:
     """The explanation of a URL's owner. Raises `UserError` and `UsageError`."""
-    from nephila.programs.process_setup import run_loop
+    from nephila.kernel.runtime.process_setup import run_loop
     from nephila.scheduler.explain.explain import Explanation
 
     answer = run_loop(_ask(bootstrap, ExplainQuery(url=href, job=job), wait_s))
@@ -35,7 +35,7 @@ def ask(bootstrap: str, href: str, job: str, wait_s: float = WAIT_S) -> Explanat
 
 def release(bootstrap: str, job: str, host: str, place: str, wait_s: float = WAIT_S) -> None:
     """Have a part of a host taken out of quarantine; returns when that is in the log. Raises as `ask`."""
-    from nephila.programs.process_setup import run_loop
+    from nephila.kernel.runtime.process_setup import run_loop
 
     try:
         href = parse_url(f"http://{host}/").href
