@@ -2,7 +2,7 @@
 
 Everywhere else a fragment is no part of a URL. A job that follows `route` knows its URLs by href and canonical form
 *with* the route; `#`, `#/`, `#!` and `#!/` alone, and fragments that begin otherwise, are dropped as ever. Invariants:
-URLs without a route have the identity they have in every other job (KEY_VERSION 1); host key, and so host and
+URLs without a route have the identity they have in every other job; host key, and so host and
 partition, are the same with a route and without; what is asked of a server, and of robots.txt, has no route.
 """
 

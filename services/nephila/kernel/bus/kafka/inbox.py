@@ -23,7 +23,7 @@ from nephila.kernel.bus.kafka.commit_metadata import HELD, encode_metadata
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.offsets import Position
 from nephila.kernel.bus.kafka.poison import PoisonIsolation, Suspect
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
@@ -185,10 +185,10 @@ class Inbox:
             state.objects.clear()
             self._dead_letter(reader, position, record, str(error))
             return None
-        except TooNew as error:
+        except UnknownFormat as error:
             state.stopped = self.refused = True
             return NotReadyError(
-                f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                f"{where} was written by another release ({error}): run one release in all services; nothing is lost"
             )
         state.objects.clear()
         self._offer(reader, state, position, record, messages)
