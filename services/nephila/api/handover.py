@@ -27,7 +27,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS, Topic
-from nephila.parser.links.link_list import LINKS_PER_MESSAGE, Entry, pack, resolved, run_to_end
+from nephila.parser.links.link_list import LINKS_PER_MESSAGE, UnresolvedLink, pack, resolve, run_to_end
 from nephila.storage.rows import OUTCOMES
 
 HELD_BYTES: Final = 64 * 1024 * 1024
@@ -48,10 +48,12 @@ class _Held(NamedTuple):
 class Handover(LocalBus):
     """See the module."""
 
-    def __init__(self, clock: Clock, *, all_outcomes: bool, found_links: bool) -> None:
+    def __init__(
+        self, clock: Clock, *, all_outcomes: bool, found_links: bool, on_quiet: Callable[[], None] | None = None
+    ) -> None:
         """`all_outcomes`: what was denied, failed or dropped is handed over, too; `found_links`: the links of a page
         are followed, not only those that are added."""
-        super().__init__(clock)
+        super().__init__(clock, on_quiet=on_quiet)
         self._all = all_outcomes
         self._found_links = found_links
         self._pages: dict[_Key, m.Page] = {}
@@ -150,7 +152,7 @@ class Handover(LocalBus):
             self._serve()
 
     def _add(self, page: m.Page, links: list[str]) -> None:
-        rows = run_to_end(resolved(page.url, [Entry(link) for link in links]))
+        rows = run_to_end(resolve(page.url, [UnresolvedLink(link) for link in links]))
         for at in range(0, len(rows), LINKS_PER_MESSAGE):
             links_of = pack(page, rows[at : at + LINKS_PER_MESSAGE], page.depth + 1, m.LinkSource.UNSPECIFIED)
             LocalBus.publish(self, OUTLINKS, 0, links_of)

@@ -29,7 +29,7 @@ from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
 from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import Assembly
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.storage.source import Source
@@ -137,7 +137,7 @@ class Control:
         self.rates = Rates()
         self.on_change: Callable[[], None] | None = None
         """Called when the set of jobs, or one of them, has been changed."""
-        self.rules: RuleWatch | None = None
+        self.rules: RuleWatcher | None = None
         """The rules that this program has."""
         self._bus = assembly.bus
         self._clock = assembly.clock
@@ -294,22 +294,22 @@ class Control:
             if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
                 wanted = ",".join((*self._formats, sink))
                 raise UserError(
-                    f"{document.place}: this program does not write {sink} (spec.sinks); "
+                    f"{document.location}: this program does not write {sink} (spec.sinks); "
                     f"start it with nephila up --format {wanted}"
                 )
 
     def _check_text(self, document: job_document.JobDocument) -> None:
         if trafilatura_text.lacks_library(document.job):
-            raise UserError(f"{document.place}: {trafilatura_text.MISSING}")
+            raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
 
     def _check_rules(self, document: job_document.JobDocument) -> None:
         if self.rules is not None:
-            self.rules.look()
+            self.rules.check()
         known = self.rules.names if self.rules is not None else ()
         for name in document.job.rules:
             if name not in known:
                 where = f"in {self.rules.place}" if self.rules else "here; start it with nephila up --rules DIR"
-                raise UserError(f"{document.place}: this program has no rule {name!r} (spec.rules) {where}")
+                raise UserError(f"{document.location}: this program has no rule {name!r} (spec.rules) {where}")
 
     # ---- questions
 
