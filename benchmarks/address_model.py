@@ -16,12 +16,12 @@ from typing import Any
 
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.messages import AddressWord
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock, Timer
 from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
 from nephila.scheduler.cluster.addresses.shared_pace import Lines
 from nephila.scheduler.cluster.commit_pipeline import Gates
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 CONNECTIONS, GAP_S = 4, 0.25
 LATENCY_S = 0.02
@@ -108,16 +108,16 @@ class Member:
         """Fetches in flight that it knows of."""
         self.gates: dict[int, Gates] = {}
         self.desk: TurnDesk | None = None
-        networks = Networks(*world.limits())
+        networks = AddressLimits(*world.limits())
         now = self.clock.monotonic()
-        self.addresses: Addresses[Host]
+        self.addresses: AddressQueue[Host]
         if world.rule == "turns":
             self.lines: Any = Lines(networks, now, (name, life), PARTITIONS, self.gates)
             self.addresses = self.lines
             self.desk = TurnDesk(self, self.clock, self.lines, self.go_on)  # type: ignore[arg-type]
             self.desk.start()
         else:
-            self.addresses = Addresses(networks, now)
+            self.addresses = AddressQueue(networks, now)
 
     # ---- the bus
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.clock import SystemClock
@@ -103,7 +103,7 @@ async def read(config: KafkaConfig, topic: Topic, count: int) -> float:
 async def run(broker: Broker, pages: int) -> list[dict[str, Any]]:
     """All kinds, one after the other."""
     config = KafkaConfig(bootstrap=broker.address, prefix="bench-", name="bench", partitions=PARTITIONS)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     rows = []
     for kind, (topic, make) in makers().items():
         assert broker.process is not None

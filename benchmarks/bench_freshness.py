@@ -17,9 +17,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.messages import Outcome, Recrawl, UrlState
-from nephila.scheduler.recrawl.due_table import Agenda
+from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.freshness import measure
-from nephila.scheduler.recrawl.policy import PRICE, Policy
+from nephila.scheduler.recrawl.policy import PRICE, RecrawlPolicy
 
 from benchmarks import report
 from benchmarks.changing import DAY_S, HOUR_S, START, Copies, Page, adaptive, fixed, known, means, web
@@ -94,13 +94,13 @@ def staleness(pages: list[Page], seed: int) -> list[dict[str, Any]]:
     """All cases, then what was rejected."""
     found: list[dict[str, Any]] = []
     for name, hours, how in CASES:
-        copies, policy, agenda = adaptive(pages, MONTH_S, Recrawl(min_s=hours * HOUR_S, max_s=MONTH_S), **how)
+        copies, policy, due_table = adaptive(pages, MONTH_S, Recrawl(min_s=hours * HOUR_S, max_s=MONTH_S), **how)
         figures = against(pages, copies, seed + 1)
         if not how:
             ideal = known(pages, MONTH_S, formula(hours * HOUR_S, MONTH_S), seed + 2)
             figures["known"] = against(pages, ideal, seed + 1)["ratio"]
             figures["optimum"] = optimum(pages, hours * HOUR_S)
-        told = measure(list(agenda.states()), START + MONTH_S, policy.rate)
+        told = measure(list(due_table.states()), START + MONTH_S, policy.rate)
         found.append({"case": name, **figures, "told_p95_h": told.staleness_p95_s / HOUR_S, "told_fresh": told.fresh})
     for share in (1.0, 0.25):
         copies = known(pages, MONTH_S, proportional(share, HOUR_S, MONTH_S), seed + 2)
@@ -109,7 +109,7 @@ def staleness(pages: list[Page], seed: int) -> list[dict[str, Any]]:
 
 
 def memory(count: int, seed: int) -> dict[str, float]:
-    """Bytes per state in the agenda, and what its calls cost."""
+    """Bytes per state in the due table, and what its calls cost."""
     rng = random.Random(seed)
 
     def states() -> Any:
@@ -133,18 +133,18 @@ def memory(count: int, seed: int) -> dict[str, float]:
             )
 
     tracemalloc.start()
-    agenda = Agenda("job", states())
+    due_table = DueTable("job", states())
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    policy = Policy(Recrawl(min_s=HOUR_S, max_s=MONTH_S))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR_S, max_s=MONTH_S))
     started = time.process_time()
-    measure(agenda.sample(2_000), START, policy.rate, total=count)
+    measure(due_table.sample(2_000), START, policy.rate, total=count)
     sampled = time.process_time()
-    taken = list(agenda.due(START + HOUR_S))
+    taken = list(due_table.due(START + HOUR_S))
     due = time.process_time()
     for state in taken:
         state.next_at += DAY_S
-        agenda.put(state)
+        due_table.put(state)
     return {
         "states": count,
         "bytes_per_state": size / count,
@@ -164,9 +164,9 @@ def main(argv: list[str] | None = None) -> int:
     cases = staleness(web(args.pages, MONTH_S, args.seed), args.seed)
     columns = ("fetches", "p95_h", "fixed_p95_h", "ratio", "known", "optimum", "fresh", "fixed_fresh", "told_p95_h")
     print(report.table(("case", *columns), [(c["case"], *(c.get(name, "") for name in columns)) for c in cases]))
-    agenda = memory(args.states, args.seed)
-    print(report.table(("agenda", ""), list(agenda.items())))
-    raw = {"pages": args.pages, "seed": args.seed, "cases": cases, "agenda": agenda}
+    due_table = memory(args.states, args.seed)
+    print(report.table(("agenda", ""), list(due_table.items())))
+    raw = {"pages": args.pages, "seed": args.seed, "cases": cases, "agenda": due_table}
     path = report.save("freshness", {"versions": report.versions("nephila"), **raw})
     print(f"raw: benchmarks/results/{path.name}")
     return 0

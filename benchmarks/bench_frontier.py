@@ -44,7 +44,7 @@ from nephila.scheduler.durability.recovery import open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_links
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.frontier.host_state import TurnOutput
 
 from benchmarks import measure, report
 from benchmarks.frontier_load import LINKS, SHAPES, Web
@@ -85,7 +85,7 @@ class Bench:
         before = self.log.size
         self.log.append(self.frontier.commits())
         self.bytes += self.log.size - before
-        self.frontier.hosts.trim(self.frontier.busy)
+        self.frontier.hosts.trim(self.frontier.pinned_hosts)
         if time.monotonic() - self.synced >= self.config.fsync_interval_s:
             self.log.sync()
             self.synced = time.monotonic()
@@ -169,7 +169,7 @@ def one(shape: str, urls: int, directory: str) -> dict[str, Any]:
     """All figures of one shape and size but for the restart, in this process."""
     bench = Bench(directory)
     bench.log.open()
-    bench.frontier.at(1.0, UTC)
+    bench.frontier.begin_turn(1.0, UTC)
     bench.frontier.put_job(CrawlJob(JOB, JOB, 1, [], Scope(ScopeMode.ANY, max_depth=-1), Politeness(1.0, 1, True)))
     web = Web(max(urls // 10, 1) if shape == "zipf" else 1, random.Random(5))
     found = fill(bench, shape, web, urls)
@@ -214,8 +214,8 @@ def dispatch(bench: Bench, fetches: int) -> dict[str, Any]:
     now, ended, lease, end = 2.0, 0, Clock(), Clock()
     before = measure.rss_mb(getpid())
     for _ in range(fetches):
-        out = Dispatch()
-        bench.frontier.at(now, UTC + now)
+        out = TurnOutput()
+        bench.frontier.begin_turn(now, UTC + now)
         lease(lambda now=now, out=out: bench.dispatcher.dispatch(now, out))
         bench.commit(bench.turn)
         requests = [request for _, request in out.requests]
@@ -272,10 +272,10 @@ def fetched(request: FetchRequest, utc: float) -> FetchOutcome:
 
 def finish(bench: Bench, outcomes: list[FetchOutcome], receipts: Receipts, now: float) -> None:
     """Outcomes and receipts of a turn's fetches."""
-    out = Dispatch()
+    out = TurnOutput()
     for outcome in outcomes:
-        bench.dispatcher.endings.outcome(outcome, now, out)
-    bench.dispatcher.endings.receipts(receipts)
+        bench.dispatcher.outcomes.outcome(outcome, now, out)
+    bench.dispatcher.outcomes.receipts(receipts)
 
 
 # ---- the command

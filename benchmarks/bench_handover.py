@@ -30,7 +30,7 @@ from typing import Any
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.ring import place
@@ -172,7 +172,7 @@ def watched(came: list[float], begin: float, end: float, steady: float) -> dict[
 async def run(folder: Path, broker: Broker, urls: int, hosts: int) -> dict[str, Any]:
     """Everything."""
     config = KafkaConfig(bootstrap=broker.address, name="world", partitions=PARTITIONS)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     alone = place(["a"], PARTITIONS, {})
     both = place(["a", "b"], PARTITIONS, dict(enumerate(alone)))
     moving = next(p for p in range(PARTITIONS) if both[p] == "b")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from hashlib import md5
 
 from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
-from nephila.scheduler.recrawl.due_table import Agenda
-from nephila.scheduler.recrawl.policy import Policy
+from nephila.scheduler.recrawl.due_table import DueTable
+from nephila.scheduler.recrawl.policy import RecrawlPolicy
 
 HOUR_S = 3_600.0
 DAY_S = 86_400.0
@@ -113,14 +113,14 @@ def adaptive(
     answers_304: bool = True,
     sitemap_s: float = 0.0,
     lying: bool = False,
-) -> tuple[Copies, Policy, Agenda]:
-    """The scheduler's policy and agenda on a virtual clock: pages are first crawled over an hour, then when due.
+) -> tuple[Copies, RecrawlPolicy, DueTable]:
+    """The scheduler's policy and due_table on a virtual clock: pages are first crawled over an hour, then when due.
 
     Every other page answers 304. `sitemap_s`: how often a sitemap with the true lastmod of every page is read, 0 =
     never; a `lying` one says "now".
     """
     copies = Copies(len(pages), length_s)
-    policy, agenda = Policy(recrawl), Agenda("bench")
+    policy, due_table = RecrawlPolicy(recrawl), DueTable("bench")
     by_key = {md5(b"%d" % n, usedforsecurity=False).digest(): n for n in range(len(pages))}
     keys = list(by_key)
     events: list[tuple[float, int]] = [(START, -1)] if sitemap_s else []
@@ -129,30 +129,30 @@ def adaptive(
     for number, key in enumerate(keys):
         state = UrlState("bench", key, f"http://h.test/{number}", "h.test", first_at=START)
         state.next_at = START + HOUR_S * number / len(pages)
-        agenda.put(state)
+        due_table.put(state)
     now = START
     while True:
-        now = max(min(agenda.next_due(), events[0][0] if events else math.inf), now)
+        now = max(min(due_table.next_due(), events[0][0] if events else math.inf), now)
         if now >= START + length_s:
             break
         if events and events[0][0] <= now:
             heapq.heapreplace(events, (now + sitemap_s, -1))
             for key, number in by_key.items():
-                if (state := agenda.get(key)) is not None and (
-                    new := policy.told(state, _said(pages[number], now, lying), now)
+                if (state := due_table.get(key)) is not None and (
+                    new := policy.after_lastmod(state, _said(pages[number], now, lying), now)
                 ):
-                    agenda.put(new)
-        for state in agenda.due(now + 1.0):
+                    due_table.put(new)
+        for state in due_table.due(now + 1.0):
             number = by_key[state.url_key]
             at = max(state.next_at, START)
             copies.between(pages[number], fetched[number], at)
             copies.fetches += 1
             fetched[number] = at
-            agenda.put(policy.after(state, _fetch(pages[number], state, at, answers_304 and number % 2 == 0), at))
+            due_table.put(policy.after(state, _fetch(pages[number], state, at, answers_304 and number % 2 == 0), at))
         now += 1.0
     for number, page in enumerate(pages):
         copies.between(page, fetched[number], START + length_s)
-    return copies, policy, agenda
+    return copies, policy, due_table
 
 
 def _said(page: Page, now: float, lying: bool) -> float:

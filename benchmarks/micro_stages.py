@@ -166,9 +166,9 @@ def url_shape(stack: ExitStack) -> Work:
 
 def trap_yield(stack: ExitStack) -> Work:
     """What a fetched page with 50 new links brought its places; per page."""
-    from nephila.scheduler.traps.novelty import Yield
+    from nephila.scheduler.traps.novelty import NoveltyTracker
 
-    judge = Yield("job", "www.example.org")
+    judge = NoveltyTracker("job", "www.example.org")
     urls = [f"http://www.example.org/news/{n % 30}/article-{n}.html" for n in range(1000)]
     texts = fingerprints(1000)
 
@@ -294,7 +294,7 @@ def gunzip(stack: ExitStack) -> Work:
 def lean_fetcher(stack: ExitStack) -> Work:
     """A page of 80 KB fetched over a kept connection; per fetch, our server's CPU included (same process)."""
     from nephila.downloader.config import DownloaderConfig
-    from nephila.downloader.http.contract import Answer, Order
+    from nephila.downloader.http.contract import HttpRequest, HttpResponse
     from nephila.downloader.http.lean import LeanFetcher
     from nephila.downloader.http.target import Target
     from nephila.kernel.runtime.clock import SystemClock
@@ -312,19 +312,20 @@ def lean_fetcher(stack: ExitStack) -> Work:
     server, fetcher = loop.run_until_complete(start())
     stack.callback(lambda: loop.run_until_complete(server.__aexit__()))
     stack.callback(lambda: loop.run_until_complete(fetcher.close()))
-    orders = [
-        Order(Target(f"http://h0.bench.test:{server.port}/p/{n}.html"), ("127.0.0.1",), server.port) for n in range(20)
+    http_requests = [
+        HttpRequest(Target(f"http://h0.bench.test:{server.port}/p/{n}.html"), ("127.0.0.1",), server.port)
+        for n in range(20)
     ]
 
     async def fetch_all() -> None:
-        for order in orders:
-            done: asyncio.Future[Answer] = loop.create_future()
-            fetcher.fetch(order, done.set_result)
+        for http_request in http_requests:
+            done: asyncio.Future[HttpResponse] = loop.create_future()
+            fetcher.fetch(http_request, done.set_result)
             answer = await done
             if answer.status != 200:
                 raise RuntimeError(f"{answer.status} {answer.reason} {answer.detail}")
 
-    return Work(lambda: loop.run_until_complete(fetch_all()), len(orders))
+    return Work(lambda: loop.run_until_complete(fetch_all()), len(http_requests))
 
 
 def _loop(stack: ExitStack) -> asyncio.AbstractEventLoop:

@@ -1,6 +1,6 @@
-"""Counts the import arrows between folders of the package, at a given depth, and lists circles and folders that hold too many files.
+"""Counts the import arrows between folders of the package; lists circles and folders with too many files.
 
-    python tools/import_arrows.py [--depth 2] [--list]
+python tools/import_arrows.py [--depth 2] [--list]
 """
 
 import argparse
@@ -8,14 +8,18 @@ from collections import Counter
 from pathlib import Path
 
 import grimp
+import nephila
 
 PACKAGE = "nephila"
 MOST_FILES = 16
 
 
 def folder_of(module: str, packages: set[str], depth: int, files: bool) -> str:
-    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `scheduler.frontier`. A file that lies above the depth counts for its folder, or with
-    `files` by itself: `service.py` builds a service from its folders and `config.py` is read by them, so the folder of both is in a circle that no module is in."""
+    """The folder of a module at the depth: `nephila.scheduler.frontier.scope` at 2 is `scheduler.frontier`.
+
+    A file above the depth counts for its folder, or by itself with `files`: `service.py` builds a service from its
+    folders and `config.py` is read by them, so their folder lies in a circle that no module lies in.
+    """
     folder = module if files or module in packages else module.rpartition(".")[0]
     return ".".join(folder.split(".")[1 : depth + 1]) or PACKAGE
 
@@ -71,7 +75,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print every arrow with its number of imports")
     options = parser.parse_args()
     graph = grimp.build_graph(PACKAGE)
-    root = Path(__import__(PACKAGE).__file__).parent
+    root = Path(next(iter(nephila.__path__)))
     packages = {".".join((PACKAGE, *path.parent.relative_to(root).parts)) for path in root.rglob("*.py")}
     found = arrows(graph, packages, options.depth)
     if options.list:

@@ -37,34 +37,34 @@ def come(bus, number):
 
 async def test_a_page_that_comes_while_it_is_asked_for_is_not_done_with(bus, stored):
     """The loop may learn of the question after it has answered it."""
-    asked = bus.ask()
+    waiter = bus.next_page()
     receipt = come(bus, 1)
-    assert asked.result().url == "http://a.test/1"
+    assert waiter.result().url == "http://a.test/1"
     await asyncio.sleep(0)
     assert (stored, receipt.done, bus.unacked) == ([], False, 1)
-    bus.ask()
+    bus.next_page()
     await asyncio.sleep(0)
     assert (stored, receipt.done, bus.unacked) == (["http://a.test/1"], True, 0)
 
 
 async def test_who_asked_and_went_away_gets_nothing(bus, stored):
     """The page is for whoever asks next."""
-    bus.ask().cancel()
+    bus.next_page().cancel()
     come(bus, 1)
     await asyncio.sleep(0)
-    asked = bus.ask()
+    waiter = bus.next_page()
     await asyncio.sleep(0)
-    assert asked.result().url == "http://a.test/1"
+    assert waiter.result().url == "http://a.test/1"
     assert stored == []
 
 
 async def test_the_end_is_told_to_who_waits_and_who_comes(bus):
     """Or the error that ended it."""
-    waits = bus.ask()
+    waits = bus.next_page()
     bus.finish(KeyError("x"))
-    for asked in (waits, bus.ask()):
+    for waiter in (waits, bus.next_page()):
         with pytest.raises(KeyError):
-            asked.result()
+            waiter.result()
 
 
 async def test_what_is_denied_goes_by(bus, stored):

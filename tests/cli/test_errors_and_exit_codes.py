@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from nephila import __version__
-from nephila.cli import main as program
+from nephila.cli import main
 from nephila.kernel.runtime.errors import UsageError, UserError
 
 
@@ -29,7 +29,7 @@ def boom(kind: str) -> None:
 @pytest.fixture
 def failing(monkeypatch):
     """The table of commands with `boom` in it."""
-    monkeypatch.setitem(program.COMMANDS, "boom", (f"{__name__}:boom", "Fails."))
+    monkeypatch.setitem(main.COMMANDS, "boom", (f"{__name__}:boom", "Fails."))
 
 
 @pytest.mark.usefixtures("failing")
@@ -90,7 +90,7 @@ def test_help_lists_every_command_of_the_table(nephila):
     """Help goes to standard output; no arguments at all is a mistake that shows it."""
     ran = nephila("--help")
     assert ran.code == 0
-    assert all(name in ran.out for name in program.COMMANDS)
+    assert all(name in ran.out for name in main.COMMANDS)
     assert nephila().code == 2
 
 
@@ -101,7 +101,7 @@ def test_the_version_is_printed(nephila):
 
 def test_every_command_of_the_table_can_be_loaded(nephila):
     """A row of the table that names nothing would fail only when it is used."""
-    for name in program.COMMANDS:
+    for name in main.COMMANDS:
         assert nephila(name, "--help").code == 0, name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from nephila.downloader.dns.resolver import Egress, ResolveError
+from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
 from nephila.downloader.http.target import Target
 from nephila.kernel.net.egress import EgressError, EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
@@ -32,13 +32,13 @@ async def test_loopback_forms() -> None:
     assert len(payloads) > 20
     refused = 0
     for payload in payloads:
-        egress = Egress(EgressGuard(), HostsFile(), ManualClock())
+        resolver = GuardedResolver(EgressGuard(), HostsFile(), ManualClock())
         try:
             target = Target(payload)
         except ValueError:
             continue
         try:
-            place = await egress.place(target.dial_host, target.port)
+            place = await resolver.resolve(target.dial_host, target.port)
         except EgressError:
             refused += 1
         except ResolveError:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus
@@ -112,7 +112,7 @@ class KafkaRig:
 
     async def start(self) -> None:
         """Topics, then the bus."""
-        await kafka_topics.apply(self.config)
+        await admin.apply(self.config)
         await self.bus.start()
 
     async def settle(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Answer, Fetcher, Order
+from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -101,17 +101,17 @@ class Server:
                 pass
 
 
-def order(
+def request_to(
     server: Server, path: str = "/", host: str = "site.test", scheme: str = "http", user: str = "", **options: object
-) -> Order:
+) -> HttpRequest:
     """An order for a path of the scripted server, under any host name."""
     target = Target(f"{scheme}://{user}{host}:{server.port}{path}")
-    return Order(target, ("127.0.0.1",), server.port, **options)  # type: ignore[arg-type]
+    return HttpRequest(target, ("127.0.0.1",), server.port, **options)  # type: ignore[arg-type]
 
 
-async def get(fetcher: Fetcher, what: Order) -> Answer:
+async def get(fetcher: Fetcher, what: HttpRequest) -> HttpResponse:
     """Wait for one answer."""
-    future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
     fetcher.fetch(what, future.set_result)
     return await future
 

@@ -13,10 +13,10 @@ from typing import Any
 import brotli
 import pytest
 import zstandard
-from fetcher_server import Server, chunked, get, order, response, settings
+from fetcher_server import Server, chunked, get, request_to, response, settings
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
-from nephila.downloader.http.contract import Answer, Fetcher, Order
+from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.target import Target
 from nephila.kernel.runtime.clock import SystemClock
@@ -48,10 +48,10 @@ async def make(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
 
 async def fetch(
     make: Make, *answers: Any, close: bool = False, config: dict[str, Any] | None = None, **options: Any
-) -> Answer:
+) -> HttpResponse:
     """One fetch from a server that gives these answers."""
     async with Server(*answers, close=close) as server:
-        return await get(make(**(config or {})), order(server, **options))
+        return await get(make(**(config or {})), request_to(server, **options))
 
 
 # Framing
@@ -131,8 +131,8 @@ async def test_http_1_0(make: Make) -> None:
     data = b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\nhi"
     async with Server(data, close=True) as server:
         fetcher = make()
-        assert (await get(fetcher, order(server))).body == b"hi"
-        assert (await get(fetcher, order(server))).body == b"hi"
+        assert (await get(fetcher, request_to(server))).body == b"hi"
+        assert (await get(fetcher, request_to(server))).body == b"hi"
         assert server.connections == 2
 
 
@@ -149,8 +149,8 @@ async def test_length_too_short(make: Make, request: pytest.FixtureRequest) -> N
     data = response(b"hello and garbage", HTML, "Content-Length: 5", length=False)
     async with Server(data, response(b"clean", HTML)) as server:
         fetcher = make()
-        assert (await get(fetcher, order(server))).body == b"hello"
-        assert (await get(fetcher, order(server))).body == b"clean"
+        assert (await get(fetcher, request_to(server))).body == b"hello"
+        assert (await get(fetcher, request_to(server))).body == b"clean"
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content"])
@@ -165,7 +165,7 @@ async def test_304(make: Make) -> None:
     data = response(b"", 'ETag: "a"', "Content-Length: 500", status="304 Not Modified", length=False)
     async with Server(data) as server:
         validators = {"etag": '"a"', "last_modified": "Sat, 21 Nov 2026 09:04:09 GMT"}
-        answer = await get(make(), order(server, **validators))
+        answer = await get(make(), request_to(server, **validators))
         assert (answer.status, answer.reason, answer.body) == (304, "", b"")
         assert 'If-None-Match: "a"\r\n' in server.requests[0]
         assert "If-Modified-Since: Sat, 21 Nov 2026 09:04:09 GMT\r\n" in server.requests[0]
@@ -174,7 +174,7 @@ async def test_304(make: Make) -> None:
 async def test_validator_that_does_not_fit(make: Make) -> None:
     """A stored validator cannot smuggle a header into a request."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(), order(server, etag='"a"\r\nEvil: 1'))
+        await get(make(), request_to(server, etag='"a"\r\nEvil: 1'))
         assert "Evil" not in server.requests[0]
 
 
@@ -191,8 +191,8 @@ async def test_length_beside_chunked(make: Make, request: pytest.FixtureRequest)
     data = response(b"", HTML, "Transfer-Encoding: chunked", "Content-Length: 3", length=False) + chunked(b"hello")
     async with Server(data, close=False) as server:
         fetcher = make()
-        assert (await get(fetcher, order(server))).body == b"hello"
-        assert (await get(fetcher, order(server))).body == b"hello"
+        assert (await get(fetcher, request_to(server))).body == b"hello"
+        assert (await get(fetcher, request_to(server))).body == b"hello"
         assert server.connections == 2
 
 
@@ -249,7 +249,7 @@ async def test_not_http(make: Make, data: bytes) -> None:
 async def test_request_head(make: Make) -> None:
     """One request line, Host with its port, the agent with a contact, and every coding that can be taken off."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(), order(server, "/a%20b?q=1"))
+        await get(make(), request_to(server, "/a%20b?q=1"))
         lines = server.requests[0].split("\r\n")
         assert lines[0] == "GET /a%20b?q=1 HTTP/1.1"
         assert f"Host: site.test:{server.port}" in lines
@@ -262,7 +262,7 @@ async def test_request_head(make: Make) -> None:
 async def test_own_headers(make: Make) -> None:
     """Configured headers are sent, and replace defaults of their name."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(headers=("Accept-Language: la", "accept: text/html")), order(server))
+        await get(make(headers=("Accept-Language: la", "accept: text/html")), request_to(server))
         assert "Accept-Language: la\r\n" in server.requests[0]
         assert server.requests[0].lower().count("\r\naccept:") == 1
 
@@ -270,7 +270,7 @@ async def test_own_headers(make: Make) -> None:
 async def test_credentials(make: Make) -> None:
     """Userinfo of a URL is sent as Basic credentials and nowhere else."""
     async with Server(response(b"x", HTML)) as server:
-        await get(make(), order(server, user="me:p%40ss@"))
+        await get(make(), request_to(server, user="me:p%40ss@"))
         assert "Authorization: Basic bWU6cEBzcw==\r\n" in server.requests[0]
         assert "me:" not in server.requests[0]
 
@@ -285,13 +285,13 @@ async def test_sent_is_said(make: Make) -> None:
     async with Server(response(PAGE, HTML), response(PAGE, HTML)) as server:
         fetcher = make()
         for number in range(2):
-            await get(fetcher, order(server, on_sent=lambda number=number: said.append(f"sent {number}")))
+            await get(fetcher, request_to(server, on_sent=lambda number=number: said.append(f"sent {number}")))
             said.append(f"done {number}")
     assert said == ["sent 0", "done 0", "sent 1", "done 1"]
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         target = Target(f"http://site.test:{nobody.getsockname()[1]}/")
-        await get(fetcher, Order(target, ("127.0.0.1",), target.port, on_sent=lambda: said.append("never")))
+        await get(fetcher, HttpRequest(target, ("127.0.0.1",), target.port, on_sent=lambda: said.append("never")))
     assert "never" not in said
 
 
@@ -300,7 +300,7 @@ async def test_keep_alive(make: Make) -> None:
     async with Server(response(b"x", HTML)) as server:
         fetcher = make()
         for _ in range(5):
-            assert (await get(fetcher, order(server))).body == b"x"
+            assert (await get(fetcher, request_to(server))).body == b"x"
         assert (server.connections, len(server.requests)) == (1, 5)
 
 
@@ -309,7 +309,7 @@ async def test_connection_close(make: Make) -> None:
     async with Server(response(b"x", HTML, "Connection: close"), close=True) as server:
         fetcher = make()
         for _ in range(2):
-            assert (await get(fetcher, order(server))).body == b"x"
+            assert (await get(fetcher, request_to(server))).body == b"x"
         assert server.connections == 2
 
 
@@ -322,11 +322,11 @@ async def test_stale_connection(make: Make) -> None:
 
     async with Server(response(b"x", HTML), hang_up, hang_up, response(b"again", HTML)) as server:
         fetcher = make()
-        await get(fetcher, order(server))
-        assert (await get(fetcher, order(server))).reason == "stale"
+        await get(fetcher, request_to(server))
+        assert (await get(fetcher, request_to(server))).reason == "stale"
         assert len(server.requests) == 2
-        assert (await get(fetcher, order(server))).reason == "disconnected"
-        assert (await get(fetcher, order(server))).body == b"again"
+        assert (await get(fetcher, request_to(server))).reason == "disconnected"
+        assert (await get(fetcher, request_to(server))).body == b"again"
 
 
 async def test_server_that_speaks_out_of_turn(make: Make) -> None:
@@ -341,12 +341,12 @@ async def test_server_that_speaks_out_of_turn(make: Make) -> None:
     asked_again = asyncio.Event()
     async with Server(talk, response(b"second", HTML)) as server:
         fetcher = make()
-        assert (await get(fetcher, order(server))).body == b"first"
+        assert (await get(fetcher, request_to(server))).body == b"first"
         asked_again.set()
         await server.lost.wait()
         for _ in range(5):
             await asyncio.sleep(0)
-        assert (await get(fetcher, order(server))).body == b"second"
+        assert (await get(fetcher, request_to(server))).body == b"second"
 
 
 async def test_silent_address_first(make: Make) -> None:
@@ -362,7 +362,7 @@ async def test_silent_address_first(make: Make) -> None:
                 filler.connect_ex(("127.0.0.2", server.port))
                 fillers.append(filler)
             target = Target(f"http://x.test:{server.port}/")
-            what = Order(target, ("127.0.0.2", "127.0.0.1"), server.port)
+            what = HttpRequest(target, ("127.0.0.2", "127.0.0.1"), server.port)
             answer = await get(make(connect_timeout_s=0.1), what)
             for filler in fillers:
                 filler.close()
@@ -376,7 +376,7 @@ async def test_reset_before_answer(make: Make) -> None:
         writer.transport.abort()
 
     async with Server(hang_up) as server:
-        answer = await get(make(), order(server))
+        answer = await get(make(), request_to(server))
         assert (answer.reason, answer.status) == ("disconnected", 0)
 
 
@@ -384,9 +384,9 @@ async def test_errors_keep_the_connection(make: Make) -> None:
     """The short body of a 404 is drained, so its connection goes on."""
     async with Server(response(b"gone", HTML, status="404 Not Found"), response(b"x", HTML)) as server:
         fetcher = make()
-        answer = await get(fetcher, order(server))
+        answer = await get(fetcher, request_to(server))
         assert (answer.status, answer.reason, answer.body) == (404, "", b"")
-        assert (await get(fetcher, order(server))).body == b"x"
+        assert (await get(fetcher, request_to(server))).body == b"x"
         assert server.connections == 1
 
 
@@ -407,8 +407,8 @@ async def test_hosts_do_not_share(make: Make) -> None:
     """Two hosts on one address are asked by their own names."""
     async with Server(response(b"x", HTML)) as server:
         fetcher = make()
-        await get(fetcher, order(server, host="one.test"))
-        await get(fetcher, order(server, host="two.test"))
+        await get(fetcher, request_to(server, host="one.test"))
+        await get(fetcher, request_to(server, host="two.test"))
         assert [
             f"Host: {host}:{server.port}\r\n" in head
             for host, head in zip(("one.test", "two.test"), server.requests, strict=True)
@@ -420,7 +420,7 @@ async def test_refused(make: Make) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    answer = await get(make(), Order(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make(), HttpRequest(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
     assert (answer.reason, answer.status) == ("connect", 0)
     assert answer.detail
 
@@ -429,7 +429,7 @@ async def test_next_address(make: Make) -> None:
     """An address that refuses is followed by the next."""
     async with Server(response(b"x", HTML)) as server:
         target = Target(f"http://x.test:{server.port}/")
-        answer = await get(make(), Order(target, ("127.0.0.9", "127.0.0.8", "127.0.0.1"), server.port))
+        answer = await get(make(), HttpRequest(target, ("127.0.0.9", "127.0.0.8", "127.0.0.1"), server.port))
         assert (answer.body, answer.address) == (b"x", "127.0.0.1")
 
 
@@ -438,7 +438,7 @@ async def test_three_addresses_at_most(make: Make) -> None:
     async with Server(response(b"x", HTML)) as server:
         target = Target(f"http://x.test:{server.port}/")
         addresses = ("127.0.0.9", "127.0.0.8", "127.0.0.7", "127.0.0.1")
-        assert (await get(make(), Order(target, addresses, server.port))).reason == "connect"
+        assert (await get(make(), HttpRequest(target, addresses, server.port))).reason == "connect"
 
 
 async def test_https(make: Make) -> None:
@@ -446,8 +446,8 @@ async def test_https(make: Make) -> None:
     body = b"y" * 600_000
     async with Server(response(b"x", HTML), response(body, HTML), tls=True) as server:
         fetcher = make()
-        assert (await get(fetcher, order(server, host="tls.test", scheme="https"))).body == b"x"
-        assert (await get(fetcher, order(server, host="tls.test", scheme="https"))).body == body
+        assert (await get(fetcher, request_to(server, host="tls.test", scheme="https"))).body == b"x"
+        assert (await get(fetcher, request_to(server, host="tls.test", scheme="https"))).body == body
         assert server.connections == 1
 
 
@@ -456,14 +456,14 @@ async def test_a_certificate_speaks_for_its_name_only(make: Make) -> None:
     async with Server(response(b"x", HTML), tls=True) as server:
         fetcher = make()
         for host in ("one.test", "two.test", "one.test"):
-            assert (await get(fetcher, order(server, host=host, scheme="https"))).body == b"x"
+            assert (await get(fetcher, request_to(server, host=host, scheme="https"))).body == b"x"
         assert server.connections == 2
 
 
 async def test_bad_certificate(make: Make) -> None:
     """A certificate nobody vouches for: tls."""
     async with Server(response(b"x", HTML), tls=True) as server:
-        answer = await get(make(tls_verify=True), order(server, host="tls.test", scheme="https"))
+        answer = await get(make(tls_verify=True), request_to(server, host="tls.test", scheme="https"))
         assert answer.reason == "tls"
         assert "certificate" in answer.detail
 
@@ -484,7 +484,7 @@ async def test_no_tls_there(make: Make) -> None:
     closed = asyncio.Event()
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    answer = await get(make(), Order(Target(f"https://x.test:{port}/"), ("127.0.0.1",), port))
+    answer = await get(make(), HttpRequest(Target(f"https://x.test:{port}/"), ("127.0.0.1",), port))
     assert answer.reason == "tls"
     await closed.wait()
     server.close()
@@ -498,8 +498,8 @@ async def test_abort(make: Make) -> None:
         await reader.read()
 
     async with Server(silent) as server:
-        answers: list[Answer] = []
-        handle = make().fetch(order(server), answers.append)
+        answers: list[HttpResponse] = []
+        handle = make().fetch(request_to(server), answers.append)
         await server.asked.wait()
         handle.abort()
         handle.abort()
@@ -512,16 +512,16 @@ async def test_never_done_before_fetch_returns(make: Make) -> None:
     async with Server(response(b"x", HTML)) as server:
         fetcher, done, answers = make(), asyncio.Event(), []
 
-        def on_done(answer: Answer) -> None:
+        def on_done(answer: HttpResponse) -> None:
             answers.append(answer.body)
             if len(answers) < 10:
                 before = len(answers)
-                fetcher.fetch(order(server), on_done)
+                fetcher.fetch(request_to(server), on_done)
                 assert len(answers) == before
             else:
                 done.set()
 
-        fetcher.fetch(order(server), on_done)
+        fetcher.fetch(request_to(server), on_done)
         await done.wait()
         assert (answers, server.connections) == ([b"x"] * 10, 1)
 
@@ -572,7 +572,7 @@ async def test_unwanted_types(make: Make, unwanted: str) -> None:
             await writer.drain()
 
     async with Server(endless) as server:
-        answer = await get(make(), order(server))
+        answer = await get(make(), request_to(server))
         assert (answer.reason, answer.status, answer.body) == ("content_type", 200, b"")
         await server.lost.wait()
 
@@ -719,7 +719,7 @@ async def test_bomb(make: Make, coding: str) -> None:
         fetcher = make()
         tracemalloc.start()
         try:
-            answer = await get(fetcher, order(server))
+            answer = await get(fetcher, request_to(server))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -737,7 +737,7 @@ async def test_endless_body(make: Make) -> None:
             await writer.drain()
 
     async with Server(endless) as server:
-        answer = await get(make(max_wire_bytes=1 << 20), order(server))
+        answer = await get(make(max_wire_bytes=1 << 20), request_to(server))
         assert answer.reason == "too_large"
         await server.lost.wait()
 
@@ -766,7 +766,7 @@ async def test_keep(make: Make, coding: str) -> None:
             await asyncio.sleep(0)  # compressed, it does not fill the buffers that would make it wait
 
     async with Server(endless) as server:
-        answer = await get(make(), order(server, keep=512_000, any_type=True))
+        answer = await get(make(), request_to(server, keep=512_000, any_type=True))
         assert (answer.reason, answer.status, len(answer.body)) == ("", 200, 512_000)
         assert answer.body.startswith(b"robots!\n")
         await server.lost.wait()
@@ -777,7 +777,7 @@ async def test_keep_of_a_short_one(make: Make) -> None:
     async with Server(response(b"User-agent: *", "Content-Type: text/plain")) as server:
         fetcher = make()
         for _ in range(2):
-            assert (await get(fetcher, order(server, keep=512_000, any_type=True))).body == b"User-agent: *"
+            assert (await get(fetcher, request_to(server, keep=512_000, any_type=True))).body == b"User-agent: *"
         assert server.connections == 1
 
 
@@ -828,7 +828,7 @@ TIMES = [
 async def test_time_limits(make: Make, phase: str, talk: Any, limits: dict[str, float]) -> None:
     """Each phase has its limit; the detail says which one passed, and the connection is closed."""
     async with Server(talk) as server:
-        answer = await get(make(**limits), order(server))
+        answer = await get(make(**limits), request_to(server))
         assert answer.reason == "timeout"
         assert answer.detail.startswith(phase)
         assert answer.body == b""
@@ -849,7 +849,9 @@ async def test_connect_limit(make: Make) -> None:
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
             fillers.append(filler)
-        answer = await get(make(connect_timeout_s=0.1), Order(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port))
+        answer = await get(
+            make(connect_timeout_s=0.1), HttpRequest(Target(f"http://x.test:{port}/"), ("127.0.0.1",), port)
+        )
         for filler in fillers:
             filler.close()
     assert answer.reason == "timeout"
@@ -860,7 +862,7 @@ async def test_error_that_drips(make: Make) -> None:
     """A 404 whose body never ends is a 404 when its time is over."""
     talk = drips(response(b"", HTML, status="404 Not Found", length=False), b"x")
     async with Server(talk) as server:
-        answer = await get(make(body_timeout_s=0.1), order(server))
+        answer = await get(make(body_timeout_s=0.1), request_to(server))
         assert (answer.status, answer.reason) == (404, "")
 
 
@@ -868,7 +870,7 @@ async def test_idle_connections_expire() -> None:
     """A connection nobody uses is closed after keepalive_s."""
     async with Server(response(b"x", HTML)) as server:
         fetcher = LeanFetcher(settings(keepalive_s=0.05), SystemClock())
-        await get(fetcher, order(server))
+        await get(fetcher, request_to(server))
         assert fetcher.idle_connections == 1
         await server.lost.wait()
         assert fetcher.idle_connections == 0
@@ -880,7 +882,7 @@ async def test_pool_is_bounded() -> None:
     async with Server(response(b"x", HTML)) as server:
         fetcher = LeanFetcher(settings(pool_size=2), SystemClock())
         for number in range(5):
-            await get(fetcher, order(server, host=f"h{number}.test"))
+            await get(fetcher, request_to(server, host=f"h{number}.test"))
         assert fetcher.idle_connections == 2
         await fetcher.close()
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import Egress, ResolveError
-from nephila.downloader.http.contract import Answer, OnDone, Order
+from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
+from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
@@ -18,9 +18,9 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
 
 
-def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> Answer:
+def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str = "", **headers: str) -> HttpResponse:
     """An answer as a fetcher gives it."""
-    made = Answer()
+    made = HttpResponse()
     made.status, made.body, made.reason, made.detail = status, body, reason, detail
     made.headers = {name.replace("_", "-"): value for name, value in headers.items()}
     made.content_type = made.headers.get("content-type", "").partition(";")[0]
@@ -32,8 +32,8 @@ def answer(status: int = 200, body: bytes = b"", reason: str = "", detail: str =
 class Fetch:
     """One fetch somebody ordered."""
 
-    def __init__(self, order: Order, on_done: OnDone) -> None:
-        self.order = order
+    def __init__(self, request: HttpRequest, on_done: OnDone) -> None:
+        self.request = request
         self.on_done = on_done
         self.aborted = False
 
@@ -49,9 +49,9 @@ class FakeFetcher:
         self.fetches: list[Fetch] = []
         self.closed = False
 
-    def fetch(self, order: Order, on_done: OnDone) -> Fetch:
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> Fetch:
         """See `Fetcher.fetch`."""
-        self.fetches.append(Fetch(order, on_done))
+        self.fetches.append(Fetch(request, on_done))
         return self.fetches[-1]
 
     async def close(self) -> None:
@@ -61,7 +61,7 @@ class FakeFetcher:
     @property
     def urls(self) -> list[str]:
         """What has been ordered so far."""
-        return [fetch.order.target.href for fetch in self.fetches]
+        return [fetch.request.target.href for fetch in self.fetches]
 
 
 class Names:
@@ -98,8 +98,8 @@ class Room:
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
-        egress = Egress(EgressGuard(config.allow_private), self.names, self.clock)
-        self.downloader = Downloader(config, self.bus, self.clock, egress, self.fetcher)
+        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, self.clock)
+        self.downloader = Downloader(config, self.bus, self.clock, resolver, self.fetcher)
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
 
@@ -134,6 +134,6 @@ class Room:
             await asyncio.sleep(0)
             self.clock.run_due()
 
-    def reply(self, number: int, made: Answer) -> None:
+    def reply(self, number: int, made: HttpResponse) -> None:
         """The fetcher is done with one of its orders."""
         self.fetcher.fetches[number].on_done(made)

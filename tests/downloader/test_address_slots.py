@@ -11,10 +11,10 @@ from downloader_room import Room, answer
 from nephila.downloader.limits.address_slots import TOLERANCE_S, AddressSlots
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import JOBS
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 async def room_of(**settings: object) -> Room:
@@ -166,7 +166,7 @@ class Planner:
 
     def __init__(self, room: Room, hosts: int, took_s: float) -> None:
         self.room = room
-        self.lines: Addresses[PlannedHost] = Addresses(Networks(4, 0.25))
+        self.lines: AddressQueue[PlannedHost] = AddressQueue(AddressLimits(4, 0.25))
         self.new = [PlannedHost(f"http://h{number}.test/") for number in reversed(range(hosts))]
         self.hosts = {host.url: host for host in self.new}
         self.took_s = took_s
@@ -259,7 +259,7 @@ def test_limits_hold_under_random_use() -> None:
     """Count and gap hold, who waits is served in order, nothing is remembered of what is idle, in any order of takes,
     ends and withdrawals."""
     rng = random.Random(5)
-    slots: AddressSlots[int] = AddressSlots(Networks(2, 0.25, ["10.0.0.0/8=3/0"]))
+    slots: AddressSlots[int] = AddressSlots(AddressLimits(2, 0.25, ["10.0.0.0/8=3/0"]))
     limits = {"a": (2, 0.25), "10.1.2.3": (3, 0.0)}
     now = 0.0
     held: list[str] = []
@@ -279,30 +279,30 @@ def test_limits_hold_under_random_use() -> None:
         if action < 0.5:
             if rng.random() < 0.5 and slots.refuses(address, now):
                 continue
-            at = slots.take(address, number, now)
+            at = slots.acquire(address, number, now)
             if at is None:
                 waiting[address].append(number)
             else:
                 started(address, at)
         elif action < 0.9 and address in held:
             held.remove(address)
-            following = slots.give(address, now)
+            following = slots.release(address, now)
             if waiting[address]:
                 assert following is not None
                 assert following[0] == waiting[address].pop(0)
                 started(address, following[1])
         elif waiting[address]:
-            assert slots.forget(address, waiting[address].pop(rng.randrange(len(waiting[address]))))
+            assert slots.cancel(address, waiting[address].pop(rng.randrange(len(waiting[address]))))
         slots.check()
-    assert not slots.forget("a", -1)
+    assert not slots.cancel("a", -1)
     while held:
         address = held.pop()
-        following = slots.give(address, now)
+        following = slots.release(address, now)
         if following is not None:
             held.append(address)
     for other in ("x", "y"):
-        slots.take(other, 0, now + 9)
-        slots.give(other, now + 9)
+        slots.acquire(other, 0, now + 9)
+        slots.release(other, now + 9)
     slots.check()
     assert len(slots) <= 2
 
@@ -322,7 +322,7 @@ async def test_the_gap_counts_from_what_was_sent() -> None:
         room.request(f"http://h{number}.test/")
     await room.settle()
     room.clock.advance(0.2)
-    sent = room.fetcher.fetches[0].order.on_sent
+    sent = room.fetcher.fetches[0].request.on_sent
     assert sent is not None
     sent()
     room.clock.advance(0.249)
@@ -340,7 +340,7 @@ async def test_a_loop_that_stood_still_between_dial_and_send_keeps_the_gap() -> 
     room.clock._move_to(room.clock.monotonic() + 0.4)
     room.clock.run_due()
     assert len(room.fetcher.fetches) == 1
-    sent = room.fetcher.fetches[0].order.on_sent
+    sent = room.fetcher.fetches[0].request.on_sent
     assert sent is not None
     sent()
     room.clock.advance(0.249)
@@ -364,11 +364,11 @@ async def test_a_loop_that_stands_still_again_and_again_dials_all_the_same() -> 
 
 async def test_a_loop_that_stood_still_keeps_the_gap() -> None:
     """Starts that were due meanwhile are made one after the other."""
-    slots: AddressSlots[int] = AddressSlots(Networks(4, 0.25))
+    slots: AddressSlots[int] = AddressSlots(AddressLimits(4, 0.25))
     for number in range(3):
-        assert slots.take("a", number, 0.0) == number * 0.25
+        assert slots.acquire("a", number, 0.0) == number * 0.25
     assert slots.confirm("a", 9.0) == 0.0
     assert slots.confirm("a", 9.1) == 9.25
     assert slots.confirm("a", 9.25) == 0.0
     assert slots.refuses("a", 9.25) is False
-    assert slots.take("a", 3, 9.25) == 9.5
+    assert slots.acquire("a", 3, 9.25) == 9.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from downloader_room import Room, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
@@ -13,7 +13,7 @@ from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES
 
 
-async def archived(*answers: Answer, capture: bool = True, **fields: object) -> list[m.Page]:
+async def archived(*answers: HttpResponse, capture: bool = True, **fields: object) -> list[m.Page]:
     """What one request publishes for the archive when the fetcher answers like this."""
     room = Room(raw_capture=capture)
     found: list[m.Page] = []
@@ -47,7 +47,7 @@ async def archived(*answers: Answer, capture: bool = True, **fields: object) -> 
         (answer(200, reason="disconnected"), "disconnect"),
     ],
 )
-async def test_an_answer_that_is_no_page(made: Answer, truncated: str) -> None:
+async def test_an_answer_that_is_no_page(made: HttpResponse, truncated: str) -> None:
     """Its heads and what came of its body."""
     made.request_head, made.response_head, made.wire_body = b"GET", b"HTTP/1.1 X", b"body"
     (found,) = await archived(made, url="http://me:pw@a.test/x?y")
@@ -71,10 +71,10 @@ async def test_each_hop_of_a_robots_txt() -> None:
 
 def test_an_archived_request_holds_no_credentials() -> None:
     """Neither those of the URL nor cookies nor headers of single hosts; validators and the usual headers stay."""
-    order = Order(Target("http://me:pw@a.test/"), (), 80, etag='"e"')
-    order.headers["Cookie"] = "sid=1"
+    http_request = HttpRequest(Target("http://me:pw@a.test/"), (), 80, etag='"e"')
+    http_request.headers["Cookie"] = "sid=1"
     heads = RequestHeads(DownloaderConfig(headers=("X-All: 1",)))
-    sent, shown = heads.make(order), heads.shown(order)
+    sent, shown = heads.make(http_request), heads.shown(http_request)
     assert b"Cookie: sid=1" in sent
     assert b"Authorization: Basic" in sent
     assert b"sid" not in shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from downloader_room import Room, answer
-from nephila.downloader.http.target import counted_first
-from nephila.downloader.limits.late_address_check import FirstContacts
+from nephila.downloader.http.target import prefer_counted_address
+from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
@@ -18,7 +18,7 @@ async def asking(**settings: object) -> tuple[Room, Questions]:
     """A downloader that asks, and what it has asked: URL, address, where the answer goes."""
     room = Room(**settings)
     questions: Questions = []
-    room.downloader.contact = lambda request, address, told: questions.append((request.url, address, told))
+    room.downloader.late_address_check = lambda request, address, told: questions.append((request.url, address, told))
     await room.downloader.start()
     return room, questions
 
@@ -92,7 +92,7 @@ async def test_what_was_sent_is_told() -> None:
     room.request("http://a.test/", address="8.8.8.8")
     await room.settle()
     room.clock.advance(0.3)
-    on_sent = room.fetcher.fetches[0].order.on_sent
+    on_sent = room.fetcher.fetches[0].request.on_sent
     assert on_sent is not None
     on_sent()
     assert told == [("8.8.8.8", room.clock.monotonic())]
@@ -102,7 +102,7 @@ async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> N
     """With the address; what is counted there begins, and what comes again and is not, too. One alone asks nobody."""
     alone = False
     room = Room()
-    room.downloader.contact = FirstContacts(lambda: alone).ask
+    room.downloader.late_address_check = LateAddressCheck(lambda: alone).check
     await room.downloader.start()
     room.request("http://a.test/")
     await room.settle()
@@ -120,6 +120,6 @@ async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> N
 
 def test_the_address_that_was_counted_is_dialled_first() -> None:
     """Where a name has several, in whatever order they are told."""
-    assert counted_first((("a", "b", "c"), 80), "c") == (("c", "a", "b"), 80)
-    assert counted_first((("a", "b"), 80), "a") == (("a", "b"), 80)
-    assert counted_first((("a", "b"), 80), "") == (("a", "b"), 80)
+    assert prefer_counted_address((("a", "b", "c"), 80), "c") == (("c", "a", "b"), 80)
+    assert prefer_counted_address((("a", "b"), 80), "a") == (("a", "b"), 80)
+    assert prefer_counted_address((("a", "b"), 80), "") == (("a", "b"), 80)

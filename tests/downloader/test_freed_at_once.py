@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import uvloop
-from fetcher_server import Server, get, order, response, settings
+from fetcher_server import Server, get, request_to, response, settings
 from nephila.downloader.http.aiohttp_fetcher import AiohttpFetcher
 from nephila.downloader.http.contract import Fetcher
 from nephila.downloader.http.lean import LeanFetcher
@@ -36,7 +36,7 @@ async def answered(fetcher: Fetcher, scheme: str) -> None:
     ):
         async with Server(*answers, close=close, tls=scheme == "https") as server:
             for _ in range(5):
-                assert (await get(fetcher, order(server, scheme=scheme))).reason in ("", "stale")
+                assert (await get(fetcher, request_to(server, scheme=scheme))).reason in ("", "stale")
 
 
 async def failed(fetcher: Fetcher, scheme: str) -> None:
@@ -48,13 +48,13 @@ async def failed(fetcher: Fetcher, scheme: str) -> None:
         (never, False, "timeout"),
     ):
         async with Server(answer, close=close, tls=scheme == "https") as server:
-            assert (await get(fetcher, order(server, scheme=scheme))).reason == reason
+            assert (await get(fetcher, request_to(server, scheme=scheme))).reason == reason
     async with Server(never) as plain:  # no TLS where it is expected
-        assert (await get(fetcher, order(plain, scheme="https"))).reason in ("tls", "timeout")
+        assert (await get(fetcher, request_to(plain, scheme="https"))).reason in ("tls", "timeout")
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         plain.port = closed.getsockname()[1]
-        assert (await get(fetcher, order(plain, scheme=scheme))).reason == "connect"
+        assert (await get(fetcher, request_to(plain, scheme=scheme))).reason == "connect"
 
 
 def cyclic(run: Callable[[Coroutine[Any, Any, None]], None], main: Callable[[], Awaitable[None]]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 from encoders import ENCODERS
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http import response_head as head
+from nephila.downloader.http import response_head
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.chunked import Chunked
 from nephila.downloader.http.contract import FetchError
@@ -27,25 +27,25 @@ from nephila.downloader.http.decode import codings_of
 )
 def test_end_of_head(data: bytes, end: int) -> None:
     """The first empty line ends the head, whatever the line ends are."""
-    assert head.find_end(bytearray(data), 0, len(data)) == end
+    assert response_head.find_end(bytearray(data), 0, len(data)) == end
 
 
 @pytest.mark.parametrize("start", ["HTTP/1.1 200", "HTTP/1.1 200 ", "HTTP/1.1  200 OK", "HTTP/1.1 200 Not\tat all"])
 def test_status_lines(start: str) -> None:
     """A reason phrase is nobody's business."""
-    assert head.parse(f"{start}\r\nA: b\r\n\r\n".encode())[0] == 200
+    assert response_head.parse(f"{start}\r\nA: b\r\n\r\n".encode())[0] == 200
 
 
 @pytest.mark.parametrize("start", ["", "HTTP/2 200", "http/1.1 200 OK", "HTTP/1.1 2000", "HTTP/1.1 xx", "ICY 200 OK"])
 def test_not_http_1(start: str) -> None:
     """Anything else is refused."""
     with pytest.raises(FetchError):
-        head.parse(f"{start}\r\n\r\n".encode())
+        response_head.parse(f"{start}\r\n\r\n".encode())
 
 
 def test_junk_between_headers() -> None:
     """Lines that are no headers are read over; names are compared in lower case, blanks around them do not count."""
-    _, headers, _ = head.parse(b"HTTP/1.1 200 OK\r\n folded\r\njunk\r\nX-A : 1 \r\n: v\r\nx-a:2\r\n\r\n")
+    _, headers, _ = response_head.parse(b"HTTP/1.1 200 OK\r\n folded\r\njunk\r\nX-A : 1 \r\n: v\r\nx-a:2\r\n\r\n")
     assert headers["x-a"] == "1, 2"
 
 
@@ -54,16 +54,16 @@ def test_junk_between_headers() -> None:
     [
         ({"content-length": "5"}, (5, True)),
         ({"content-length": "5, 5"}, (5, False)),
-        ({}, (head.UNTIL_CLOSE, False)),
-        ({"transfer-encoding": "Chunked"}, (head.CHUNKED, True)),
-        ({"transfer-encoding": "identity, chunked"}, (head.CHUNKED, True)),
-        ({"transfer-encoding": "identity"}, (head.UNTIL_CLOSE, False)),
-        ({"transfer-encoding": "chunked", "content-length": "1"}, (head.CHUNKED, False)),
+        ({}, (response_head.UNTIL_CLOSE, False)),
+        ({"transfer-encoding": "Chunked"}, (response_head.CHUNKED, True)),
+        ({"transfer-encoding": "identity, chunked"}, (response_head.CHUNKED, True)),
+        ({"transfer-encoding": "identity"}, (response_head.UNTIL_CLOSE, False)),
+        ({"transfer-encoding": "chunked", "content-length": "1"}, (response_head.CHUNKED, False)),
     ],
 )
 def test_framing(headers: dict[str, str], expected: tuple[int, bool]) -> None:
     """RFC 9112 6.3, and a connection is used again only where the length is beyond doubt."""
-    assert head.framing(200, headers) == expected
+    assert response_head.framing(200, headers) == expected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_framing(headers: dict[str, str], expected: tuple[int, bool]) -> None:
 def test_framing_nobody_understands(headers: dict[str, str]) -> None:
     """A length that is none ends the fetch."""
     with pytest.raises(FetchError):
-        head.framing(200, headers)
+        response_head.framing(200, headers)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_framing_nobody_understands(headers: dict[str, str]) -> None:
 )
 def test_media_types(value: str, expected: tuple[str, str]) -> None:
     """Type and charset in lower case, whatever surrounds them."""
-    assert head.media_type(value) == expected
+    assert response_head.media_type(value) == expected
 
 
 def test_chunks_cut_anywhere() -> None:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.target import Target
 from nephila.kernel.runtime.clock import ManualClock
 
 KEY = ("127.0.0.1", 80, "a.test", "http")
-ORDER = Order(Target("http://a.test/"), ("127.0.0.1",), 80)
+ORDER = HttpRequest(Target("http://a.test/"), ("127.0.0.1",), 80)
 
 
 class Wire:
@@ -44,7 +44,7 @@ class Line:
         self.connection = Connection(self.fetcher, KEY)
         self.connection.connection_made(self.wire)  # type: ignore[arg-type]
         self.fetcher._pool.put(KEY, self.connection, 0.0)
-        self.answers: list[Answer] = []
+        self.answers: list[HttpResponse] = []
 
     def ask(self) -> None:
         """One request on the connection."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 import pytest
 from downloader_room import Room, answer
-from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.middleware.login_form import login_form
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchResult
@@ -28,28 +28,28 @@ class Site:
 
     def __init__(self, room: Room) -> None:
         self.room = room
-        self.orders: list[Order] = []
+        self.http_requests: list[HttpRequest] = []
         self.session = "s1"
         self.password = "s3cret"  # noqa: S105
         self.closed = False
         """It lets nobody in."""
 
-    def __call__(self, order: Order) -> Answer:
+    def __call__(self, http_request: HttpRequest) -> HttpResponse:
         """The answer to one order."""
-        self.orders.append(order)
-        target = order.target
+        self.http_requests.append(http_request)
+        target = http_request.target
         if target.path == "/login":
             return answer(200, FORM, set_cookie="pre=1; path=/")
         if target.path == "/session":
-            sent = parse_qs((order.body or b"").decode())
+            sent = parse_qs((http_request.body or b"").decode())
             if (
                 sent.get("pw") != [self.password]
                 or sent.get("csrf") != ["a&b"]
-                or "pre=1" not in order.headers["Cookie"]
+                or "pre=1" not in http_request.headers["Cookie"]
             ):
                 return answer(200, FORM)
             return answer(302, location="/home", set_cookie=f"sid={self.session}; Path=/; Domain=a.test")
-        inside = f"sid={self.session}" in order.headers.get("Cookie", "") and not self.closed
+        inside = f"sid={self.session}" in http_request.headers.get("Cookie", "") and not self.closed
         if target.path == "/forbidden" or not inside:
             return answer(302, location="/login?next=x")
         return answer(200, b"<p>inside", content_type="text/html")
@@ -62,13 +62,16 @@ class Site:
             while fetches:
                 fetch = fetches.pop(0)
                 if not fetch.aborted:
-                    fetch.on_done(self(fetch.order))
+                    fetch.on_done(self(fetch.request))
             self.room.clock.advance(1)
 
     @property
     def asked(self) -> list[str]:
         """Method and path of every request."""
-        return [f"{'GET' if order.body is None else 'POST'} {order.target.path}" for order in self.orders]
+        return [
+            f"{'GET' if http_request.body is None else 'POST'} {http_request.target.path}"
+            for http_request in self.http_requests
+        ]
 
 
 async def logged_in(monkeypatch: pytest.MonkeyPatch, login: m.Login = LOGIN, **settings: Any) -> tuple[Room, Site]:
@@ -90,7 +93,7 @@ async def test_the_first_page_waits_for_the_login(monkeypatch: pytest.MonkeyPatc
     await site.run()
     assert site.asked == ["GET /login", "POST /session", "GET /home", "GET /1", "GET /2", "GET /3"]
     assert [page.url for page in room.pages] == ["http://a.test/1", "http://a.test/2", "http://www.a.test/3"]
-    assert parse_qs((site.orders[1].body or b"").decode(), keep_blank_values=True) == {
+    assert parse_qs((site.http_requests[1].body or b"").decode(), keep_blank_values=True) == {
         "csrf": ["a&b"],
         "user": ["me"],
         "pw": ["s3cret"],
@@ -104,13 +107,13 @@ async def test_neither_password_nor_cookies_leave_the_site(monkeypatch: pytest.M
     room, site = await logged_in(monkeypatch)
     room.request("http://a.test/1")
     await site.run()
-    del site.orders[:]
+    del site.http_requests[:]
     room.request("http://evil.test/", host="evil.test")
     room.request("http://nota.test/", host="nota.test")
     room.request("http://a.test/1", job="other")
     await site.run()
-    assert [order.headers for order in site.orders] == [{}, {}, {}]
-    assert all(order.body is None for order in site.orders)
+    assert [http_request.headers for http_request in site.http_requests] == [{}, {}, {}]
+    assert all(http_request.body is None for http_request in site.http_requests)
 
 
 async def test_a_login_form_that_leads_elsewhere_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,12 +251,12 @@ async def test_cookies_of_a_job_without_login() -> None:
             await room.settle()
             made = answer(200, b"x", set_cookie="a=1; path=/\nb=2; Expires=Fri, 07 Aug 2037 08:04:19 GMT; path=/")
             room.fetcher.fetches[-1].on_done(made)
-    assert [fetch.order.headers for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
+    assert [fetch.request.headers for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", deleted=True))
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
     room.request("http://a.test/")
     await room.settle()
-    assert room.fetcher.fetches[-1].order.headers == {}
+    assert room.fetcher.fetches[-1].request.headers == {}
 
 
 async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
@@ -265,7 +268,7 @@ async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
     for host in ("a.test", "w.b.test", "b.test", "c.test", "c.test:8080"):
         room.request(f"http://{host}/", host=host)
         await room.settle()
-    assert [fetch.order.headers for fetch in room.fetcher.fetches[:5]] == [
+    assert [fetch.request.headers for fetch in room.fetcher.fetches[:5]] == [
         {"Authorization": "Bearer x", "Cookie": "sid=1"},
         {"X-Key": "y"},
         {},

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from downloader_room import FakeFetcher, Names, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import Egress
-from nephila.downloader.limits.orphans import Orphans
+from nephila.downloader.dns.resolver import GuardedResolver
+from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.service import Downloader
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.net.egress import EgressGuard
@@ -35,10 +35,12 @@ class Member:
         names.table = {f"h{p}.test": ("8.8.8.8",) for p in range(PARTITIONS)}
         self.fetcher = FakeFetcher()
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
-        self.service = Downloader(settings, self.bus, clock, Egress(EgressGuard(False), names, clock), self.fetcher)
-        self.bus.watch("downloader", self.service.shards)
-        self.bus.watch_orphans("downloader", Orphans(self.bus, clock).report)
-        self.service.may_dial = lambda: self.bus.may_emit("downloader")
+        self.service = Downloader(
+            settings, self.bus, clock, GuardedResolver(EgressGuard(False), names, clock), self.fetcher
+        )
+        self.bus.watch("downloader", self.service.partitions)
+        self.bus.watch_orphans("downloader", LostRequests(self.bus, clock).report)
+        self.service.lease_valid = lambda: self.bus.may_emit("downloader")
 
     async def start(self) -> None:
         """Subscribe, then join."""
@@ -77,7 +79,7 @@ async def rig(broker):
             self.scheduler.publish(REQUESTS, partition, made)
 
     made = Rig()
-    await kafka_topics.apply(made.config)
+    await admin.apply(made.config)
 
     def on_outcome(delivery) -> None:
         made.said.append((delivery.partition, delivery.message))
@@ -107,7 +109,7 @@ async def test_moving_fetches_are_given_back_before_the_other_member_begins(rig)
     for p in range(PARTITIONS):
         rig.request(p, 2)
     await until(lambda: len(b.fetcher.fetches) == len(b.held))
-    assert {fetch.order.target.href for fetch in b.fetcher.fetches} == {f"http://h{p}.test/" for p in b.held}
+    assert {fetch.request.target.href for fetch in b.fetcher.fetches} == {f"http://h{p}.test/" for p in b.held}
     going = [fetch for fetch in a.fetcher.fetches if not fetch.aborted]
     assert len(going) == len(a.held)
     rig.said.clear()
@@ -134,7 +136,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     b = await rig.member("b")
     await until(lambda: len(b.held) == PARTITIONS)
     assert a.fetcher.fetches == []
-    a.service.shards.lost(frozenset(range(PARTITIONS)))
+    a.service.partitions.lost(frozenset(range(PARTITIONS)))
     assert (a.service.in_flight, rig.said) == (0, [])
 
 

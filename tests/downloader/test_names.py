@@ -11,10 +11,10 @@ import pytest
 from downloader_room import Room
 from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns import ares
-from nephila.downloader.dns.ares import AresResolver
-from nephila.downloader.dns.resolver import Egress, NotAskedError, ResolveError, SystemResolver, Turns
-from nephila.downloader.http.fetchers import make_egress
+from nephila.downloader.dns import aiodns_resolver
+from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
+from nephila.downloader.dns.resolver import GuardedResolver, LookupSlots, NotLookedUpError, ResolveError, SystemResolver
+from nephila.downloader.http.fetchers import make_guarded_resolver
 from nephila.downloader.service import build
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
@@ -32,7 +32,7 @@ HTML = "Content-Type: text/html"
 async def look_up(names: dict[str, object], *hosts: str, timeout_s: float = 5.0) -> list[Sequence[str] | ResolveError]:
     """What these hosts resolve to, asked for all at once."""
     async with DnsServer(names) as server:
-        resolver = AresResolver((server.address,), timeout_s)
+        resolver = AiodnsResolver((server.address,), timeout_s)
         found = await asyncio.gather(*(resolver.resolve(host) for host in hosts), return_exceptions=True)
         await resolver.close()
         return found  # type: ignore[return-value]
@@ -50,7 +50,7 @@ async def test_addresses_of_both_families() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "text", "lasting"),
+    ("found", "text", "permanent"),
     [
         (NXDOMAIN, "no such name", True),
         ((), "no address", True),
@@ -60,18 +60,18 @@ async def test_addresses_of_both_families() -> None:
     ],
     ids=["nxdomain", "empty", "servfail", "refused", "silent"],
 )
-async def test_names_that_fail(found: object, text: str, lasting: bool) -> None:
+async def test_names_that_fail(found: object, text: str, permanent: bool) -> None:
     """The DNS saying that there is no address is final; no answer and a server's failure are not."""
     (error,) = await look_up({"a.test": found}, "a.test", timeout_s=0.2)
     with pytest.raises(ResolveError, match=text):
         raise error  # type: ignore[misc]
-    assert error.lasting is lasting  # type: ignore[union-attr]
+    assert error.permanent is permanent  # type: ignore[union-attr]
 
 
 async def test_names_that_are_none() -> None:
     """A name that DNS cannot carry is refused without a question."""
     errors = await look_up({}, "x" * 70 + ".test", ".".join(["label"] * 60))
-    assert [error.lasting for error in errors] == [True, True]  # type: ignore[union-attr]
+    assert [error.permanent for error in errors] == [True, True]  # type: ignore[union-attr]
 
 
 async def test_half_an_answer() -> None:
@@ -83,7 +83,7 @@ async def test_half_an_answer() -> None:
             super().datagram_received(data, sender)
 
     async with Half() as server:
-        resolver = AresResolver((server.address,), 5.0)
+        resolver = AiodnsResolver((server.address,), 5.0)
         assert await resolver.resolve("a.test") == ["8.8.8.8"]
         await resolver.close()
 
@@ -91,7 +91,7 @@ async def test_half_an_answer() -> None:
 async def test_the_second_server_answers() -> None:
     """A silent server is passed over."""
     async with DnsServer({"a.test": None}) as silent, DnsServer({"a.test": ("8.8.8.8",)}) as server:
-        resolver = AresResolver((silent.address, server.address), 1.4)
+        resolver = AiodnsResolver((silent.address, server.address), 1.4)
         assert await resolver.resolve("a.test") == ["8.8.8.8"]
         await resolver.close()
 
@@ -99,7 +99,7 @@ async def test_the_second_server_answers() -> None:
 async def test_the_search_list_is_off() -> None:
     """A name is asked for as it is."""
     async with DnsServer() as server:
-        resolver = AresResolver((server.address,), 5.0)
+        resolver = AiodnsResolver((server.address,), 5.0)
         with pytest.raises(ResolveError):
             await resolver.resolve("intranet")
         await resolver.close()
@@ -117,7 +117,7 @@ async def test_the_hosts_file_comes_first() -> None:
     """Names of the hosts file are not asked for."""
     name, address = own_names().popitem()
     async with DnsServer() as server:
-        resolver = AresResolver((server.address,), 5.0)
+        resolver = AiodnsResolver((server.address,), 5.0)
         assert address in await resolver.resolve(name)
         await resolver.close()
         assert not server.asked
@@ -125,7 +125,7 @@ async def test_the_hosts_file_comes_first() -> None:
 
 async def test_channels_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """What c-ares remembers is dropped after so many look-ups, while others are under way."""
-    monkeypatch.setattr("nephila.downloader.dns.ares._LOOKUPS", 3)
+    monkeypatch.setattr("nephila.downloader.dns.aiodns_resolver._LOOKUPS", 3)
     hosts = [f"h{number}.test" for number in range(20)]
     found = await look_up(dict.fromkeys(hosts, ("8.8.8.8",)), *hosts)
     assert found == [["8.8.8.8"]] * 20
@@ -175,13 +175,13 @@ async def test_a_dead_name_ends() -> None:
 
 
 async def test_the_clock_begins_with_the_turn() -> None:
-    """The wait for a turn ends as `NotAskedError`."""
-    turns = Turns(1, 0.01)
-    await turns.take()
-    with pytest.raises(NotAskedError, match="too many look-ups"):
-        await turns.take()
-    turns.give()
-    await turns.take()
+    """The wait for a turn ends as `NotLookedUpError`."""
+    slots = LookupSlots(1, 0.01)
+    await slots.acquire()
+    with pytest.raises(NotLookedUpError, match="too many look-ups"):
+        await slots.acquire()
+    slots.release()
+    await slots.acquire()
 
 
 class Flaky:
@@ -206,32 +206,32 @@ class Flaky:
 async def test_a_failure_that_may_pass_is_not_remembered() -> None:
     """The next try asks again; those who waited meanwhile share the failure."""
     names, clock = Flaky(ResolveError("SERVFAIL")), ManualClock()
-    egress = Egress(EgressGuard(), names, clock)
-    failed = await asyncio.gather(*(egress.place("a.test", 80) for _ in range(5)), return_exceptions=True)
+    resolver = GuardedResolver(EgressGuard(), names, clock)
+    failed = await asyncio.gather(*(resolver.resolve("a.test", 80) for _ in range(5)), return_exceptions=True)
     assert [str(error) for error in failed] == ["SERVFAIL"] * 5
     assert names.asked == 1
     clock.advance(2)
-    assert await egress.place("a.test", 80) == (("8.8.8.8",), 80)
+    assert await resolver.resolve("a.test", 80) == (("8.8.8.8",), 80)
 
 
 async def test_a_name_that_does_not_exist_is_remembered() -> None:
     """It is asked for once within `negative_ttl_s`."""
-    names, clock = Flaky(ResolveError("no such name", lasting=True)), ManualClock()
-    egress = Egress(EgressGuard(), names, clock)
+    names, clock = Flaky(ResolveError("no such name", permanent=True)), ManualClock()
+    resolver = GuardedResolver(EgressGuard(), names, clock)
     for _ in range(3):
         with pytest.raises(ResolveError, match="no such name"):
-            await egress.place("a.test", 80)
+            await resolver.resolve("a.test", 80)
         clock.advance(4)
     assert names.asked == 1
 
 
 async def test_remembered_failures_hold_no_frames() -> None:
     """An error that was kept would keep the fetches of all who met it."""
-    egress = Egress(EgressGuard(), Flaky(ResolveError("gone", lasting=True)), ManualClock())
+    resolver = GuardedResolver(EgressGuard(), Flaky(ResolveError("gone", permanent=True)), ManualClock())
     errors = []
     for _ in range(2):
         with pytest.raises(ResolveError) as caught:
-            await egress.place("a.test", 80)
+            await resolver.resolve("a.test", 80)
         errors.append(caught.value)
     assert errors[0] is not errors[1]
 
@@ -240,11 +240,11 @@ async def test_every_answer_is_checked() -> None:
     """A public name with an inner address is refused whoever resolves it; what may be dialled of a mixed one stays."""
     names: dict[str, object] = {"in.test": ("10.0.0.1", "::1"), "mixed.test": ("127.0.0.1", "8.8.8.8")}
     async with DnsServer(names) as dns:
-        egress = make_egress(DownloaderConfig(dns_servers=(dns.address,)), SystemClock())
+        resolver = make_guarded_resolver(DownloaderConfig(dns_servers=(dns.address,)), SystemClock())
         with pytest.raises(EgressError, match=r"10\.0\.0\.1 is private|::1 is loopback"):
-            await egress.place("in.test", 80)
-        assert await egress.place("mixed.test", 80) == (("8.8.8.8",), 80)
-        await egress.close()
+            await resolver.resolve("in.test", 80)
+        assert await resolver.resolve("mixed.test", 80) == (("8.8.8.8",), 80)
+        await resolver.close()
 
 
 async def test_a_failure_that_may_pass_is_asked_again_by_the_service() -> None:
@@ -269,10 +269,10 @@ async def test_silent_names_of_the_system(monkeypatch: pytest.MonkeyPatch) -> No
 
     gate = threading.Event()
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: gate.wait() and [])
-    resolver = SystemResolver(0.02, at_once=1)
+    resolver = SystemResolver(0.02, max_lookups=1)
     with pytest.raises(ResolveError, match="no answer within"):
         await resolver.resolve("dead.test")
-    with pytest.raises(NotAskedError):
+    with pytest.raises(NotLookedUpError):
         await resolver.resolve("good.test")
     gate.set()
 
@@ -288,7 +288,7 @@ async def test_silent_names_of_the_system(monkeypatch: pytest.MonkeyPatch) -> No
 def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
     """They are refused at the start, in one line."""
     with pytest.raises(UsageError, match="dns_"):
-        make_egress(DownloaderConfig(**settings), SystemClock())
+        make_guarded_resolver(DownloaderConfig(**settings), SystemClock())
 
 
 async def test_what_was_not_looked_up_is_given_back() -> None:
@@ -298,7 +298,7 @@ async def test_what_was_not_looked_up_is_given_back() -> None:
     made = room.request("http://late.test/")
 
     async def never_asked(host: str) -> Sequence[str]:
-        raise NotAskedError("not looked up")
+        raise NotLookedUpError("not looked up")
 
     room.names.resolve = never_asked  # type: ignore[method-assign]
     await room.settle()
@@ -310,14 +310,14 @@ async def test_what_was_not_looked_up_is_given_back() -> None:
 
 async def test_a_channel_that_reaches_no_server_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its sockets may be those of a network that is gone; a second channel is asked before the look-up fails."""
-    whole, asked = ares._Channel.addresses, []
+    whole, asked = aiodns_resolver._Channel.addresses, []
 
-    async def addresses(channel: ares._Channel, host: str) -> list[str]:
+    async def addresses(channel: aiodns_resolver._Channel, host: str) -> list[str]:
         asked.append(channel)
         if channel is asked[0]:
-            raise ares._Unreachable("Could not contact DNS servers")
+            raise aiodns_resolver._Unreachable("Could not contact DNS servers")
         return await whole(channel, host)
 
-    monkeypatch.setattr(ares._Channel, "addresses", addresses)
+    monkeypatch.setattr(aiodns_resolver._Channel, "addresses", addresses)
     assert await look_up({"a.test": ("8.8.8.8",)}, "a.test", "a.test") == [["8.8.8.8"], ["8.8.8.8"]]
     assert len(set(asked)) == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from nephila.downloader.limits import orphans as module
-from nephila.downloader.limits.orphans import Orphans
+from nephila.downloader.limits import lost_requests as module
+from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import ManualClock
@@ -73,7 +73,7 @@ async def test_the_newest_request_of_a_url_is_reported_as_its_lease_would_have(l
     """With the instant at which nobody could dial any more; robots.txt too."""
     robots = request(clock, 2, kind=FetchKind.ROBOTS)
     log.records = {5: [request(clock, 1), request(clock, 1, attempt=2), robots]}
-    orphans = Orphans(log, clock)
+    orphans = LostRequests(log, clock)
     await orphans.report({5: 3}, clock.now() - 3)
     assert said(log) == [(5, "1", 2), (5, "2", 1)]
     for _, outcome in log.said:
@@ -86,7 +86,7 @@ async def test_the_newest_request_of_a_url_is_reported_as_its_lease_would_have(l
 async def test_what_came_after_is_not_reported(log, clock):
     """Nor the same URL before it: it is in the hands of the present member."""
     log.records = {0: [request(clock, 1), request(clock, 2), request(clock, 1)], 1: [request(clock, 7)]}
-    await Orphans(log, clock).report({0: 2, 1: 0}, clock.now())
+    await LostRequests(log, clock).report({0: 2, 1: 0}, clock.now())
     assert said(log) == [(0, "2", 1)]
 
 
@@ -96,7 +96,7 @@ async def test_reading_ends_at_the_first_lease_that_is_over(log, clock, monkeypa
     old = [request(clock, number, lease_s=-1.0) for number in range(100)]
     live = [request(clock, 200 + number) for number in range(6)]
     log.records = {0: [*old, *live]}
-    await Orphans(log, clock).report({0: 106}, clock.now())
+    await LostRequests(log, clock).report({0: 106}, clock.now())
     assert [url for _, url, _ in said(log)] == [str(200 + number) for number in range(6)]
     assert log.read_records == 8
 
@@ -105,7 +105,7 @@ async def test_a_log_that_was_cut_is_read_as_far_as_it_goes(log, clock):
     """And an empty one not at all."""
     log.records = {0: [request(clock, number) for number in range(6)], 1: []}
     log.first = 4
-    await Orphans(log, clock).report({0: 6, 1: 0}, clock.now())
+    await LostRequests(log, clock).report({0: 6, 1: 0}, clock.now())
     assert [url for _, url, _ in said(log)] == ["4", "5"]
 
 
@@ -114,6 +114,6 @@ async def test_what_cannot_be_read_is_left_to_the_leases(log, clock, caplog, err
     """One line, and nothing that ends the service."""
     log.records = {0: [request(clock, 1)]}
     log.error = error
-    await Orphans(log, clock).report({0: 1}, clock.now())
+    await LostRequests(log, clock).report({0: 1}, clock.now())
     assert log.said == []
     assert f"are left to their leases: {error}" in caplog.text

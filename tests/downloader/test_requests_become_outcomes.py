@@ -60,7 +60,7 @@ async def test_not_modified() -> None:
     await room.downloader.start()
     room.request(etag='"e"')
     await room.settle()
-    assert room.fetcher.fetches[0].order.etag == '"e"'
+    assert room.fetcher.fetches[0].request.etag == '"e"'
     room.reply(0, answer(304))
     assert (room.pages[0].not_modified, room.pages[0].body) == (True, b"")
     assert room.outcomes[0].result == FetchResult.NOT_MODIFIED
@@ -170,7 +170,7 @@ async def test_only_checked_addresses_are_dialled() -> None:
     await room.downloader.start()
     room.request()
     await room.settle()
-    assert room.fetcher.fetches[0].order.addresses == ("8.8.8.8",)
+    assert room.fetcher.fetches[0].request.addresses == ("8.8.8.8",)
 
 
 async def test_no_url() -> None:
@@ -190,7 +190,7 @@ async def test_seeds_take_any_type() -> None:
     room.request(seed=True)
     room.request()
     await room.settle()
-    assert [fetch.order.any_type for fetch in room.fetcher.fetches] == [True, False]
+    assert [fetch.request.any_type for fetch in room.fetcher.fetches] == [True, False]
 
 
 async def test_what_is_named_like_a_sitemap_takes_any_type_and_its_own_limit() -> None:
@@ -200,7 +200,7 @@ async def test_what_is_named_like_a_sitemap_takes_any_type_and_its_own_limit() -
     room.request("http://a.test/sitemap.xml.gz")
     room.request("http://a.test/backup.gz")
     await room.settle()
-    assert [(f.order.any_type, f.order.max_bytes) for f in room.fetcher.fetches] == [(True, 77), (False, 0)]
+    assert [(f.request.any_type, f.request.max_bytes) for f in room.fetcher.fetches] == [(True, 77), (False, 0)]
 
 
 async def test_refusals_do_not_recurse() -> None:
@@ -230,7 +230,7 @@ async def test_robots() -> None:
     await room.downloader.start()
     room.request("http://a.test/robots.txt", kind=FetchKind.ROBOTS)
     await room.settle()
-    order = room.fetcher.fetches[0].order
+    order = room.fetcher.fetches[0].request
     assert (order.any_type, order.keep) == (True, 512_000)
     room.reply(0, answer(200, b"User-agent: *", content_type="text/html"))
     outcome = room.outcomes[0]
@@ -247,7 +247,7 @@ async def test_robots_redirects() -> None:
     await room.settle()
     room.reply(0, answer(301, location="https://b.test/robots.txt"))
     await room.settle()
-    assert room.fetcher.fetches[1].order.addresses == ("1.1.1.1",)
+    assert room.fetcher.fetches[1].request.addresses == ("1.1.1.1",)
     room.reply(1, answer(200, b"ok"))
     assert (room.outcomes[0].result, room.outcomes[0].body, len(room.outcomes)) == (FetchResult.FETCHED, b"ok", 1)
 

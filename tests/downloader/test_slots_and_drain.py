@@ -87,7 +87,7 @@ async def test_slot_is_free_before_the_outcome() -> None:
         delivery.ack()  # type: ignore[attr-defined]
         if len(room.fetcher.fetches) < 3:
             room.request("http://a.test/next")
-            assert room.fetcher.fetches[-1].order.target.path == "/next"
+            assert room.fetcher.fetches[-1].request.target.path == "/next"
 
     room.bus.subscribe(OUTCOMES, "next", next_one, credits=10)
     room.reply(0, answer(200))
@@ -184,10 +184,10 @@ def test_slots_under_random_use() -> None:
         key = rng.choice("abc")
         action = rng.random()
         if action < 0.5:
-            (holding if slots.take(key, number) else waiting).append((key, number))
+            (holding if slots.acquire(key, number) else waiting).append((key, number))
         elif action < 0.8 and holding:
             key, _ = holding.pop(rng.randrange(len(holding)))
-            following = slots.give(key)
+            following = slots.release(key)
             first = next((one for one in waiting if one[0] == key), None)
             assert (key, following) == first if following is not None else first is None
             if first is not None:
@@ -195,6 +195,6 @@ def test_slots_under_random_use() -> None:
                 holding.append(first)
         elif waiting:
             one = waiting.pop(rng.randrange(len(waiting)))
-            assert slots.forget(*one)
-            assert not slots.forget(*one)
+            assert slots.cancel(*one)
+            assert not slots.cancel(*one)
         slots.check()

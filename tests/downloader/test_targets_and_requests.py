@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Order
+from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.request import RequestHeads, media_filter, names_list
 from nephila.downloader.http.target import Target
 from nephila.downloader.outcome import retry_after_s
@@ -106,9 +106,9 @@ def test_headers_that_cannot_be_sent(header: str) -> None:
 
 def test_agent_with_contact() -> None:
     """The contact stands in the default agent; an own agent replaces it whole."""
-    order = Order(Target("http://a.test/"), ("8.8.8.8",), 80)
-    assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(order)
-    assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(order)
+    http_request = HttpRequest(Target("http://a.test/"), ("8.8.8.8",), 80)
+    assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(http_request)
+    assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(http_request)
 
 
 def test_refusal_wins() -> None:

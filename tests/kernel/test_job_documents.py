@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.kernel.documents import job_schema as jobtable
+from nephila.kernel.documents import job_schema
 from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
 from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
 from nephila.kernel.runtime.errors import UsageError
@@ -252,10 +252,12 @@ def test_keywords_as_the_message_has_them():
 def test_the_published_schema_is_that_of_the_table():
     """docs/crawljob.schema.json; `make schema` writes it."""
     published = json.loads((ROOT / "docs" / "crawljob.schema.json").read_text())
-    assert published == json.loads(json.dumps(jobtable.schema()))
+    assert published == json.loads(json.dumps(job_schema.schema()))
 
 
-WORDS = st.sampled_from([*jobtable.SPEC.keys, *jobtable.SCOPE.keys, *jobtable.POLITENESS.keys, "x", "url", "type"])
+WORDS = st.sampled_from(
+    [*job_schema.SPEC.keys, *job_schema.SCOPE.keys, *job_schema.POLITENESS.keys, "x", "url", "type"]
+)
 SCALARS = st.one_of(st.sampled_from(["1s", "true", "http://a/", "0", "-1", "*", "bfs", "[", ""]), st.text(max_size=8))
 VALUES = st.recursive(
     st.one_of(SCALARS, st.integers(), st.booleans(), st.none(), st.floats()),

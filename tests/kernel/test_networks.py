@@ -6,25 +6,25 @@ import ipaddress
 import random
 
 import pytest
-from nephila.kernel.net.address_limits import Bears, Networks
+from nephila.kernel.net.address_limits import AddressLimit, AddressLimits
 from nephila.kernel.runtime.errors import UsageError
 
 
 def test_the_longest_prefix_counts() -> None:
     """Whatever the order of the entries; an address without entry has the default."""
-    table = Networks(4, 0.25, ["10.0.0.0/8=16/0.05", "0.0.0.0/0=5/1", "10.1.0.0/16=1/2", "10.1.2.3=0/0"])
-    assert table.find("10.9.9.9") == Bears(16, 0.05)
-    assert table.find("10.1.9.9") == Bears(1, 2.0)
-    assert table.find("10.1.2.3").anything
-    assert table.find("11.0.0.1") == Bears(5, 1.0)
-    assert table.find("2001:db8::1") == Bears(4, 0.25)
+    table = AddressLimits(4, 0.25, ["10.0.0.0/8=16/0.05", "0.0.0.0/0=5/1", "10.1.0.0/16=1/2", "10.1.2.3=0/0"])
+    assert table.find("10.9.9.9") == AddressLimit(16, 0.05)
+    assert table.find("10.1.9.9") == AddressLimit(1, 2.0)
+    assert table.find("10.1.2.3").unlimited
+    assert table.find("11.0.0.1") == AddressLimit(5, 1.0)
+    assert table.find("2001:db8::1") == AddressLimit(4, 0.25)
 
 
 def test_spellings_of_ipv6() -> None:
     """A zone does not matter, and a mapped IPv4 address is that address."""
-    table = Networks(4, 0.25, ["fe80::/10=1/1", "192.0.2.0/24=2/2"])
-    assert table.find("fe80::1%eth0") == Bears(1, 1.0)
-    assert table.find("::ffff:192.0.2.9") == Bears(2, 2.0)
+    table = AddressLimits(4, 0.25, ["fe80::/10=1/1", "192.0.2.0/24=2/2"])
+    assert table.find("fe80::1%eth0") == AddressLimit(1, 1.0)
+    assert table.find("::ffff:192.0.2.9") == AddressLimit(2, 2.0)
     assert table.find("no address") == table.default
 
 
@@ -35,7 +35,7 @@ def test_same_as_asking_every_network() -> None:
         ipaddress.ip_network((rng.getrandbits(32), length), strict=False): number + 1
         for number, length in enumerate(rng.choices(range(12), k=60))
     }
-    table = Networks(0, 0.0, [f"{network}={number}/0" for network, number in networks.items()])
+    table = AddressLimits(0, 0.0, [f"{network}={number}/0" for network, number in networks.items()])
     for _ in range(500):
         address = ipaddress.ip_address(rng.getrandbits(32))
         holding = [network for network in networks if address in network]
@@ -45,9 +45,9 @@ def test_same_as_asking_every_network() -> None:
 
 def test_no_limit_at_all() -> None:
     """0 and 0 is no limit, unless some network has one."""
-    assert Networks(0, 0.0).unlimited
-    assert not Networks(0, 0.1).unlimited
-    assert not Networks(0, 0.0, ["10.0.0.0/8=1/0"]).unlimited
+    assert AddressLimits(0, 0.0).unlimited
+    assert not AddressLimits(0, 0.1).unlimited
+    assert not AddressLimits(0, 0.0, ["10.0.0.0/8=1/0"]).unlimited
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_no_limit_at_all() -> None:
 def test_nonsense_is_one_line(entry: str, complaint: str) -> None:
     """It names the setting, the entry and what was expected."""
     with pytest.raises(UsageError, match=complaint) as error:
-        Networks(4, 0.25, [entry], "scheduler.networks")
+        AddressLimits(4, 0.25, [entry], "scheduler.networks")
     assert "\n" not in str(error.value)
     assert repr(entry) in str(error.value)
     assert str(error.value).startswith("scheduler.networks")
@@ -78,6 +78,6 @@ def test_nonsense_is_one_line(entry: str, complaint: str) -> None:
 def test_nonsense_defaults_and_doubles() -> None:
     """A negative default, and one network with two meanings."""
     with pytest.raises(UsageError, match="default -1/0"):
-        Networks(-1, 0.0)
+        AddressLimits(-1, 0.0)
     with pytest.raises(UsageError, match="named twice"):
-        Networks(4, 0.25, ["10.0.0.0/8=1/1", "10.0.0.0/8=2/1"])
+        AddressLimits(4, 0.25, ["10.0.0.0/8=1/1", "10.0.0.0/8=2/1"])

@@ -14,8 +14,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
-from nephila.parser.links import extra_links as morelinks
-from nephila.parser.links import extra_links_child as morelinks_child
+from nephila.parser.links import extra_links, extra_links_child
 from nephila.parser.page.extract import extract
 from nephila.parser.rules import document, task
 from nephila.parser.rules.bounds import tree_fits
@@ -93,7 +92,7 @@ async def test_further_links_come_from_a_child(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_child_that_is_killed_costs_the_page_its_further_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row is stored with its own links, and says what it lacks."""
-    monkeypatch.setattr(morelinks_child, "MORE", replace(morelinks_child.MORE, wall_s=0.3))
+    monkeypatch.setattr(extra_links_child, "MORE", replace(extra_links_child.MORE, wall_s=0.3))
     body = LINK + '<a href="/own">x</a>' + QUADRATIC["formatting"](80_000)
     urls, record = await crawled(body.encode(), ["next"], monkeypatch)
     assert urls == ["http://a.test/own"]
@@ -127,7 +126,7 @@ def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_a_child_sends_is_checked() -> None:
     """Links of kinds that nobody asked for are refused."""
-    good = morelinks_child.run(morelinks_child.payload_of(LINK.encode(), "utf-8", "http://a.test/", ["next"]))
-    assert morelinks_child.checked(good)[0][0] == morelinks.LINK_ELEMENT
+    good = extra_links_child.run(extra_links_child.payload_of(LINK.encode(), "utf-8", "http://a.test/", ["next"]))
+    assert extra_links_child.checked(good)[0][0] == extra_links.LINK_ELEMENT
     with pytest.raises(ValueError, match="not asked for"):
-        morelinks_child.checked(good.replace(bytes((morelinks.LINK_ELEMENT,)), b"\x7e", 1))
+        extra_links_child.checked(good.replace(bytes((extra_links.LINK_ELEMENT,)), b"\x7e", 1))

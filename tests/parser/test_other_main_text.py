@@ -10,8 +10,7 @@ from nephila.cli.crawl.plan import check_text
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
-from nephila.parser.sandbox import Broken, Task
-from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.sandbox import Broken, Task, trafilatura_text
 from parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")
@@ -61,7 +60,7 @@ class Answers:
 
 async def room_with(answer: bytes | Exception, monkeypatch: pytest.MonkeyPatch, job: m.CrawlJob = TRAFILATURA) -> Room:
     """A parser whose sandbox is that, and whose library is there."""
-    monkeypatch.setattr(othertext, "is_there", lambda: True)
+    monkeypatch.setattr(trafilatura_text, "is_there", lambda: True)
     room = Room(PAGE)
     room.parser._elsewhere.sandbox = Answers(answer)  # type: ignore[assignment]
     return await room.start(job)
@@ -104,7 +103,7 @@ async def test_without_the_library_one_line_and_our_text(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At submission it is refused; a parser that is told by others says it once for the job, and never for a page."""
-    monkeypatch.setattr(othertext, "is_there", lambda: False)
+    monkeypatch.setattr(trafilatura_text, "is_there", lambda: False)
     with pytest.raises(UsageError, match="pip install"):
         check_text(TRAFILATURA)
     with caplog.at_level(logging.WARNING):

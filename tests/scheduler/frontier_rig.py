@@ -336,8 +336,8 @@ class Rig:
                     self._reopen(job, key, waiting[uid, key])
             open_ = {key for key in job.admitted if (uid, key) in waiting or (uid, key) in on_way}
             assert open_ == job.admitted - set(job.ended), f"{uid}: {names(open_ ^ (job.admitted - set(job.ended)))}"
-            actual.agenda.check()
-            out = {key for key in URL_OF if actual.agenda.is_out(key)}
+            actual.due_table.check()
+            out = {key for key in URL_OF if actual.due_table.is_checked_out(key)}
             assert out <= open_, f"{uid}: {names(out - open_)} will never be fetched again"
             ended = Counter(outcome for _, outcome in job.ended.values())
             assert ended == +actual.ended, f"{uid}: {actual.ended} is not {ended}"

@@ -6,8 +6,8 @@ import random
 from collections import Counter, defaultdict
 
 import pytest
-from nephila.kernel.net.address_limits import Networks
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.kernel.net.address_limits import AddressLimits
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class Host:
@@ -19,9 +19,9 @@ class Host:
         self.line = 0
 
 
-def made(*entries: str, connections: int = 4, gap_s: float = 0.25) -> Addresses[Host]:
+def made(*entries: str, connections: int = 4, gap_s: float = 0.25) -> AddressQueue[Host]:
     """An empty book of addresses."""
-    return Addresses(Networks(connections, gap_s, entries))
+    return AddressQueue(AddressLimits(connections, gap_s, entries))
 
 
 def test_room_for_the_gap_and_for_the_count() -> None:
@@ -39,7 +39,7 @@ def test_room_for_the_gap_and_for_the_count() -> None:
 
 def test_after_a_restart_the_first_start_is_one_gap_later() -> None:
     """What the program before started is not known; nothing of it is in flight."""
-    addresses: Addresses[Host] = Addresses(Networks(4, 0.25), nobody_before=50.0)
+    addresses: AddressQueue[Host] = AddressQueue(AddressLimits(4, 0.25), restarted_at=50.0)
     assert addresses.room("a", 50.0) == 50.25
     addresses.wait("a", Host(), 50.0)
     assert addresses.take(50.2) is None

@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 import pytest
 from nephila.kernel.messages import Outcome, UrlState
-from nephila.scheduler.recrawl.due_table import Agenda
+from nephila.scheduler.recrawl.due_table import DueTable
 from nephila.scheduler.recrawl.freshness import measure
 
 NOW = 1_800_000_000.0
@@ -46,76 +46,76 @@ def test_a_state_comes_back_as_it_was_put():
         state(3, NOW, last_modified="Sat, 21 Nov 2026 09:00:00 GMT", **odd),
         UrlState(job="j", url_key=bytes(16)),
     ):
-        assert Agenda("j", [item]).get(item.url_key) == item
+        assert DueTable("j", [item]).get(item.url_key) == item
 
 
 def test_what_is_due_is_handed_out_once():
     """In order, to the minute; not before its time, and not again before it has been put."""
-    agenda = Agenda("j", [state(n, NOW + 100 * n) for n in range(10)] + [state(99, 0.0)])
-    assert agenda.next_due() <= NOW
-    assert [s.next_at for s in agenda.due(NOW + 450)] == [NOW + 100 * n for n in range(5)]
-    assert list(agenda.due(NOW + 450)) == []
-    assert agenda.out == 5
-    agenda.put(state(0, NOW + 470))
-    assert NOW + 400 <= agenda.next_due() <= NOW + 470
-    assert [s.url_key[-1] for s in agenda.due(NOW + 500)] == [0, 5]
-    agenda.check()
+    due_table = DueTable("j", [state(n, NOW + 100 * n) for n in range(10)] + [state(99, 0.0)])
+    assert due_table.next_due() <= NOW
+    assert [s.next_at for s in due_table.due(NOW + 450)] == [NOW + 100 * n for n in range(5)]
+    assert list(due_table.due(NOW + 450)) == []
+    assert due_table.checked_out == 5
+    due_table.put(state(0, NOW + 470))
+    assert NOW + 400 <= due_table.next_due() <= NOW + 470
+    assert [s.url_key[-1] for s in due_table.due(NOW + 500)] == [0, 5]
+    due_table.check()
 
 
 def test_what_there_is_no_room_for_stays():
     """The caller stops when it has enough; the rest is due at the next call."""
-    agenda = Agenda("j", [state(n, NOW) for n in range(100)])
-    taken = [s.url_key for s in islice(agenda.due(NOW), 30)]
-    agenda.check()
-    rest = [s.url_key for s in agenda.due(NOW)]
+    due_table = DueTable("j", [state(n, NOW) for n in range(100)])
+    taken = [s.url_key for s in islice(due_table.due(NOW), 30)]
+    due_table.check()
+    rest = [s.url_key for s in due_table.due(NOW)]
     assert len({*taken, *rest}) == len(taken) + len(rest) == 100
 
 
 def test_a_page_may_be_moved_while_it_waits():
     """Earlier, later, never; removed."""
-    agenda = Agenda("j", [state(n, NOW + 1000) for n in range(5)])
-    agenda.put(state(0, NOW + 10))
-    agenda.put(state(1, NOW + 5000))
-    agenda.put(state(2, 0.0))
-    assert agenda.remove(state(3, 0).url_key)
-    assert not agenda.remove(state(3, 0).url_key)
-    agenda.check()
-    assert [s.url_key[-1] for s in agenda.due(NOW + 999)] == [0]
-    assert [s.url_key[-1] for s in agenda.due(NOW + 4999)] == [4]
-    assert [s.url_key[-1] for s in agenda.due(NOW + 9999)] == [1]
-    assert agenda.next_due() == math.inf
+    due_table = DueTable("j", [state(n, NOW + 1000) for n in range(5)])
+    due_table.put(state(0, NOW + 10))
+    due_table.put(state(1, NOW + 5000))
+    due_table.put(state(2, 0.0))
+    assert due_table.remove(state(3, 0).url_key)
+    assert not due_table.remove(state(3, 0).url_key)
+    due_table.check()
+    assert [s.url_key[-1] for s in due_table.due(NOW + 999)] == [0]
+    assert [s.url_key[-1] for s in due_table.due(NOW + 4999)] == [4]
+    assert [s.url_key[-1] for s in due_table.due(NOW + 9999)] == [1]
+    assert due_table.next_due() == math.inf
 
 
 def test_a_clock_set_back_freezes_nothing():
     """After an hour or ten years back every page is due within the interval that was set for it."""
     for jump in (3600.0, 10 * 365 * 86_400.0):
-        agenda = Agenda("j", [state(n, NOW + 60 * n) for n in range(50)])
-        served = len(list(agenda.due(NOW + 300)))
+        due_table = DueTable("j", [state(n, NOW + 60 * n) for n in range(50)])
+        served = len(list(due_table.due(NOW + 300)))
         now = NOW - jump
-        assert len(list(agenda.due(now))) == 0
-        agenda.check()
-        assert len(list(agenda.due(now + 601))) == 50 - served
+        assert len(list(due_table.due(now))) == 0
+        due_table.check()
+        assert len(list(due_table.due(now + 601))) == 50 - served
 
 
 def test_a_clock_set_forward_hands_out_each_page_once():
     """All at once, but each a single time."""
-    agenda = Agenda("j", [state(n, NOW + 60 * n) for n in range(50)])
-    assert len(list(agenda.due(NOW + 1e9))) == 50
-    assert list(agenda.due(NOW + 1e9)) == []
+    due_table = DueTable("j", [state(n, NOW + 60 * n) for n in range(50)])
+    assert len(list(due_table.due(NOW + 1e9))) == 50
+    assert list(due_table.due(NOW + 1e9)) == []
 
 
 def test_a_dump_loads_as_it_was():
     """States, what is due and what is out are the same in an agenda that loads the dump of another."""
-    agenda = Agenda("j", [state(n, NOW + n) for n in range(50)] + [state(99, 0.0)])
-    out = {one.url_key for one in islice(agenda.due(NOW + 20), 5)}
-    copy = Agenda("j")
-    for dumped in agenda.dump():
+    due_table = DueTable("j", [state(n, NOW + n) for n in range(50)] + [state(99, 0.0)])
+    out = {one.url_key for one in islice(due_table.due(NOW + 20), 5)}
+    copy = DueTable("j")
+    for dumped in due_table.dump():
         copy.load(dumped)
     copy.check()
-    assert {one.url_key for one in copy.states() if copy.is_out(one.url_key)} == out
-    for one in agenda.states():
+    assert {one.url_key for one in copy.states() if copy.is_checked_out(one.url_key)} == out
+    for one in due_table.states():
         assert copy.get(one.url_key) == one if one.url_key not in out else copy.get(one.url_key).next_at == 0.0
-    keys = [sorted(one.url_key for one in each.due(NOW + 1000)) for each in (copy, agenda)]
+    keys = [sorted(one.url_key for one in each.due(NOW + 1000)) for each in (copy, due_table)]
     assert keys[0] == keys[1]
     assert len(keys[0]) == 45
 
@@ -124,7 +124,7 @@ def test_a_dump_loads_as_it_was():
 def test_random_work_agrees_with_a_table(seed):
     """20,000 puts, removals and calls of due, against a dict that is searched through."""
     rng = random.Random(seed)
-    agenda = Agenda("j")
+    due_table = DueTable("j")
     waiting: dict[bytes, float] = {}
     out: set[bytes] = set()
     now = NOW
@@ -135,34 +135,34 @@ def test_random_work_agrees_with_a_table(seed):
         if draw < 0.7:
             wait = rng.choice([0.0, 30.0, 300.0, 30_000.0, -100.0])
             next_at = now + wait * rng.random() if wait else 0.0
-            agenda.put(state(number, next_at))
+            due_table.put(state(number, next_at))
             out.discard(key)
             waiting[key] = next_at
         elif draw < 0.75:
-            agenda.remove(key)
+            due_table.remove(key)
             waiting.pop(key, None)
             out.discard(key)
         else:
             now += rng.random() * 50
             limit = rng.choice([2, 1000])
             due = {k for k, at in waiting.items() if 0 < at <= now and k not in out}
-            found = [s.url_key for s in islice(agenda.due(now), limit)]
+            found = [s.url_key for s in islice(due_table.due(now), limit)]
             assert len(found) == len(set(found)) == min(limit, len(due))
             assert due.issuperset(found)
             out.update(found)
         if step % 1000 == 0:
-            agenda.check()
-    assert {s.url_key: s.next_at for s in agenda.states()} == waiting
-    assert agenda.out == len(out)
+            due_table.check()
+    assert {s.url_key: s.next_at for s in due_table.states()} == waiting
+    assert due_table.checked_out == len(out)
 
 
 def test_a_state_costs_at_most_350_bytes():
     """URL of 70 characters, ETag and hash included; the index and the order of the due as well."""
     tracemalloc.start()
-    agenda = Agenda("j", (state(n, NOW + 30 * n) for n in range(21_000)))
+    due_table = DueTable("j", (state(n, NOW + 30 * n) for n in range(21_000)))
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert size / len(agenda) <= 350
+    assert size / len(due_table) <= 350
 
 
 def test_freshness_of_a_job():
@@ -198,11 +198,13 @@ def test_a_copy_that_a_believed_sitemap_confirmed_is_fresh():
 def test_freshness_of_a_sample_is_that_of_all():
     """Counts are scaled up, the percentiles are close; nothing at all is all zeros."""
     rng = random.Random(4)
-    agenda = Agenda(
+    due_table = DueTable(
         "j", (state(n, NOW + rng.uniform(-5, 5), fetched_at=NOW - rng.expovariate(1e-4)) for n in range(9999))
     )
     rate = 1e-4
-    some, every = (measure(agenda.sample(limit), NOW, lambda _: rate, total=len(agenda)) for limit in (2000, 10**6))
+    some, every = (
+        measure(due_table.sample(limit), NOW, lambda _: rate, total=len(due_table)) for limit in (2000, 10**6)
+    )
     assert (some.watched, every.watched) == (9999, 9999)
     for name in ("due", "staleness_p50_s", "staleness_p95_s", "age_p95_s", "fresh"):
         assert getattr(some, name) == pytest.approx(getattr(every, name), rel=0.1)

@@ -9,7 +9,7 @@ from nephila.kernel.messages import CrawlJob, Parse, Politeness, Quarantine, Que
 from nephila.kernel.topics import ANSWERS, JOBS, QUESTIONS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.cluster.explain_queries import WAITING
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.scheduler.shard_rig import Site, World, web
 
@@ -126,7 +126,7 @@ def close(world: World, place: str) -> int:
     shard = world.shard_of("http://h0.test/")
     quarantine = Quarantine("t", "h0.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
     job, host = shard.frontier.jobs["t"], shard.frontier.hosts.named("h0.test")
-    yield_of(host, job).restore(quarantine)
+    novelty_of(host, job).restore(quarantine)
     shard.frontier.note_quarantine(job, host, quarantine)
     shard.wake()
     return shard.number

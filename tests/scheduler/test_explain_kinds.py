@@ -30,7 +30,7 @@ from nephila.scheduler.durability.recovery import restore
 from nephila.scheduler.explain import facts, reasons
 from nephila.scheduler.explain.explain import Explanation, Kind, explain
 from nephila.scheduler.explain.facts import LOOKED_AT, Home
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.scheduler.world import JOB, Answer, World, site
 
@@ -263,7 +263,7 @@ def close(world: World, place: str = "/cal/") -> None:
     frontier = world.scheduler.frontier
     quarantine = Quarantine(JOB, "a.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
     job, host = frontier.jobs[JOB], frontier.hosts.named("a.test")
-    yield_of(host, job).restore(quarantine)
+    novelty_of(host, job).restore(quarantine)
     frontier.note_quarantine(job, host, quarantine)
 
 

@@ -23,11 +23,11 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS, RECEIPTS
-from nephila.scheduler import standalone as service
+from nephila.scheduler import standalone
 from nephila.scheduler.durability.snapshots import snapshots
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.recrawl.due_table import OUT
+from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 from tests.scheduler.world import Answer, World, outlinks, site
 
@@ -71,10 +71,13 @@ def of_earlier_programs(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
     """A snapshot as the first programs of the same format wrote it: states of URLs as messages, not packed."""
     for part in snapshots(dispatcher):
         if part.watched:
-            agenda = dispatcher.frontier.jobs[part.watched_job].agenda
-            states = list(agenda.states())
+            due_table = dispatcher.frontier.jobs[part.watched_job].due_table
+            states = list(due_table.states())
             yield FrontierSnapshot(
-                urls=[replace(state, next_at=OUT) if agenda.is_out(state.url_key) else state for state in states]
+                urls=[
+                    replace(state, next_at=CHECKED_OUT) if due_table.is_checked_out(state.url_key) else state
+                    for state in states
+                ]
             )
         else:
             yield part
@@ -87,7 +90,7 @@ async def test_the_agenda_outlives_a_restart(tmp_path, monkeypatch, snapshot):
     world.crawl("http://a.test/", recrawl=Recrawl(every_s=HOUR))
     pass_time(world, 10)
     if snapshot is not None:
-        monkeypatch.setattr(service, "snapshots", snapshot)
+        monkeypatch.setattr(standalone, "snapshots", snapshot)
         world.scheduler._snapshot()
     again = await restarted(tmp_path, world, later_s=HOUR / 2)
     pass_time(again, 0.4 * HOUR)
@@ -151,7 +154,7 @@ async def test_a_sitemap_makes_a_changed_page_due(tmp_path):
     world.crawl("http://a.test/", recrawl=Recrawl(min_s=HOUR, max_s=1000 * HOUR))
     pass_time(world, 80 * HOUR)
     before = len(world.fetched)
-    assert world.scheduler.frontier.soonest_due > world.clock.now() + 2 * HOUR
+    assert world.scheduler.frontier.next_recrawl > world.clock.now() + 2 * HOUR
     parent = FetchRequest("t", bytes(16), "http://a.test/sitemap.xml")
     links = outlinks(parent, ["http://a.test/"])
     links.lastmods, links.source, links.depth = array("d", [world.clock.now() - 1]).tobytes(), LinkSource.SITEMAP, 0

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from nephila.kernel.messages import FetchKind, Politeness, Quarantine, Scope, ScopeMode, Traps
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests import state_machines
 from tests.scheduler.frontier_inputs import ANSWERS, picks, uids, urls
@@ -61,7 +61,7 @@ class FrontierMachine(Inputs):
         frontier = rig.scheduler.frontier
         quarantine = Quarantine(uid, host, "/d/", "nothing new", rig.clock.now(), 100)
         known = frontier.hosts.named(host)
-        yield_of(known, frontier.jobs[uid]).restore(quarantine)
+        novelty_of(known, frontier.jobs[uid]).restore(quarantine)
         known.changed = True
         frontier.note_quarantine(frontier.jobs[uid], known, quarantine)
         rig.scheduler._later()

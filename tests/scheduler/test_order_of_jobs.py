@@ -196,7 +196,7 @@ async def test_a_place_that_was_kept_ends_with_its_fetch_over_a_restart(tmp_path
     await world.scheduler.close()
     world = await later(world, tmp_path).start()
     check(world.scheduler.dispatcher)
-    assert not world.scheduler.frontier.jobs["t"].kept
+    assert not world.scheduler.frontier.jobs["t"].reserved
     await world.scheduler.close()
 
 
@@ -243,7 +243,7 @@ async def test_a_limit_set_later_keeps_a_place_for_each_page_that_is_due(tmp_pat
     pass_time(world, 1800.0 + 120.0)
     limited = Scope(max_depth=-1, max_pages=10)
     world.crawl("http://a.test/19", scope=limited, delay_s=60.0, strategy=int(strategy), **every)
-    assert len(world.scheduler.frontier.jobs["t"].kept) >= 5
+    assert len(world.scheduler.frontier.jobs["t"].reserved) >= 5
     await world.scheduler.close()
     world = await later(world, tmp_path).start()
     pass_time(world, 2 * 3600.0)

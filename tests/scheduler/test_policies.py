@@ -7,12 +7,12 @@ import random
 import pytest
 from nephila.kernel.messages import HostPolicy, Politeness
 from nephila.kernel.runtime.errors import UsageError
-from nephila.scheduler.politeness.host_policy import Policies
+from nephila.scheduler.politeness.host_policy import HostPolicies
 
 
-def compiled(*hosts: HostPolicy, delay_s: float = 1.0, **fields: object) -> Policies:
+def compiled(*hosts: HostPolicy, delay_s: float = 1.0, **fields: object) -> HostPolicies:
     """The policies of a job."""
-    return Policies(Politeness(delay_s, hosts=list(hosts), **fields))  # type: ignore[arg-type]
+    return HostPolicies(Politeness(delay_s, hosts=list(hosts), **fields))  # type: ignore[arg-type]
 
 
 def test_the_longest_delay_counts() -> None:

@@ -13,7 +13,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.politeness.host_pace import MARGIN_S, Pace, from_state, is_refusal, took_s
+from nephila.scheduler.politeness.host_pace import MARGIN_S, HostPace, from_state, is_refusal, took_s
 
 from tests.scheduler.world import Answer, World, chain, site
 
@@ -159,7 +159,7 @@ async def test_one_slow_host_does_not_hold_up_the_others(tmp_path):
 PLAIN = SchedulerConfig(jitter=0.0)
 
 
-def refused(pace: Pace, times: list[float], **how: bool) -> list[float]:
+def refused(pace: HostPace, times: list[float], **how: bool) -> list[float]:
     """The pauses that refusals at these instants bring."""
     rng = random.Random(0)
     return [pace.after_refusal(at, 0.0, PLAIN, rng, **how) for at in times]
@@ -167,7 +167,7 @@ def refused(pace: Pace, times: list[float], **how: bool) -> list[float]:
 
 def test_backoff_doubles_up_to_a_day():
     """60 s, 120 s, … while the host refuses again as soon as it is asked again; a day is the longest pause."""
-    pace, now, pauses = Pace(), 0.0, []
+    pace, now, pauses = HostPace(), 0.0, []
     for _ in range(14):
         pauses += refused(pace, [now])
         now = pace.not_before
@@ -177,7 +177,7 @@ def test_backoff_doubles_up_to_a_day():
 
 def test_backoff_is_forgiven_after_half_an_hour_of_quiet():
     """Quiet begins where the pause ends, since nobody refuses while nobody asks; then it is 60 s again."""
-    pace = Pace()
+    pace = HostPace()
     assert refused(pace, [0, 60, 180]) == [60, 120, 240]
     assert refused(pace, [180 + 240 + 1800]) == [480]
     assert refused(pace, [2220 + 480 + 1801]) == [60]
@@ -185,7 +185,7 @@ def test_backoff_is_forgiven_after_half_an_hour_of_quiet():
 
 def test_answers_alone_forgive_nothing():
     """A host that answers now and then and says 429 in between is asked less and less often."""
-    pace, pauses = Pace(), []
+    pace, pauses = HostPace(), []
     for number in range(5):
         pauses += refused(pace, [number * 300.0])
         pace.after_answer(PLAIN, number * 300.0 + 200)
@@ -196,7 +196,7 @@ def test_answers_alone_forgive_nothing():
 
 def test_a_page_that_hangs_is_not_a_host_that_hangs():
     """A time-out after an answer is a first step; one after a refusal doubles as any other."""
-    pace, pauses = Pace(), []
+    pace, pauses = HostPace(), []
     for number in range(20):
         pauses += refused(pace, [number * 200.0], timed_out=True)
         pace.after_answer(PLAIN, number * 200.0 + 100)
@@ -208,14 +208,14 @@ def test_a_page_that_hangs_is_not_a_host_that_hangs():
 def test_jitter_stretches_a_pause_by_a_tenth_at_most():
     """Never shorter, never more than a tenth longer, and not the same for all hosts."""
     rng = random.Random(3)
-    pauses = [Pace().after_refusal(0.0, 0.0, CONFIG, rng) for _ in range(200)]
+    pauses = [HostPace().after_refusal(0.0, 0.0, CONFIG, rng) for _ in range(200)]
     assert 60 <= min(pauses) < 61
     assert 65 < max(pauses) <= 66
 
 
 def test_a_pause_that_the_host_names_doubles_nothing():
     """Retry-After says how long; the guess after it begins at its beginning."""
-    pace, rng = Pace(), random.Random(0)
+    pace, rng = HostPace(), random.Random(0)
     assert [pace.after_refusal(float(t), 2.0, PLAIN, rng) for t in range(8)] == [2.0] * 8
     assert refused(pace, [9.0]) == [60]
 
@@ -248,7 +248,7 @@ async def test_pages_that_hang_do_not_end_the_crawl_of_their_host(tmp_path):
 
 def test_a_hostile_retry_after_is_capped():
     """A server cannot park a host for a year."""
-    pace = Pace()
+    pace = HostPace()
     pace.after_refusal(0.0, 1e9, CONFIG, random.Random(0))
     assert pace.not_before <= CONFIG.backoff_max_s * (1 + CONFIG.jitter)
 
@@ -260,7 +260,7 @@ def test_a_hostile_retry_after_is_capped():
 )
 def test_stored_pace_is_clamped_to_its_pause(delay, age, offset):
     """Loaded at any later or earlier UTC, the wait lies in [0, the pause that set it]."""
-    pace = Pace()
+    pace = HostPace()
     pace.after_fetch(1000.0, delay)
     state = pace.to_state("h", "", offset)
     loaded = from_state(state, 50.0, 1000.0 + offset + age)
@@ -271,7 +271,7 @@ def test_stored_pace_is_clamped_to_its_pause(delay, age, offset):
 def test_a_backoff_outlives_a_restart_and_a_jump_of_the_clock(jump):
     """The next refusal doubles what was in force, unless the clock says that half an hour has passed; the pause is
     shorter by the jump at most, and never longer."""
-    pace = Pace()
+    pace = HostPace()
     refused(pace, [0, 60, 180, 420, 900, 1860])
     assert pace.backoff_s == 1920
     loaded = from_state(pace.to_state("h", "192.0.2.1", 1e9), 7.0, 1e9 + 1900 + jump)
@@ -284,7 +284,7 @@ def test_a_backoff_outlives_a_restart_and_a_jump_of_the_clock(jump):
 def test_everything_that_is_remembered_is_stored():
     """Crawl-delay, time of the last fetch, address and what jobs have spent go with the pace."""
     uses = [HostUse("j", 3, 4096, 1.5)]
-    state = Pace(not_before=9.0, pause_s=2.0, took_s=4.0).to_state("h", "192.0.2.1", 1e9, 5.0, uses)
+    state = HostPace(not_before=9.0, pause_s=2.0, took_s=4.0).to_state("h", "192.0.2.1", 1e9, 5.0, uses)
     assert (state.crawl_delay_s, state.took_s, state.address, state.uses) == (5.0, 4.0, "192.0.2.1", uses)
     assert from_state(state, 0.0, 1e9).took_s == 4.0
 

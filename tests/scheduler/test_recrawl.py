@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nephila.kernel.messages import Outcome, Receipt, Recrawl, UrlState
 from nephila.kernel.runtime.errors import UsageError
 from nephila.scheduler.recrawl.change_rate import START_RATE, Prior, estimate
-from nephila.scheduler.recrawl.policy import WINDOW, Policy
+from nephila.scheduler.recrawl.policy import WINDOW, RecrawlPolicy
 
 NOW = 1_800_000_000.0
 HOUR, DAY = 3_600.0, 86_400.0
@@ -36,7 +36,7 @@ def failed(state: UrlState, status: int = 503) -> Receipt:
     return fetched(state, b"", outcome=Outcome.FAILED, status=status)
 
 
-def lived(policy: Policy, texts: str, state: UrlState | None = None) -> UrlState:
+def lived(policy: RecrawlPolicy, texts: str, state: UrlState | None = None) -> UrlState:
     """The state after fetches that brought these texts (one letter each), each when it was due."""
     state = state or page()
     for text in texts:
@@ -127,7 +127,7 @@ def test_the_prior_is_that_of_the_other_pages():
 def test_the_interval_shrinks_on_change_and_grows_otherwise():
     """Within its bounds, for every history."""
     rng = random.Random(2)
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     for _ in range(40):
         state = lived(policy, "a" + "".join(rng.choice("ab") for _ in range(rng.randrange(20))))
         same, other = (lived(policy, text, state) for text in (chr(state.text_hash[0]), "z"))
@@ -140,7 +140,7 @@ def test_the_interval_shrinks_on_change_and_grows_otherwise():
 
 def test_bounds_hold_for_pages_that_always_or_never_change():
     """A page that changes all the time is fetched every min, one that never does at max in the end."""
-    policy = Policy(Recrawl(min_s=HOUR, max_s=DAY))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY))
     restless = lived(policy, "ab" * 40)
     assert HOUR <= restless.interval_s < 1.6 * HOUR
     assert lived(policy, "a" * 60).interval_s > 0.8 * DAY
@@ -148,7 +148,7 @@ def test_bounds_hold_for_pages_that_always_or_never_change():
 
 def test_a_304_is_a_page_that_has_not_changed():
     """It counts like the same text, and the text's hash and the validators stay."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = policy.after(page(), fetched(page(), b"a", etag='"1"', last_modified="Mon"), NOW)
     assert (state.etag, state.last_modified) == ('"1"', "")
     held = policy.after(state, fetched(state, b"", not_modified=True, status=304), NOW + DAY)
@@ -160,7 +160,7 @@ def test_a_304_is_a_page_that_has_not_changed():
 
 def test_old_evidence_fades():
     """A page that changed at each of 200 fetches and then stopped is soon fetched less often."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "ab" * 100)
     assert state.checks <= WINDOW
     assert lived(policy, "a" * 60, state).interval_s > 1.7 * state.interval_s
@@ -168,7 +168,7 @@ def test_old_evidence_fades():
 
 def test_pages_fetched_together_do_not_come_due_together():
     """Of 1,000 pages fetched in one second no 20 are due within the same hundredth of the spread."""
-    policy = Policy(Recrawl(min_s=DAY, max_s=9 * DAY))
+    policy = RecrawlPolicy(Recrawl(min_s=DAY, max_s=9 * DAY))
     due = []
     for number in range(1000):
         state = page()
@@ -181,7 +181,7 @@ def test_pages_fetched_together_do_not_come_due_together():
 
 def test_a_fixed_interval_is_kept_whatever_the_page_does():
     """Within five per cent; a failure does not change it."""
-    policy = Policy(Recrawl(every_s=HOUR))
+    policy = RecrawlPolicy(Recrawl(every_s=HOUR))
     state = lived(policy, "abaaab")
     assert state.interval_s == pytest.approx(HOUR, rel=0.051)
     lost = policy.after(state, failed(state), state.next_at)
@@ -190,7 +190,7 @@ def test_a_fixed_interval_is_kept_whatever_the_page_does():
 
 def test_a_receipt_that_comes_again_changes_nothing():
     """An earlier fetch, delivered late."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "ab")
     late = Receipt(url_key=KEY, fetch_no=1, outcome=Outcome.STORED, text_hash=b"c")
     assert policy.after(state, late, NOW + DAY) is state
@@ -198,10 +198,10 @@ def test_a_receipt_that_comes_again_changes_nothing():
 
 def test_only_seeds_are_monitored():
     """The rest is fetched once, when it is new; without a policy nothing is fetched again."""
-    policy = Policy(Recrawl(every_s=HOUR, monitor=True))
+    policy = RecrawlPolicy(Recrawl(every_s=HOUR, monitor=True))
     assert (policy.watches(True), policy.watches(False)) == (True, False)
-    assert not Policy(None).watches(True)
-    assert Policy(ADAPTIVE).watches(False)
+    assert not RecrawlPolicy(None).watches(True)
+    assert RecrawlPolicy(ADAPTIVE).watches(False)
 
 
 # ---- pages that are not there
@@ -209,7 +209,7 @@ def test_only_seeds_are_monitored():
 
 def test_a_page_is_gone_after_404_and_410_in_a_row():
     """Three by default; it is not asked for again, also after a restart."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aab")
     for status in (404, 410, 404):
         assert state.next_at
@@ -220,7 +220,7 @@ def test_a_page_is_gone_after_404_and_410_in_a_row():
 
 def test_a_page_that_comes_back_is_not_counted_as_missing():
     """404 must come in a row, and other failures neither count nor reset."""
-    policy = Policy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=2))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=2))
     state = lived(policy, "a")
     state = policy.after(state, failed(state, 404), NOW + DAY)
     state = policy.after(state, failed(state, 503), NOW + 2 * DAY)
@@ -233,7 +233,7 @@ def test_a_page_that_comes_back_is_not_counted_as_missing():
 
 def test_a_failure_keeps_what_is_known_and_comes_later():
     """Each one doubles the wait up to max; evidence, text and validators stay."""
-    policy = Policy(Recrawl(min_s=HOUR, max_s=2 * DAY))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=2 * DAY))
     state = lived(policy, "abab")
     lost = state
     for _ in range(10):
@@ -249,7 +249,7 @@ def test_a_failure_keeps_what_is_known_and_comes_later():
 
 def test_what_was_dropped_without_a_fetch_is_not_taken_up_again():
     """Excluded or part of a trap; a redirect, which was fetched, comes again."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = page()
     excluded = policy.after(state, fetched(state, b"", outcome=Outcome.DROPPED, status=0), NOW)
     redirect = policy.after(state, fetched(state, b"", outcome=Outcome.DROPPED, status=301), NOW)
@@ -262,73 +262,73 @@ def test_what_was_dropped_without_a_fetch_is_not_taken_up_again():
 
 def test_an_announced_change_makes_the_page_due():
     """min after the last fetch at the earliest, and once per announcement."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aaaa")
     last = state.fetched_at
-    told = policy.told(state, last + 60, last + 120)
+    told = policy.after_lastmod(state, last + 60, last + 120)
     assert told is not None
     assert told.next_at == last + HOUR
-    assert policy.told(told, last + 60, last + 180) is None
-    late = policy.told(state, last + 60, last + 2 * HOUR)
+    assert policy.after_lastmod(told, last + 60, last + 180) is None
+    late = policy.after_lastmod(state, last + 60, last + 2 * HOUR)
     assert late is not None
     assert late.next_at == last + 2 * HOUR
 
 
 def test_a_sitemap_that_always_says_now_is_believed_once():
     """After a fetch that found nothing new the page keeps its own pace, until a change is found."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aaaa")
-    told = policy.told(state, state.fetched_at + 5, state.fetched_at + 5)
+    told = policy.after_lastmod(state, state.fetched_at + 5, state.fetched_at + 5)
     assert told is not None
     state = lived(policy, "a", told)
-    assert policy.told(state, state.fetched_at + 7, state.fetched_at + 7) is None
+    assert policy.after_lastmod(state, state.fetched_at + 7, state.fetched_at + 7) is None
     state = lived(policy, "b", state)
-    assert policy.told(state, state.fetched_at + 7, state.fetched_at + 7) is not None
+    assert policy.after_lastmod(state, state.fetched_at + 7, state.fetched_at + 7) is not None
 
 
 def test_no_change_is_believed_of_a_site_that_has_announced_one():
     """Then the next fetch is put off as by a 304, but not beyond max; a date alone may mean any time of its day."""
-    policy = Policy(Recrawl(min_s=HOUR, max_s=3 * DAY))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=3 * DAY))
     state = lived(policy, "aaaa")
     stale = state.fetched_at - 5 * DAY
-    assert policy.told(state, stale, state.fetched_at + HOUR) is None, "it has proved nothing yet"
-    told = policy.told(state, state.fetched_at + 60, state.fetched_at + 90)
+    assert policy.after_lastmod(state, stale, state.fetched_at + HOUR) is None, "it has proved nothing yet"
+    told = policy.after_lastmod(state, state.fetched_at + 60, state.fetched_at + 90)
     assert told is not None
     state = lived(policy, "b", told)
     now = state.next_at - 60
-    off = policy.told(state, told.lastmod, now)
+    off = policy.after_lastmod(state, told.lastmod, now)
     assert off is not None
     assert off.next_at == now + state.interval_s
     today = state.fetched_at // DAY * DAY
-    assert policy.told(state, today, now) is None
-    end = policy.told(state, told.lastmod, state.fetched_at + 2.9 * DAY)
+    assert policy.after_lastmod(state, today, now) is None
+    end = policy.after_lastmod(state, told.lastmod, state.fetched_at + 2.9 * DAY)
     assert end is not None
     assert end.next_at == state.fetched_at + 3 * DAY
 
 
 def test_a_change_that_was_not_announced_ends_the_belief():
     """A sitemap that has stopped telling puts nothing off."""
-    policy = Policy(ADAPTIVE)
-    told = policy.told(lived(policy, "aaaa"), NOW + 9 * DAY, NOW + 9 * DAY)
+    policy = RecrawlPolicy(ADAPTIVE)
+    told = policy.after_lastmod(lived(policy, "aaaa"), NOW + 9 * DAY, NOW + 9 * DAY)
     assert told is not None
     state = lived(policy, "bc", told)
-    assert policy.told(state, told.lastmod, state.next_at - 1) is None
+    assert policy.after_lastmod(state, told.lastmod, state.next_at - 1) is None
 
 
 @pytest.mark.parametrize("lastmod", [0.0, -5.0, NOW + 400 * DAY, math.inf, math.nan])
 def test_times_that_cannot_be_are_ignored(lastmod):
     """A sitemap is a stranger's."""
-    policy = Policy(ADAPTIVE)
-    assert policy.told(lived(policy, "aa"), lastmod, NOW + DAY) is None
+    policy = RecrawlPolicy(ADAPTIVE)
+    assert policy.after_lastmod(lived(policy, "aa"), lastmod, NOW + DAY) is None
 
 
 def test_a_gone_page_that_is_announced_gets_one_more_try():
     """One, not three."""
-    policy = Policy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=1))
+    policy = RecrawlPolicy(Recrawl(min_s=HOUR, max_s=DAY, gone_after=1))
     state = lived(policy, "aab")
     gone = policy.after(state, failed(state, 410), state.next_at)
     assert gone.next_at == 0.0
-    told = policy.told(gone, gone.fetched_at + 9 * DAY, gone.fetched_at + 9 * DAY)
+    told = policy.after_lastmod(gone, gone.fetched_at + 9 * DAY, gone.fetched_at + 9 * DAY)
     assert told is not None
     assert told.next_at > 0
     assert policy.after(told, failed(told, 404), told.next_at).next_at == 0.0
@@ -344,7 +344,7 @@ def at(text: str) -> float:
 
 def test_all_pages_are_due_at_the_instants_of_cron():
     """In UTC, at the first one after the fetch."""
-    policy = Policy(Recrawl(cron="0 6 * * 1-5"))
+    policy = RecrawlPolicy(Recrawl(cron="0 6 * * 1-5"))
     friday = policy.after(page(), fetched(page()), at("2026-11-20T05:59:59"))
     assert friday.next_at == at("2026-11-20T06:00:00")
     assert policy.after(friday, fetched(friday), at("2026-11-20T06:00:30")).next_at == at("2026-11-23T06:00:00")
@@ -353,7 +353,7 @@ def test_all_pages_are_due_at_the_instants_of_cron():
 
 def test_downtime_is_made_up_for_by_one_run():
     """A run that was slept through is due at once, ten of them are due once."""
-    policy = Policy(Recrawl(cron="0 * * * *"))
+    policy = RecrawlPolicy(Recrawl(cron="0 * * * *"))
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:30"))
     woken = policy.reviewed(state, at("2026-11-20T16:20"))
     assert woken.next_at == at("2026-11-20T06:00")
@@ -362,7 +362,7 @@ def test_downtime_is_made_up_for_by_one_run():
 
 def test_a_clock_set_back_does_not_repeat_a_run():
     """The instant that was served is not due again; a clock that had been years ahead does not stop the schedule."""
-    policy = Policy(Recrawl(cron="0 6 * * *"))
+    policy = RecrawlPolicy(Recrawl(cron="0 6 * * *"))
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:00"))
     assert policy.after(state, fetched(state), at("2026-11-20T05:10")).next_at == at("2026-11-21T06:00")
     ahead = policy.after(page(), fetched(page()), at("2033-01-01T00:00"))
@@ -389,14 +389,14 @@ def test_a_clock_set_back_does_not_repeat_a_run():
 def test_a_bad_policy_is_refused_in_one_line_that_names_the_field(recrawl, field):
     """Before anything is crawled."""
     with pytest.raises(UsageError, match=field) as caught:
-        Policy(recrawl)
+        RecrawlPolicy(recrawl)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
 
 
 def test_one_bound_alone_is_enough():
     """The other follows."""
-    assert (Policy(Recrawl(min_s=90 * DAY)).max_s, Policy(Recrawl(max_s=60)).min_s) == (90 * DAY, 60)
+    assert (RecrawlPolicy(Recrawl(min_s=90 * DAY)).max_s, RecrawlPolicy(Recrawl(max_s=60)).min_s) == (90 * DAY, 60)
 
 
 # ---- clocks
@@ -406,7 +406,7 @@ def test_one_bound_alone_is_enough():
 @pytest.mark.parametrize("recrawl", [ADAPTIVE, Recrawl(every_s=DAY), Recrawl(cron="0 6 * * *")])
 def test_a_clock_that_jumps_neither_freezes_nor_storms(jump_s, recrawl):
     """Whatever the clock has been, a loaded page is due within one interval, and after one fetch not at once again."""
-    policy = Policy(recrawl)
+    policy = RecrawlPolicy(recrawl)
     state = lived(policy, "abaab")
     now = state.fetched_at + 60 + jump_s
     loaded = policy.reviewed(state, now)
@@ -420,7 +420,7 @@ def test_a_clock_that_jumps_neither_freezes_nor_storms(jump_s, recrawl):
 
 def test_a_clock_set_back_between_two_fetches_is_no_evidence():
     """A negative interval counts for nothing, a year of it at most two max."""
-    policy = Policy(ADAPTIVE)
+    policy = RecrawlPolicy(ADAPTIVE)
     state = lived(policy, "aab")
     back = policy.after(state, fetched(state, b"b"), state.fetched_at - HOUR)
     assert (back.checks, back.quiet_s, back.changed_s) == (state.checks, state.quiet_s, state.changed_s)
@@ -430,9 +430,11 @@ def test_a_clock_set_back_between_two_fetches_is_no_evidence():
 
 def test_a_changed_policy_applies_to_what_is_known():
     """Shorter bounds make pages due earlier; a policy that was off starts with what is there."""
-    slow = Policy(Recrawl(every_s=30 * DAY))
+    slow = RecrawlPolicy(Recrawl(every_s=30 * DAY))
     state = lived(slow, "aa")
-    assert Policy(Recrawl(every_s=HOUR)).reviewed(state, state.fetched_at).next_at <= state.fetched_at + 1.05 * HOUR
-    assert Policy(None).reviewed(state, state.fetched_at).next_at == 0.0
-    off = Policy(None).reviewed(state, state.fetched_at)
-    assert Policy(ADAPTIVE).reviewed(off, state.fetched_at + 60).next_at == state.fetched_at + 60
+    assert (
+        RecrawlPolicy(Recrawl(every_s=HOUR)).reviewed(state, state.fetched_at).next_at <= state.fetched_at + 1.05 * HOUR
+    )
+    assert RecrawlPolicy(None).reviewed(state, state.fetched_at).next_at == 0.0
+    off = RecrawlPolicy(None).reviewed(state, state.fetched_at)
+    assert RecrawlPolicy(ADAPTIVE).reviewed(off, state.fetched_at + 60).next_at == state.fetched_at + 60

@@ -13,9 +13,9 @@ MONTH_S = 30 * DAY_S
 def ratio(recrawl: Recrawl, pages: int, seed: int, **how: object) -> float:
     """p95 staleness over that of a fixed interval with the same number of fetches."""
     watched = web(pages, MONTH_S, seed)
-    copies, policy, agenda = adaptive(watched, MONTH_S, recrawl, **how)
-    agenda.check()
-    assert len(agenda) == pages
+    copies, policy, due_table = adaptive(watched, MONTH_S, recrawl, **how)
+    due_table.check()
+    assert len(due_table) == pages
     assert policy.active
     other = fixed(watched, MONTH_S, copies.fetches, seed)
     assert other.fetches == pytest.approx(copies.fetches, rel=0.01)

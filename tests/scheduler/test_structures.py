@@ -6,7 +6,7 @@ import random
 
 from nephila.kernel.messages import QueuedUrl
 from nephila.scheduler.frontier.queue_entry import SEED, host_of, pack, pack_queued, queued_of, repack, unpack
-from nephila.scheduler.frontier.ready_hosts import Ready
+from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 
 
 def test_a_packed_url_comes_back_whole():
@@ -26,7 +26,7 @@ def test_host_of_ignores_userinfo():
 
 def test_ready_hosts_against_a_model():
     """Each job gets the host with its best head, then the one ready longest; a host taken for one is gone for all."""
-    rng, ready = random.Random(4), Ready()
+    rng, ready = random.Random(4), ReadyHosts()
     model: dict[int, dict[int, tuple[int, int]]] = {}
     for step in range(20_000):
         host, job = rng.randrange(50), rng.randrange(3)
@@ -55,7 +55,7 @@ def test_ready_hosts_against_a_model():
 
 def test_hosts_that_come_and_go_behind_a_slow_jobs_head_leave_nothing():
     """One job takes a host again and again for which another would only come later: its line there stays short."""
-    ready = Ready()
+    ready = ReadyHosts()
     ready.add(0, [(2, 1)])
     for _ in range(1000):
         ready.add(1, [(1, 5), (2, 7)])

@@ -7,9 +7,9 @@ import hashlib
 import random
 
 import pytest
-from nephila.scheduler.traps import novelty as traps
-from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PLACES, Yield
-from nephila.scheduler.traps.recent_hashes import Memory
+from nephila.scheduler.traps import novelty
+from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PATTERNS, NoveltyTracker
+from nephila.scheduler.traps.recent_hashes import RecentHashSet
 
 from benchmarks.web import endless
 from tests.scheduler import trap_web
@@ -138,7 +138,7 @@ def test_traps_cost_twice_their_cap_at_most_and_real_pages_are_found(name):
 def test_yield_alone_is_enough(name, monkeypatch):
     """The same with no help from shapes and session ids. (Facets of the bench grow by a parameter with every click.)"""
     monkeypatch.setattr(trap_web, "shape", lambda url, now: "")
-    monkeypatch.setattr(traps, "without_session", lambda url: "")
+    monkeypatch.setattr(novelty, "without_session", lambda url: "")
     costs_little(name)
 
 
@@ -277,7 +277,7 @@ def test_a_parameter_that_brings_one_text_is_closed_without_growth():
 
 def test_twins_by_scheme_are_no_trap():
     """A site served by http and by https, each leading on within itself: all pages of both are open."""
-    judge = Yield("j", "a.test")
+    judge = NoveltyTracker("j", "a.test")
     for scheme in ("http", "https"):
         for number in range(500):
             url = f"{scheme}://a.test/articles/{number}"
@@ -288,7 +288,7 @@ def test_twins_by_scheme_are_no_trap():
 
 def test_a_directory_that_was_fruitful_stays_open():
     """Three traps in a directory of 400 articles are closed one by one; articles that come to light later are open."""
-    judge = Yield("j", "a.test")
+    judge = NoveltyTracker("j", "a.test")
     for number in range(400):
         judge.fetched(f"{ROOT}/go/title-{number}", hashlib.md5(b"%d" % number).digest()[:8], number * 50, NOW)
     for number in range(600):
@@ -336,11 +336,11 @@ def test_what_is_on_its_way_when_a_place_closes_changes_nothing():
 
 def test_the_second_copy_of_a_session_passes_the_third_does_not():
     """Copies of one page under new session ids are refused from the third on; other pages and plain URLs are not."""
-    judge = Yield("j", "a.test")
+    judge = NoveltyTracker("j", "a.test")
     tokens = [hashlib.md5(bytes([n])).hexdigest() for n in range(4)]
-    verdicts = [judge.twin(f"{ROOT}/x?PHPSESSID={token}") for token in tokens]
+    verdicts = [judge.is_session_copy(f"{ROOT}/x?PHPSESSID={token}") for token in tokens]
     assert verdicts == ["", "", *[f"session id: {ROOT}/x is known under others"] * 2]
-    assert judge.twin(f"{ROOT}/y?PHPSESSID={tokens[0]}") == judge.twin(f"{ROOT}/x") == ""
+    assert judge.is_session_copy(f"{ROOT}/y?PHPSESSID={tokens[0]}") == judge.is_session_copy(f"{ROOT}/x") == ""
 
 
 def test_state_survives_a_snapshot():
@@ -348,7 +348,7 @@ def test_state_survives_a_snapshot():
     site = with_trap(month_names, "/plan/2026/11", "/plan/", 50)
     calls = []
 
-    class Noting(Yield):
+    class Noting(NoveltyTracker):
         """A judge that writes down what it was told."""
 
         def linked(self, parent, new):
@@ -360,12 +360,12 @@ def test_state_survives_a_snapshot():
             return super().fetched(*args)
 
     whole = crawl(site, judge=Noting("j", "a.test")).judge
-    judge = Yield("j", "a.test")
+    judge = NoveltyTracker("j", "a.test")
     for number, (name, *args) in enumerate(calls):
         getattr(judge, name)(*args)
         if number % 7 == 0:
             packed = judge.pack()
-            judge = Yield("j", "a.test")
+            judge = NoveltyTracker("j", "a.test")
             judge.unpack(packed)
             judge.check()
             assert judge.pack() == packed
@@ -385,7 +385,7 @@ def test_a_damaged_state_is_refused_in_one_line():
 
 def test_memory_is_bounded_whatever_the_urls():
     """Fifty thousand URLs of random shapes: at most 256 places, a state under 200 KiB, invariants kept."""
-    rng, judge = random.Random(8), Yield("j", "a.test", 10, 0.0001)
+    rng, judge = random.Random(8), NoveltyTracker("j", "a.test", 10, 0.0001)
     for number in range(50_000):
         depth = rng.randrange(4)
         path = "/".join(rng.choice(WORDS) + str(rng.randrange(9)) for _ in range(depth))
@@ -395,17 +395,17 @@ def test_memory_is_bounded_whatever_the_urls():
         if number % 3 == 0:
             judge.linked(url, [f"{url}/{n}" for n in range(rng.randrange(3))])
         judge.fetched(url, text, rng.randrange(3000), NOW)
-        judge.twin(f"{url};jsessionid={rng.randbytes(10).hex()}")
+        judge.is_session_copy(f"{url};jsessionid={rng.randbytes(10).hex()}")
         if number % 2500 == 0:
             judge.check()
     judge.check()
-    assert sum(1 for _ in judge.places()) <= MAX_PLACES
+    assert sum(1 for _ in judge.places()) <= MAX_PATTERNS
     assert len(judge.pack()) < 200 * 1024
 
 
 def test_a_memory_forgets_and_never_invents():
     """Nothing it was not told, everything while there is room, its limit whatever comes, the same after a snapshot."""
-    rng, memory, told = random.Random(9), Memory(256), set()
+    rng, memory, told = random.Random(9), RecentHashSet(256), set()
     for number in range(20_000):
         key = rng.getrandbits(64) if rng.random() < 0.6 or not told else rng.choice(sorted(told)[-50:])
         known = key in memory
@@ -415,7 +415,7 @@ def test_a_memory_forgets_and_never_invents():
         assert key in memory
         if number % 2000 == 0:
             memory.check()
-            copy = Memory(256)
+            copy = RecentHashSet(256)
             copy.restore(memory.pack())
             assert len(copy) == len(memory) <= 256
             told = {k for k in told if k in memory}
@@ -423,7 +423,7 @@ def test_a_memory_forgets_and_never_invents():
 
 def test_while_there_is_room_hardly_anything_is_forgotten():
     """Of two thousand hashes in a memory of eight thousand slots, 99 in 100 at least are known."""
-    rng, memory = random.Random(11), Memory(8192)
+    rng, memory = random.Random(11), RecentHashSet(8192)
     keys = [rng.getrandbits(64) for _ in range(2000)]
     for key in keys:
         memory.add(key)
@@ -442,7 +442,7 @@ def test_a_shop_under_changing_tokens_ends_when_it_has_no_news():
 
 def test_what_keeps_coming_back_is_not_forgotten():
     """A hash seen every tenth time stays through a flood that fills the memory a hundred times over."""
-    rng, memory = random.Random(10), Memory(256)
+    rng, memory = random.Random(10), RecentHashSet(256)
     memory.add(77)
     for number in range(25_600):
         memory.add(rng.getrandbits(64))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.scheduler.traps.path_patterns import MAX_PLACE_CHARS, stem, where
+from nephila.scheduler.traps.path_patterns import MAX_PATTERN_CHARS, common_prefix, patterns_of
 from nephila.scheduler.traps.url_shape import Limits, shape, without_session
 
 NOW = 1_795_000_000.0
@@ -94,25 +94,25 @@ def test_session_ids_are_told_from_stories(url, bare):
 
 def test_places_of_a_url():
     """Narrowest first: parameters, the query, the path but for its numbers, two directories; never the root."""
-    at = where("http://a.test/shop/item?lang=en&sid=77")
-    assert at.places == ["/shop/item?lang", "/shop/item?sid", "/shop/item?", "/shop/"]
+    at = patterns_of("http://a.test/shop/item?lang=en&sid=77")
+    assert at.patterns == ["/shop/item?lang", "/shop/item?sid", "/shop/item?", "/shop/"]
     assert at.values == ["en", "77", "lang=en&sid=77", ""]
-    assert where("http://a.test/calendar/2026/11").places == ["/calendar/*/*", "/calendar/*/", "/calendar/"]
-    assert where("http://a.test/17.html").places == ["/*.html"]
-    assert where("http://a.test/").places == where("http://a.test/about").places == []
+    assert patterns_of("http://a.test/calendar/2026/11").patterns == ["/calendar/*/*", "/calendar/*/", "/calendar/"]
+    assert patterns_of("http://a.test/17.html").patterns == ["/*.html"]
+    assert patterns_of("http://a.test/").patterns == patterns_of("http://a.test/about").patterns == []
 
 
 def test_places_of_a_hostile_url_are_few_and_short():
     """A thousand parameters of a thousand letters make a dozen short places."""
     query = "&".join(f"{i}{'n' * 500}={'v' * 500}" for i in range(1000))
-    at = where("http://a.test/" + "p/" * 500 + "?" + query)
-    assert len(at.places) <= 12
-    assert max(map(len, at.places)) <= MAX_PLACE_CHARS + 42
+    at = patterns_of("http://a.test/" + "p/" * 500 + "?" + query)
+    assert len(at.patterns) <= 12
+    assert max(map(len, at.patterns)) <= MAX_PATTERN_CHARS + 42
 
 
 def test_the_stem_is_what_links_into_a_place_begin_with():
     """Up to the query, the first directory, or the first digit of a name in the root."""
-    assert stem("http://a.test/shop/item?sid=1") == "http://a.test/shop/item?"
-    assert stem("http://a.test/calendar/2026/11") == "http://a.test/calendar/"
-    assert stem("http://a.test/day-17.html") == "http://a.test/day-"
-    assert stem("http://a.test/about") == "http://a.test/"
+    assert common_prefix("http://a.test/shop/item?sid=1") == "http://a.test/shop/item?"
+    assert common_prefix("http://a.test/calendar/2026/11") == "http://a.test/calendar/"
+    assert common_prefix("http://a.test/day-17.html") == "http://a.test/day-"
+    assert common_prefix("http://a.test/about") == "http://a.test/"

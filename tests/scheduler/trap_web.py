@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
 from nephila.kernel.messages import Quarantine
-from nephila.scheduler.traps.novelty import Yield
+from nephila.scheduler.traps.novelty import NoveltyTracker
 from nephila.scheduler.traps.url_shape import shape
 
 NOW = 1_795_000_000.0
@@ -33,7 +33,7 @@ Site = Callable[[str], Page | None]
 class Crawl:
     """What came of a crawl of one host."""
 
-    judge: Yield
+    judge: NoveltyTracker
     fetched: list[str] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
     quarantines: list[Quarantine] = field(default_factory=list)
@@ -43,14 +43,14 @@ class Crawl:
         return sum(url.startswith(ROOT + prefix) for url in self.fetched)
 
 
-def crawl(site: Site, start: str = "/", limit: int = 20_000, judge: Yield | None = None) -> Crawl:
+def crawl(site: Site, start: str = "/", limit: int = 20_000, judge: NoveltyTracker | None = None) -> Crawl:
     """Fetch everything that is not refused, breadth first, `limit` pages at most."""
-    result = Crawl(judge or Yield("j", "a.test"))
+    result = Crawl(judge or NoveltyTracker("j", "a.test"))
     traps = result.judge
     queue, seen = deque([ROOT + start]), {ROOT + start}
     while queue and len(result.fetched) < limit:
         url = queue.popleft()
-        if (reason := traps.verdict(url)) and not traps.spare(url):
+        if (reason := traps.verdict(url)) and not traps.exempt(url):
             result.refused[reason] += 1
             continue
         page = site(url[len(ROOT) :])
@@ -63,7 +63,7 @@ def crawl(site: Site, start: str = "/", limit: int = 20_000, judge: Yield | None
             if link in seen:
                 continue
             seen.add(link)
-            if reason := shape(link, NOW) or traps.verdict(link) or traps.twin(link):
+            if reason := shape(link, NOW) or traps.verdict(link) or traps.is_session_copy(link):
                 result.refused[reason] += 1
             else:
                 new.append(link)

@@ -151,7 +151,7 @@ class World:
     @property
     def done(self) -> bool:
         """Nothing queued, nothing on its way."""
-        return self.scheduler.idle and self.scheduler.worth_waiting_for == 0 and self.bus.unacked == 0
+        return self.scheduler.idle and self.scheduler.fetchable == 0 and self.bus.unacked == 0
 
     def outcomes(self) -> dict[str, str]:
         """URL → outcome(reason) of every row."""

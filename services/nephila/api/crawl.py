@@ -27,12 +27,11 @@ import msgspec
 from nephila.api.handover import Handover
 from nephila.api.options import Rules, request_of
 from nephila.api.page import Page
-from nephila.cli.crawl.plan import make_plan, place_rows
-from nephila.cli.crawl.run import fetch_again, run_request, settle
+from nephila.cli.crawl.plan import make_plan, resolve_store
+from nephila.cli.crawl.run import plan_refetches, resolve_run, run_request
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.crawl import Crawl as Embedded
-from nephila.programs.crawl import Result
+from nephila.programs.crawl import CrawlProgram, Result
 from nephila.programs.output_directory import Directory
 
 if TYPE_CHECKING:
@@ -104,21 +103,21 @@ class Crawl:
         request = self._request = request_of(seeds, self.out, rules, resume=resume, options=options)
         request.fresh, request.refresh, request.retry_failed = fresh, refresh, retry_failed
         request.resume = resume or refresh or retry_failed
-        self._run = settle(request, self._directory)
-        url = place_rows(self._run, request.store)
+        self._run = resolve_run(request, self._directory)
+        url = resolve_store(self._run, request.store)
         plan = make_plan(self._run, self.out, url)
-        fetch_again(request, self._run, plan, quiet=True)
-        scheduler = msgspec.structs.replace(plan.rooms.scheduler, window=ahead, **({"tries": tries} if tries else {}))
-        plan.rooms.scheduler = scheduler
+        plan_refetches(request, self._run, plan, quiet=True)
+        scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead, **({"tries": tries} if tries else {}))
+        plan.configs.scheduler = scheduler
         if out is None:
             # What goes with the crawl need not survive a power cut, and nobody waits for more rows to share a write.
-            plan.rooms.storage = msgspec.structs.replace(plan.rooms.storage, fsync=False, flush_interval_s=0.02)
+            plan.configs.storage = msgspec.structs.replace(plan.configs.storage, fsync=False, flush_interval_s=0.02)
         self._run.window = ahead
         self._plan = plan
         clock = SystemClock()
         self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links)
         self._clock = clock
-        self._crawl: Embedded | None = None
+        self._crawl: CrawlProgram | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leaving = False
@@ -128,7 +127,7 @@ class Crawl:
     def __iter__(self) -> Iterator[Page]:
         self._start()
         try:
-            while (page := self._bus.ask().result()) is not None:
+            while (page := self._bus.next_page().result()) is not None:
                 if self._on_page is not None:
                     found = self._on_page(page)
                     if inspect.isawaitable(found):
@@ -141,7 +140,7 @@ class Crawl:
     async def __aiter__(self) -> AsyncIterator[Page]:
         self._start()
         try:
-            while (page := await asyncio.wrap_future(self._bus.ask())) is not None:
+            while (page := await asyncio.wrap_future(self._bus.next_page())) is not None:
                 if self._on_page is not None:
                     found = self._on_page(page)
                     _follow(page, await found if inspect.isawaitable(found) else found)
@@ -170,7 +169,7 @@ class Crawl:
         self._leave()
         if self._thread is not None:
             self._thread.join(LEAVE_S)
-        self._tidy()
+        self._remove_temporary()
 
     async def aclose(self) -> None:
         """The same without holding up the loop."""
@@ -178,9 +177,9 @@ class Crawl:
         thread = self._thread
         if thread is not None and thread.is_alive():
             await asyncio.get_running_loop().run_in_executor(None, thread.join, LEAVE_S)
-        self._tidy()
+        self._remove_temporary()
 
-    def _tidy(self) -> None:
+    def _remove_temporary(self) -> None:
         if self._remove is not None and (self._thread is None or not self._thread.is_alive()):
             self._remove()
 
@@ -207,7 +206,7 @@ class Crawl:
             error = result.error
             self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
             if not self._all_outcomes:
-                self._say(result, counts)
+                self._log_result(result, counts)
         except BaseException as failed:
             error = failed
         self._bus.finish(error)
@@ -217,14 +216,14 @@ class Crawl:
             return runner.run(self._main())
 
     async def _main(self) -> Result:
-        self._crawl = Embedded(self._plan, self._clock, self._bus)
+        self._crawl = CrawlProgram(self._plan, self._clock, self._bus)
         self._loop = asyncio.get_running_loop()
         self._bus.begin()
         if self._leaving:
             self._loop.call_soon(_stop_at_once, self._crawl)
         return await self._crawl.run()
 
-    def _say(self, result: Result, counts: Summary) -> None:
+    def _log_result(self, result: Result, counts: Summary) -> None:
         for url, reason in result.refused_seeds:
             log.warning("%s: not crawled: %s", url, reason)
         if result.reason != "interrupted" and not counts.outcomes.get("stored"):
@@ -241,9 +240,9 @@ def _close_all() -> None:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 
 
-def _stop_at_once(crawl: Embedded) -> None:
+def _stop_at_once(crawl: CrawlProgram) -> None:
     crawl.stop("interrupted")
-    crawl.assembly.hurry()
+    crawl.assembly.skip_grace()
 
 
 def _follow(page: Page, links: Iterable[str] | None) -> None:

@@ -3,7 +3,7 @@
 A record goes on to storage when the page after it is asked for. Invariants: what is stored was taken, so a program that
 dies in the middle of a page gets it again with `resume`; the scheduler sees a waiting page as one on its way, so its
 window bounds how many wait, and a slow taker slows the crawl. Bodies beyond HELD_BYTES wait in files.
-Everything runs on the crawl's loop but `ask` and `follow`.
+Everything runs on the crawl's loop but `next_page` and `follow`.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Handover(LocalBus):
         """The page that somebody works on."""
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._asked: Future[Page | None] | None = None
-        self._over = False
+        self._waiter: Future[Page | None] | None = None
+        self._ended = False
         self._error: BaseException | None = None
 
     # ---- on the loop
@@ -128,25 +128,25 @@ class Handover(LocalBus):
 
     def _serve(self) -> None:
         """Give a page to who has asked for one."""
-        while self._waiting and (asked := self._asked) is not None:
-            self._let_go()
+        while self._waiting and (waiter := self._waiter) is not None:
+            self._release_taken()
             with self._lock:
-                self._asked = None
-            if asked.set_running_or_notify_cancel():
+                self._waiter = None
+            if waiter.set_running_or_notify_cancel():
                 self._taken = self._waiting.popleft()
-                asked.set_result(self._taken.page)
+                waiter.set_result(self._taken.page)
 
-    def _let_go(self) -> None:
+    def _release_taken(self) -> None:
         """The page that was taken last is done with: its record goes on."""
         taken, self._taken = self._taken, None
         if taken is not None:
             self._held_bytes -= taken.size_bytes
             taken.release()
 
-    def _on_asked(self) -> None:
+    def _on_page_wanted(self) -> None:
         # Else a page that came meanwhile was given already, and it is not done with.
-        if self._asked is not None:
-            self._let_go()
+        if self._waiter is not None:
+            self._release_taken()
             self._serve()
 
     def _add(self, page: m.Page, links: list[str]) -> None:
@@ -157,30 +157,30 @@ class Handover(LocalBus):
 
     # ---- from any thread
 
-    def ask(self) -> Future[Page | None]:
+    def next_page(self) -> Future[Page | None]:
         """The next page, None after the last; the one before is done with. Its error is that of the crawl."""
         answer: Future[Page | None] = Future()
         with self._lock:
-            if self._over:
-                self._settle(answer)
+            if self._ended:
+                self._resolve(answer)
                 return answer
-            self._asked = answer
-            self._call(self._on_asked)
+            self._waiter = answer
+            self._call(self._on_page_wanted)
         return answer
 
     def follow(self, page: m.Page, links: list[str]) -> None:
         """Links of a page that was taken. Raises `UsageError` when the crawl has ended."""
         with self._lock:
-            if self._over or not self._call(self._add, page, links):
+            if self._ended or not self._call(self._add, page, links):
                 raise UsageError(f"{page.url}: the crawl has ended, nothing more is followed")
 
     def finish(self, error: BaseException | None) -> None:
         """The loop has ended: who asks from now on, or has asked, is told so."""
         with self._lock:
-            self._over, self._error = True, error
-            asked, self._asked = self._asked, None
-            if asked is not None and asked.set_running_or_notify_cancel():
-                self._settle(asked)
+            self._ended, self._error = True, error
+            waiter, self._waiter = self._waiter, None
+            if waiter is not None and waiter.set_running_or_notify_cancel():
+                self._resolve(waiter)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> bool:
         """Have the loop call it; False when there is none. With the lock."""
@@ -190,7 +190,7 @@ class Handover(LocalBus):
                 return True
         return False
 
-    def _settle(self, answer: Future[Page | None]) -> None:
+    def _resolve(self, answer: Future[Page | None]) -> None:
         if self._error is not None:
             answer.set_exception(self._error)
         else:

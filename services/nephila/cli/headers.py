@@ -37,7 +37,7 @@ def headers_of(given: Iterable[str], seeds: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def kept(given: Iterable[str]) -> list[str]:
+def redacted(given: Iterable[str]) -> list[str]:
     """What run.json keeps of them."""
     found = []
     for line in given:

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from nephila import __version__
 from nephila.cli.output import note
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError, UserError
 
 if TYPE_CHECKING:
@@ -154,9 +154,9 @@ def _failed(error: Exception) -> int:
             return 1
     if isinstance(error, OSError) and error.strerror:
         _silence_stdout()  # most likely it is what cannot be written, and the interpreter would try once more
-        note(f"{plain(str(error.filename or 'standard output'), 500)}: {error.strerror}")
+        note(f"{sanitize(str(error.filename or 'standard output'), 500)}: {error.strerror}")
         return 1
-    note(f"{type(error).__name__}: {plain(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
+    note(f"{type(error).__name__}: {sanitize(str(error), 1000)}; run with NEPHILA_DEBUG=1 for the traceback")
     return 1
 
 

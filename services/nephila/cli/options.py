@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
@@ -33,7 +33,7 @@ def _directory(text: str | Path) -> Path:
         raise typer.BadParameter("the name of the directory is empty; . is the current one")
     if "\0" in name or not name.isprintable():
         # Surrogates stand for bytes that are no UTF-8: run.json and messages could not say the name.
-        raise typer.BadParameter(f"{plain(name)!r} is no name that can be written as text (UTF-8 without controls)")
+        raise typer.BadParameter(f"{sanitize(name)!r} is no name that can be written as text (UTF-8 without controls)")
     return Path(name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 
 _encode = msgspec.json.Encoder().encode
 
@@ -20,7 +20,7 @@ def print_json(value: Any) -> None:
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     """Aligned lines on standard output; pairs whose value is None are left out."""
-    shown = [(key, plain(str(value), 2000)) for key, value in pairs if value is not None]
+    shown = [(key, sanitize(str(value), 2000)) for key, value in pairs if value is not None]
     width = max((len(key) for key, _ in shown), default=0) + 1
     for key, value in shown:
         sys.stdout.write(f"{key + ':':<{width}} {value}".rstrip() + "\n")
@@ -28,4 +28,4 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
 
 def note(text: str) -> None:
     """One line on standard error, in the program's name."""
-    sys.stderr.write(f"nephila: {plain(text, 2000)}\n")
+    sys.stderr.write(f"nephila: {sanitize(text, 2000)}\n")

@@ -10,8 +10,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from nephila.cli.terminal import plain
-from nephila.control import job_view as jobview
+from nephila.cli.terminal import sanitize
+from nephila.control import job_view
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import Outcome, Record
 from nephila.kernel.topics import RECORDS
@@ -19,7 +19,7 @@ from nephila.kernel.topics import RECORDS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.programs.crawl import Crawl
+    from nephila.programs.crawl import CrawlProgram
 
 WINDOW_S = 5.0
 """Seconds over which pages per second are averaged on a terminal."""
@@ -40,7 +40,7 @@ class Progress:
         self._task: asyncio.Task[None] | None = None
         self._ending = ""
 
-    def watch(self, crawl: Crawl) -> None:
+    def watch(self, crawl: CrawlProgram) -> None:
         """Start; called on the loop of the crawl, before it runs."""
         if self._console is None:
             return
@@ -61,7 +61,7 @@ class Progress:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _rewrite(self, crawl: Crawl) -> None:
+    async def _rewrite(self, crawl: CrawlProgram) -> None:
         from rich.live import Live
         from rich.text import Text
 
@@ -70,30 +70,30 @@ class Progress:
                 live.update(Text(self.line(crawl), overflow="ellipsis", no_wrap=True), refresh=True)
                 await asyncio.sleep(REFRESH_S)
 
-    async def _log(self, crawl: Crawl) -> None:
+    async def _log(self, crawl: CrawlProgram) -> None:
         self.line(crawl)  # where the rate of the first line is counted from
         while True:
             await asyncio.sleep(LOG_S)
             self._print(self.line(crawl))
 
-    def line(self, crawl: Crawl) -> str:
+    def line(self, crawl: CrawlProgram) -> str:
         """The state of the crawl in one line."""
         scheduler = crawl.scheduler
         ended = scheduler.ended(crawl.plan.job.uid)
         total = sum(ended.values())
-        limit = jobview.page_limit(scheduler, crawl.plan.job.uid)
+        limit = job_view.page_limit(scheduler, crawl.plan.job.uid)
         rate = self._rate(total)
         parts = [
             duration(crawl.elapsed_s),
             f"{ended[Outcome.STORED]:,}/{limit:,} pages" if limit else f"{total:,} pages",
             f"{rate:.0f}/s" if rate >= 10 else f"{rate:.1f}/s",
             f"{scheduler.queued:,} queued",
-            f"{jobview.in_flight(scheduler)} in flight",
+            f"{job_view.in_flight(scheduler)} in flight",
             f"{scheduler.hosts_waiting():,} hosts waiting",
         ]
         errors = scheduler.errors.most_common(3)
         if errors:
-            parts.append("errors: " + ", ".join(f"{plain(name, 30)} {count:,}" for name, count in errors))
+            parts.append("errors: " + ", ".join(f"{sanitize(name, 30)} {count:,}" for name, count in errors))
         if self._ending:
             parts.insert(0, self._ending)
         return " · ".join(parts)
@@ -102,7 +102,7 @@ class Progress:
         record: Record = delivery.message
         outcome = record.outcome.name.lower() + (f"({record.reason})" if record.reason else "")
         size = f" {record.size_bytes:,} B" if record.size_bytes else ""
-        self._print(f"{outcome} {record.status or '-'}{size} {plain(record.url, 2000)}")
+        self._print(f"{outcome} {record.status or '-'}{size} {sanitize(record.url, 2000)}")
         delivery.ack()
 
     def _print(self, line: str) -> None:

@@ -1,7 +1,7 @@
 """Text from the web made safe for a terminal: no escape sequences, no control characters, no hidden direction changes.
 
-Invariant: what comes out is one line without control characters, and no longer than the limit. `plain` is for print(),
-`safe` for Rich, where a title such as "[link=file:///etc/passwd]free[/]" would otherwise be markup.
+Invariant: the result is one line without control characters, no longer than the limit. `sanitize` is for print(),
+`sanitize_markup` for Rich, where a title such as "[link=file:///etc/passwd]free[/]" would otherwise be markup.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLACK = 16
 """Escape sequences may make a text this many times longer than what is left of it; beyond that it is cut unread."""
 
 
-def plain(text: str, limit: int = 200) -> str:
+def sanitize(text: str, limit: int = 200) -> str:
     """One harmless line of at most `limit` characters; a longer text ends in an ellipsis. O(limit)."""
     cut = len(text) > limit * _SLACK
     text = _SEQUENCES.sub("", text[: limit * _SLACK])
@@ -36,14 +36,14 @@ def plain(text: str, limit: int = 200) -> str:
     return text
 
 
-def safe(text: str, limit: int = 200) -> str:
-    """`plain`, with Rich markup escaped (backslashes may make it longer than `limit`)."""
-    escaped = _MARKUP.sub(lambda match: f"{match[1]}{match[1]}\\{match[2]}", plain(text, limit))
+def sanitize_markup(text: str, limit: int = 200) -> str:
+    """`sanitize`, with Rich markup escaped (backslashes may make it longer than `limit`)."""
+    escaped = _MARKUP.sub(lambda match: f"{match[1]}{match[1]}\\{match[2]}", sanitize(text, limit))
     # A backslash at the end would swallow the tag of whatever is printed behind it.
     return escaped + "\\" if escaped.endswith("\\") and not escaped.endswith("\\\\") else escaped
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Text of many lines as a terminal may get it: what is no letter becomes its escape, \u202e, as JSON writes it, so
     that a line of JSON keeps its meaning. Line ends and tabs stay. O(n)."""
     return _UNSEEN.sub(lambda found: _escaped(found[0]), text)
@@ -54,7 +54,7 @@ def _escaped(character: str) -> str:
     return "".join(f"\\u{data[at]:02x}{data[at + 1]:02x}" for at in range(0, len(data), 2))
 
 
-def plain_lines(text: str) -> Iterator[str]:
+def sanitize_lines(text: str) -> Iterator[str]:
     """A longer text line by line, each line harmless and whole, its spaces and tabs kept: they are part of code."""
     for line in text.splitlines():
         yield "\t".join(_HIDDEN.sub("", part) for part in _SEQUENCES.sub("", line).split("\t"))

@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.control import api
 from nephila.control.api import NotFound
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.claim_check import Claims
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
@@ -70,7 +70,7 @@ async def scan(
 ) -> AsyncGenerator[Found]:
     """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all behind
     `after` that were there when it began. Raises `UserError`, for a place where no letter is before any is given."""
-    there = await kafka_topics.existing(config, (DEAD,))
+    there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
     consumer = AIOKafkaConsumer(
@@ -87,7 +87,7 @@ async def scan(
                     if _wanted(one.place, places, after):
                         yield one
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
 
@@ -179,7 +179,7 @@ class KafkaDeadLetters:
     async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
         """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
         config = self._config
-        there = await kafka_topics.existing(config)
+        there = await admin.existing(config)
         found, next_place = await self._some(request.ids, request.job, request.after, request.limit)
         producer = AIOKafkaProducer(
             bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
@@ -192,7 +192,7 @@ class KafkaDeadLetters:
                     topic = config.prefix + one.letter.topic
                     await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
         except (KafkaError, OSError) as error:
-            raise kafka_topics.trouble_with(config, error) from None
+            raise admin.trouble_with(config, error) from None
         finally:
             await producer.stop()
         done = [api.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]

@@ -11,21 +11,21 @@ from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer
 
 
-class Flight:
+class InFlight:
     """See the module; only the service changes it."""
 
     __slots__ = (
         "address",
-        "archived",
-        "counted",
         "delivery",
         "dialled",
+        "exchange_receipts",
         "handle",
-        "has_host",
-        "home",
-        "hops",
-        "place",
+        "has_global_slot",
+        "has_host_slot",
+        "origin_address",
+        "redirects",
         "request",
+        "route",
         "started",
         "target",
         "timer",
@@ -35,14 +35,14 @@ class Flight:
         self.delivery = delivery
         self.request = request
         self.target: Target | None = None
-        self.place: tuple[tuple[str, ...], int] = ((), 0)
+        self.route: tuple[tuple[str, ...], int] = ((), 0)
         self.address = ""  # the address slot held or waited for
-        self.has_host = False
-        self.counted = False  # holds or waits for one of the `concurrency` places
+        self.has_host_slot = False
+        self.has_global_slot = False  # holds or waits for one of the `concurrency` places
         self.dialled = False
         self.handle: Handle | asyncio.Task[None] | None = None
         self.timer: Timer | None = None  # runs while the gap of its address is waited for
-        self.hops = 0
-        self.home = ""  # the address of the host itself, which further hops of a robots.txt may leave
+        self.redirects = 0
+        self.origin_address = ""  # the address of the host itself, which further hops of a robots.txt may leave
         self.started = 0.0
-        self.archived: list[Receipt] = []  # of answers that are no pages
+        self.exchange_receipts: list[Receipt] = []  # of answers that are no pages

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from nephila.downloader.service import Downloader
-from nephila.kernel.runtime.metrics import Figure
+from nephila.kernel.runtime.metrics import Metric
 
-FIGURES: tuple[Figure[Downloader], ...] = (
-    Figure(
+METRICS: tuple[Metric[Downloader], ...] = (
+    Metric(
         "fetches_total",
         "Requests that have ended, by result; `unspecified` were given back.",
         lambda d: {result.name.lower(): count for result, count in d.ended.items()},
         "result",
-        rises=True,
+        counter=True,
     ),
-    Figure("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, rises=True),
-    Figure(
+    Metric("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, counter=True),
+    Metric(
         "stale_requests_total",
         "Requests ignored: a later owner of their partition had been heard of.",
-        lambda d: d.shards.stale,
-        rises=True,
+        lambda d: d.partitions.stale,
+        counter=True,
     ),
-    Figure("flights", "Requests taken and not ended; a rise: servers are slow.", lambda d: d.in_flight),
+    Metric("flights", "Requests taken and not ended; a rise: servers are slow.", lambda d: d.in_flight),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
 
-from nephila.downloader.http.contract import Answer
+from nephila.downloader.http.contract import HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
@@ -19,7 +19,7 @@ MAX_LOCATION = 8192
 """Characters of a redirect's target, as of a page's link: readers of WARC give up at 32 KB of record headers."""
 
 
-def unfetched(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:
+def undialled(request: m.FetchRequest, result: m.FetchResult, reason: str, detail: str, now: float) -> m.FetchOutcome:
     """It ended before anybody was dialled."""
     outcome = given_back(request)
     outcome.result = result
@@ -29,54 +29,56 @@ def unfetched(request: m.FetchRequest, result: m.FetchResult, reason: str, detai
     return outcome
 
 
-def outcome_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.FetchOutcome:
+def outcome_of(
+    request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
+) -> m.FetchOutcome:
     """How a fetch ended; `target` is what was fetched last (a robots.txt may have been redirected)."""
     outcome = given_back(request)
-    outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, answer)
-    outcome.status = answer.status
+    outcome.result, outcome.reason, outcome.detail, outcome.location = _judge(request, target, response)
+    outcome.status = response.status
     outcome.started_at = started
     outcome.ended_at = ended
-    outcome.address = answer.address
-    outcome.wire_bytes = answer.wire_bytes
-    outcome.content_type = answer.content_type
-    if "retry-after" in answer.headers:
-        outcome.retry_after_s = retry_after_s(answer.headers["retry-after"], ended)
+    outcome.address = response.address
+    outcome.wire_bytes = response.wire_bytes
+    outcome.content_type = response.content_type
+    if "retry-after" in response.headers:
+        outcome.retry_after_s = retry_after_s(response.headers["retry-after"], ended)
     if request.kind == m.FetchKind.ROBOTS and not outcome.reason:
-        outcome.body = answer.body
+        outcome.body = response.body
     return outcome
 
 
-def _judge(request: m.FetchRequest, target: Target, answer: Answer) -> tuple[m.FetchResult, str, str, str]:
-    status = answer.status
-    if answer.reason == "content_type":
-        return m.FetchResult.CONTENT_TYPE, "content_type", answer.detail, ""
-    if answer.reason == "stale":
+def _judge(request: m.FetchRequest, target: Target, response: HttpResponse) -> tuple[m.FetchResult, str, str, str]:
+    status = response.status
+    if response.reason == "content_type":
+        return m.FetchResult.CONTENT_TYPE, "content_type", response.detail, ""
+    if response.reason == "stale":
         # Given back, yet started_at says that somebody was asked: the host rests, the URL has lost no try.
-        return m.FetchResult.UNSPECIFIED, "stale", answer.detail, ""
-    if answer.reason:
-        return m.FetchResult.FAILED, answer.reason, answer.detail, ""
+        return m.FetchResult.UNSPECIFIED, "stale", response.detail, ""
+    if response.reason:
+        return m.FetchResult.FAILED, response.reason, response.detail, ""
     if 200 <= status < 300:
         return m.FetchResult.FETCHED, "", "", ""
     if status == 304 and (request.etag or request.last_modified):
         return m.FetchResult.NOT_MODIFIED, "", "", ""
-    if status in REDIRECTS and (status != 300 or "location" in answer.headers):
+    if status in REDIRECTS and (status != 300 or "location" in response.headers):
         try:
-            return m.FetchResult.REDIRECT, "", "", parse_routed(_location(answer), target.href).href
+            return m.FetchResult.REDIRECT, "", "", parse_routed(_location(response), target.href).href
         except ValueError as error:
             return m.FetchResult.FAILED, "bad_redirect", str(error), ""
     return m.FetchResult.FAILED, f"http_{status}", "", ""
 
 
-def location_of(target: Target, answer: Answer) -> Target:
+def location_of(target: Target, response: HttpResponse) -> Target:
     """Where a redirect leads; raises `ValueError`."""
-    return Target(_location(answer), target.href)
+    return Target(_location(response), target.href)
 
 
-def _location(answer: Answer) -> str:
+def _location(response: HttpResponse) -> str:
     """As the server wrote it; raises `ValueError`. Bytes beyond ASCII are UTF-8, or else Latin-1."""
-    value = answer.headers.get("location", "")
+    value = response.headers.get("location", "")
     if not value:
-        raise ValueError(f"status {answer.status} without a Location")
+        raise ValueError(f"status {response.status} without a Location")
     if len(value) > MAX_LOCATION:
         raise ValueError(f"a Location of {len(value):,} characters")
     if not value.isascii():
@@ -99,9 +101,9 @@ def retry_after_s(value: str, now: float) -> float:
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 
-def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: float) -> m.Page:
+def page_of(request: m.FetchRequest, response: HttpResponse, started: float, ended: float) -> m.Page:
     """The page of a 2xx or 304; instants are seconds since 1970 UTC."""
-    headers = answer.headers
+    headers = response.headers
     get = headers.get
     return m.Page(
         job=request.job,
@@ -111,34 +113,36 @@ def page_of(request: m.FetchRequest, answer: Answer, started: float, ended: floa
         fetch_no=request.fetch_no,
         attempt=request.attempt,
         depth=request.depth,
-        status=answer.status,
-        content_type=answer.content_type,
-        charset=answer.charset,
-        body=answer.body,
+        status=response.status,
+        content_type=response.content_type,
+        charset=response.charset,
+        body=response.body,
         fetched_at=started,
-        address=answer.address,
+        address=response.address,
         etag=get("etag", ""),
         last_modified=get("last-modified", ""),
-        request_head=answer.request_head,
-        response_head=answer.response_head,
-        wire_body=answer.wire_body or b"",
-        wire_bytes=answer.wire_bytes,
-        not_modified=answer.status == 304,
+        request_head=response.request_head,
+        response_head=response.response_head,
+        wire_body=response.wire_body or b"",
+        wire_bytes=response.wire_bytes,
+        not_modified=response.status == 304,
         robots_tag=get("x-robots-tag", "").lower(),
         priority=int(request.priority),
         took_s=max(ended - started, 0.0),
-        truncated=answer.truncated,
+        truncated=response.truncated,
     )
 
 
 _TRUNCATED = {"too_large": "length", "timeout": "time", "disconnected": "disconnect"}
 
 
-def exchange_of(request: m.FetchRequest, target: Target, answer: Answer, started: float, ended: float) -> m.Page:
+def exchange_of(
+    request: m.FetchRequest, target: Target, response: HttpResponse, started: float, ended: float
+) -> m.Page:
     """An answer that is no page, as it was on the wire. Credentials of its URL are left out."""
-    made = page_of(request, answer, started, ended)
+    made = page_of(request, response, started, ended)
     made.url = target.shown
     made.not_modified = False
-    if not made.truncated and answer.reason:
-        made.truncated = _TRUNCATED.get(answer.reason, "unspecified")
+    if not made.truncated and response.reason:
+        made.truncated = _TRUNCATED.get(response.reason, "unspecified")
     return made

@@ -21,20 +21,20 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import Egress, NotAskedError, ResolveError
-from nephila.downloader.http.contract import Answer, Fetcher, FetchError
-from nephila.downloader.http.fetchers import make_egress, make_fetcher
-from nephila.downloader.http.request import order_of
-from nephila.downloader.http.target import Target, counted_first
-from nephila.downloader.in_flight import Flight
+from nephila.downloader.dns.resolver import GuardedResolver, NotLookedUpError, ResolveError
+from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
+from nephila.downloader.http.fetchers import make_fetcher, make_guarded_resolver
+from nephila.downloader.http.request import http_request_of
+from nephila.downloader.http.target import Target, prefer_counted_address
+from nephila.downloader.in_flight import InFlight
 from nephila.downloader.limits.address_slots import AddressSlots
-from nephila.downloader.limits.partitions import Shards
+from nephila.downloader.limits.partitions import Partitions
 from nephila.downloader.limits.slots import Slots
-from nephila.downloader.middleware.chain import Chain
-from nephila.downloader.outcome import REDIRECTS, exchange_of, location_of, outcome_of, page_of, unfetched
+from nephila.downloader.middleware.chain import MiddlewareChain
+from nephila.downloader.outcome import REDIRECTS, exchange_of, location_of, outcome_of, page_of, undialled
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.outcomes import given_back
 from nephila.kernel.runtime.clock import Clock
@@ -44,7 +44,7 @@ from nephila.kernel.topics import EXCHANGES, JOBS, OUTCOMES, PAGES, REQUESTS
 log = logging.getLogger(__name__)
 
 ROBOTS_REDIRECTS = 5
-Contact = Callable[[m.FetchRequest, str, Callable[[bool], None]], None]
+AddressCheck = Callable[[m.FetchRequest, str, Callable[[bool], None]], None]
 """Request, address, and what is called with the answer: whether it may begin there now."""
 # What arrives while draining goes back after a moment: at once, a scheduler that sends on would spin.
 _GIVE_BACK_S = 0.1
@@ -57,27 +57,29 @@ _ASK_AGAIN_S = 0.1
 class Downloader:
     """See the module."""
 
-    def __init__(self, config: DownloaderConfig, bus: Bus, clock: Clock, egress: Egress, fetcher: Fetcher) -> None:
+    def __init__(
+        self, config: DownloaderConfig, bus: Bus, clock: Clock, resolver: GuardedResolver, fetcher: Fetcher
+    ) -> None:
         self._config = config
         self._bus = bus
         self._clock = clock
-        self._egress = egress
+        self._resolver = resolver
         self._fetcher = fetcher
-        self._flights: dict[Flight, None] = {}
-        self._hosts: Slots[Flight] = Slots(config.per_host)
-        networks = Networks(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
-        self._addresses: AddressSlots[Flight] | None = None if networks.unlimited else AddressSlots(networks)
-        self._paced: dict[str, bool] = {}  # whether a job is paced by address, as far as known
-        self._everybody: Slots[Flight] = Slots(config.concurrency)
-        self.contact: Contact | None = None
+        self._fetches: dict[InFlight, None] = {}
+        self._host_slots: Slots[InFlight] = Slots(config.per_host)
+        limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
+        self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
+        self._paced_jobs: dict[str, bool] = {}  # whether a job is paced by address, as far as known
+        self._global_slots: Slots[InFlight] = Slots(config.concurrency)
+        self.late_address_check: AddressCheck | None = None
         """Asked before a paced fetch on an address that the scheduler has not counted it on; None: nobody else fetches,
         so the guard here knows all."""
         self.on_sent: Callable[[str, float], None] | None = None
         """Called with a paced address and the monotonic instant at which a request was sent there."""
-        self.may_dial: Callable[[], bool] = lambda: True
+        self.lease_valid: Callable[[], bool] = lambda: True
         """Asked before each dial: False when the requests here may be another member's by now; they wait."""
-        self._chain = Chain(config, clock, egress, fetcher)
-        self.shards = Shards(clock, config.move_s, self._flights, self._give_back, self._drop)
+        self._chain = MiddlewareChain(config, clock, resolver, fetcher)
+        self.partitions = Partitions(clock, config.move_s, self._fetches, self._give_back, self._drop)
         self.ended: Counter[m.FetchResult] = Counter()
         self.wire_bytes = 0
         """Received from servers."""
@@ -85,23 +87,23 @@ class Downloader:
     @property
     def in_flight(self) -> int:
         """Requests taken and not ended."""
-        return len(self._flights)
+        return len(self._fetches)
 
     async def start(self) -> None:
         """Begin to take jobs and requests."""
         self._bus.subscribe(JOBS, "downloader", self._on_job, credits=self._config.window)
-        self._bus.subscribe(REQUESTS, "downloader", self._take, credits=self._config.window)
+        self._bus.subscribe(REQUESTS, "downloader", self._on_request, credits=self._config.window)
 
     async def drain(self, grace_s: float) -> None:
         """Take nothing more; what is not dialled goes back at once, the rest after `grace_s` seconds to end."""
-        await self.shards.drain(grace_s)
+        await self.partitions.drain(grace_s)
 
     async def close(self) -> None:
         """Give back whatever is left and close every connection."""
         await self.drain(0)
         await self._chain.close()
         await self._fetcher.close()
-        await self._egress.close()
+        await self._resolver.close()
 
     # From delivery to dial
 
@@ -109,309 +111,314 @@ class Downloader:
         job: m.CrawlJob = delivery.message
         self._chain.on_job(job)
         if job.deleted:
-            self._paced.pop(job.uid, None)
+            self._paced_jobs.pop(job.uid, None)
         else:
-            self._paced[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
+            self._paced_jobs[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
         delivery.ack()
 
-    def _take(self, delivery: Delivery) -> None:
+    def _on_request(self, delivery: Delivery) -> None:
         request: m.FetchRequest = delivery.message
-        if self.shards.is_stale(delivery.partition, request):
+        if self.partitions.is_stale(delivery.partition, request):
             delivery.ack()
             return
-        if self.shards.is_leaving(delivery.partition):
-            self._clock.call_at(self._clock.monotonic() + _GIVE_BACK_S, lambda: self._refuse(delivery))
+        if self.partitions.is_revoked(delivery.partition):
+            self._clock.call_at(self._clock.monotonic() + _GIVE_BACK_S, lambda: self._reject(delivery))
             return
-        flight = Flight(delivery, request)
-        self._flights[flight] = None
-        if self._hosts.take(request.host, flight):
-            self._with_host(flight)
+        fetch = InFlight(delivery, request)
+        self._fetches[fetch] = None
+        if self._host_slots.acquire(request.host, fetch):
+            self._on_host_slot(fetch)
 
-    def _refuse(self, delivery: Delivery) -> None:
+    def _reject(self, delivery: Delivery) -> None:
         if not delivery.acked:
             delivery.ack_after((self._bus.publish(OUTCOMES, delivery.partition, given_back(delivery.message)),))
 
-    def _with_host(self, flight: Flight) -> None:
-        flight.has_host = True
-        if self._is_over(flight):
+    def _on_host_slot(self, fetch: InFlight) -> None:
+        fetch.has_host_slot = True
+        if self._ends_early(fetch):
             return
         try:
-            target = Target(flight.request.url)
+            target = Target(fetch.request.url)
         except ValueError as error:
-            self._end_unfetched(flight, m.FetchResult.FAILED, "bad_url", str(error))
+            self._end_undialled(fetch, m.FetchResult.FAILED, "bad_url", str(error))
             return
-        self._locate(flight, target)
+        self._resolve(fetch, target)
 
-    def _is_over(self, flight: Flight) -> bool:
+    def _ends_early(self, fetch: InFlight) -> bool:
         """True when a flight that was not dialled yet must not go on; it has been ended."""
-        if self.shards.is_leaving(flight.delivery.partition):
-            self._give_back(flight)
+        if self.partitions.is_revoked(fetch.delivery.partition):
+            self._give_back(fetch)
             return True
-        start_by = flight.request.start_by
+        start_by = fetch.request.start_by
         if start_by and self._clock.now() > start_by:
-            self._end_unfetched(flight, m.FetchResult.EXPIRED, "expired", "not started in time")
+            self._end_undialled(fetch, m.FetchResult.EXPIRED, "expired", "not started in time")
             return True
         return False
 
-    def _locate(self, flight: Flight, target: Target) -> None:
+    def _resolve(self, fetch: InFlight, target: Target) -> None:
         """Find out where to dial; without a task when the name is known."""
-        flight.target = target
+        fetch.target = target
         try:
-            place = self._egress.known(target.dial_host, target.port)
+            route = self._resolver.cached(target.dial_host, target.port)
         except (EgressError, ResolveError) as error:
-            self._on_no_place(flight, error)
+            self._on_resolve_error(fetch, error)
             return
-        if place is not None:
-            self._on_place(flight, place)
+        if route is not None:
+            self._on_route(fetch, route)
         else:
-            flight.handle = asyncio.get_running_loop().create_task(self._ask(flight, target))
+            fetch.handle = asyncio.get_running_loop().create_task(self._await_resolution(fetch, target))
 
-    async def _ask(self, flight: Flight, target: Target) -> None:
+    async def _await_resolution(self, fetch: InFlight, target: Target) -> None:
         try:
-            place = await self._egress.place(target.dial_host, target.port)
+            route = await self._resolver.resolve(target.dial_host, target.port)
         except Exception as error:  # whatever a resolver raises, the request must end
-            flight.handle = None
-            self._on_no_place(flight, error)
+            fetch.handle = None
+            self._on_resolve_error(fetch, error)
             return
-        flight.handle = None
-        self._on_place(flight, place)
+        fetch.handle = None
+        self._on_route(fetch, route)
 
-    def _on_no_place(self, flight: Flight, error: Exception) -> None:
+    def _on_resolve_error(self, fetch: InFlight, error: Exception) -> None:
         if isinstance(error, EgressError):
-            self._end_unfetched(flight, m.FetchResult.DENIED, "address", str(error))
-        elif isinstance(error, NotAskedError):
-            self._end_unfetched(flight, m.FetchResult.UNSPECIFIED, "not_resolved", str(error))
+            self._end_undialled(fetch, m.FetchResult.DENIED, "address", str(error))
+        elif isinstance(error, NotLookedUpError):
+            self._end_undialled(fetch, m.FetchResult.UNSPECIFIED, "not_resolved", str(error))
         else:
             detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
-            self._end_unfetched(flight, m.FetchResult.FAILED, "dns", detail)
+            self._end_undialled(fetch, m.FetchResult.FAILED, "dns", detail)
 
-    def _on_place(self, flight: Flight, place: tuple[tuple[str, ...], int]) -> None:
-        flight.place = place = counted_first(place, flight.request.address)
-        if self._has_no_slot(flight):
+    def _on_route(self, fetch: InFlight, route: tuple[tuple[str, ...], int]) -> None:
+        fetch.route = route = prefer_counted_address(route, fetch.request.address)
+        if self._is_address_busy(fetch):
             return
-        address = place[0][0]
-        paced = self._addresses is not None and self._is_paced(flight.request)
-        if self.contact is None or not paced or flight.dialled or flight.request.address == address:
-            self._with_address(flight)
+        address = route[0][0]
+        paced = self._address_slots is not None and self._is_paced(fetch.request)
+        if self.late_address_check is None or not paced or fetch.dialled or fetch.request.address == address:
+            self._acquire_global_slot(fetch)
         else:
-            self.contact(flight.request, address, lambda go: self._contacted(flight, go))
+            self.late_address_check(fetch.request, address, lambda go: self._on_late_check(fetch, go))
 
-    def _contacted(self, flight: Flight, go: bool) -> None:
+    def _on_late_check(self, fetch: InFlight, go: bool) -> None:
         """Whether a fetch may begin on an address that was new to the scheduler."""
-        if flight not in self._flights:
+        if fetch not in self._fetches:
             return
         if go:
-            self._with_address(flight)
+            self._acquire_global_slot(fetch)
         else:
-            self._end_busy(flight)
+            self._end_busy(fetch)
 
-    def _with_address(self, flight: Flight) -> None:
-        if flight.counted:  # a further hop of a robots.txt
-            self._with_place(flight)
+    def _acquire_global_slot(self, fetch: InFlight) -> None:
+        if fetch.has_global_slot:  # a further hop of a robots.txt
+            self._on_global_slot(fetch)
             return
-        flight.counted = True
-        if self._everybody.take("", flight):
-            self._with_place(flight)
+        fetch.has_global_slot = True
+        if self._global_slots.acquire("", fetch):
+            self._on_global_slot(fetch)
 
-    def _has_no_slot(self, flight: Flight) -> bool:
+    def _is_address_busy(self, fetch: InFlight) -> bool:
         """True when the address cannot take the request: it goes back, and the scheduler learns the address. What has
         been dialled before waits instead: given back, it would have to ask its own server again."""
-        address = flight.place[0][0]
-        if flight.dialled or self._addresses is None or not self._is_paced(flight.request):
+        address = fetch.route[0][0]
+        if fetch.dialled or self._address_slots is None or not self._is_paced(fetch.request):
             return False
-        if not self._addresses.refuses(address, self._clock.monotonic()):
+        if not self._address_slots.refuses(address, self._clock.monotonic()):
             return False
-        self._end_busy(flight)
+        self._end_busy(fetch)
         return True
 
-    def _end_busy(self, flight: Flight) -> None:
-        outcome = given_back(flight.request)
+    def _end_busy(self, fetch: InFlight) -> None:
+        outcome = given_back(fetch.request)
         outcome.reason = "busy"
-        outcome.address = flight.place[0][0]
-        self._clock.call_soon(lambda: self._end(flight, outcome, None))
+        outcome.address = fetch.route[0][0]
+        self._clock.call_soon(lambda: self._end(fetch, outcome, None))
 
     def _is_paced(self, request: m.FetchRequest) -> bool:
         """robots.txt belongs to no job: it is paced as long as one of them is."""
         if request.job:
-            return self._paced.get(request.job, True)
-        return not self._paced or any(self._paced.values())
+            return self._paced_jobs.get(request.job, True)
+        return not self._paced_jobs or any(self._paced_jobs.values())
 
-    def _with_place(self, flight: Flight) -> None:
-        if not flight.dialled and (self._is_over(flight) or self._has_no_slot(flight)):
+    def _on_global_slot(self, fetch: InFlight) -> None:
+        if not fetch.dialled and (self._ends_early(fetch) or self._is_address_busy(fetch)):
             return
-        if self._addresses is None or not self._is_paced(flight.request):
-            self._dial(flight)
+        if self._address_slots is None or not self._is_paced(fetch.request):
+            self._dial(fetch)
             return
-        address = flight.address = flight.place[0][0]
-        at = self._addresses.take(address, flight, self._clock.monotonic())
+        address = fetch.address = fetch.route[0][0]
+        at = self._address_slots.acquire(address, fetch, self._clock.monotonic())
         if at is not None:
-            self._dial_at(flight, at)
+            self._dial_at(fetch, at)
 
-    def _dial_at(self, flight: Flight, at: float, late: int = 0) -> None:
+    def _dial_at(self, fetch: InFlight, at: float, late: int = 0) -> None:
         """The slot is held. Whether the gap is over is asked when it should be: the loop may have stood still. Then
         what was dialled before may be sent only in the next turns, and the gap counts from there: a call that is
         late waits for those turns first, `_LATE_TIMES` times at most."""
-        assert self._addresses is not None
+        assert self._address_slots is not None
         now = self._clock.monotonic()
-        if flight.timer is not None and now - at > _LATE_S and late < _LATE_TIMES:
+        if fetch.timer is not None and now - at > _LATE_S and late < _LATE_TIMES:
             at, late = now + _LATE_S, late + 1
         elif at <= now:
-            at, late = self._addresses.confirm(flight.address, now), 0
+            at, late = self._address_slots.confirm(fetch.address, now), 0
         if not at:
-            self._dial(flight)
+            self._dial(fetch)
         else:
-            flight.timer = self._clock.call_at(at, lambda: self._dial_at(flight, at, late))
+            fetch.timer = self._clock.call_at(at, lambda: self._dial_at(fetch, at, late))
 
-    def _dial(self, flight: Flight) -> None:
-        flight.timer = None
-        if not flight.dialled and self._is_over(flight):
+    def _dial(self, fetch: InFlight) -> None:
+        fetch.timer = None
+        if not fetch.dialled and self._ends_early(fetch):
             return
-        if not self.may_dial():
+        if not self.lease_valid():
             at = self._clock.monotonic() + _ASK_AGAIN_S
-            flight.timer = self._clock.call_at(at, lambda: self._dial(flight))
+            fetch.timer = self._clock.call_at(at, lambda: self._dial(fetch))
             return
-        assert flight.target is not None
-        idle = self._chain.is_idle(flight.request)
-        before = None if idle else self._chain.prepare(flight.request, flight.target)
+        assert fetch.target is not None
+        idle = self._chain.skips(fetch.request)
+        before = None if idle else self._chain.before_request(fetch.request, fetch.target)
         if before is not None:
-            flight.handle = asyncio.get_running_loop().create_task(self._prepare(flight, before))
+            fetch.handle = asyncio.get_running_loop().create_task(self._await_middleware(fetch, before))
             return
-        on_sent = (lambda: self._on_sent(flight)) if flight.address else None
-        order = order_of(flight.request, flight.target, flight.place, self._config.max_list_bytes, on_sent)
+        on_sent = (lambda: self._on_sent(fetch)) if fetch.address else None
+        http_request = http_request_of(fetch.request, fetch.target, fetch.route, self._config.max_list_bytes, on_sent)
         if not idle:
-            self._chain.outgoing(flight.request, order)
-        if not flight.dialled:
-            flight.started = self._clock.now()
-            flight.dialled = True
-        flight.handle = self._fetcher.fetch(order, lambda answer: self._on_answer(flight, answer))
+            self._chain.on_request(fetch.request, http_request)
+        if not fetch.dialled:
+            fetch.started = self._clock.now()
+            fetch.dialled = True
+        fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_response(fetch, response))
 
-    async def _prepare(self, flight: Flight, before: Coroutine[Any, Any, None]) -> None:
+    async def _await_middleware(self, fetch: InFlight, before: Coroutine[Any, Any, None]) -> None:
         """Do what has to be done first, such as a login; then dial, or end without."""
         started = self._clock.now()
         try:
             await before
         except FetchError as error:
-            flight.handle = None
-            flight.dialled, flight.started, flight.home = True, started, flight.place[0][0]
-            self._end_unfetched(flight, m.FetchResult.FAILED, error.reason, error.detail)
+            fetch.handle = None
+            fetch.dialled, fetch.started, fetch.origin_address = True, started, fetch.route[0][0]
+            self._end_undialled(fetch, m.FetchResult.FAILED, error.reason, error.detail)
         except Exception as error:
             log.exception("a login failed")
-            flight.handle = None
-            self._end_unfetched(flight, m.FetchResult.FAILED, "internal", type(error).__name__)
+            fetch.handle = None
+            self._end_undialled(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
         else:
-            flight.handle = None
-            self._dial(flight)
+            fetch.handle = None
+            self._dial(fetch)
 
-    def _on_sent(self, flight: Flight) -> None:
-        if self._addresses is not None and flight.address:
+    def _on_sent(self, fetch: InFlight) -> None:
+        if self._address_slots is not None and fetch.address:
             now = self._clock.monotonic()
-            self._addresses.sent(flight.address, now)
+            self._address_slots.record_sent(fetch.address, now)
             if self.on_sent is not None:
-                self.on_sent(flight.address, now)
+                self.on_sent(fetch.address, now)
 
     # From answer to outcome
 
-    def _on_answer(self, flight: Flight, answer: Answer) -> None:
-        flight.handle = None
-        request, target = flight.request, flight.target
+    def _on_response(self, fetch: InFlight, response: HttpResponse) -> None:
+        fetch.handle = None
+        request, target = fetch.request, fetch.target
         assert target is not None
         try:
-            if not self._chain.is_idle(request):
-                self._chain.incoming(request, target, answer)
+            if not self._chain.skips(request):
+                self._chain.on_response(request, target, response)
         except Exception as error:  # a fault of ours must not hold the host for ever
             log.exception("an answer could not be looked at")
-            answer.reason, answer.detail = "internal", type(error).__name__
+            response.reason, response.detail = "internal", type(error).__name__
         is_robots = request.kind == m.FetchKind.ROBOTS
-        started = flight.started
-        if is_robots and answer.status in REDIRECTS and not answer.reason and self._follow(flight, answer):
-            self._archive(flight, target, answer, started)
+        started = fetch.started
+        if (
+            is_robots
+            and response.status in REDIRECTS
+            and not response.reason
+            and self._follow_redirect(fetch, response)
+        ):
+            self._archive(fetch, target, response, started)
             return
         page = None
         try:
-            outcome = outcome_of(request, target, answer, flight.started, self._clock.now())
-            outcome.address = flight.home or outcome.address
+            outcome = outcome_of(request, target, response, fetch.started, self._clock.now())
+            outcome.address = fetch.origin_address or outcome.address
             if not is_robots and outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
-                page = page_of(request, answer, flight.started, self._clock.now())
+                page = page_of(request, response, fetch.started, self._clock.now())
         except Exception as error:  # a fault of ours must not hold the host for ever
             log.exception("an answer could not be read")
-            outcome = unfetched(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
+            outcome = undialled(request, m.FetchResult.FAILED, "internal", type(error).__name__, self._clock.now())
         if page is None:
-            self._archive(flight, target, answer, started)
-        self._end(flight, outcome, page)
+            self._archive(fetch, target, response, started)
+        self._end(fetch, outcome, page)
 
-    def _archive(self, flight: Flight, target: Target, answer: Answer, started: float) -> None:
+    def _archive(self, fetch: InFlight, target: Target, response: HttpResponse, started: float) -> None:
         """With raw capture: an answer that is no page. It is published before the outcome, which may end the URL."""
-        if not self._config.raw_capture or not answer.status:
+        if not self._config.raw_capture or not response.status:
             return
         try:
-            made = exchange_of(flight.request, target, answer, started, self._clock.now())
-            flight.archived.append(self._bus.publish(EXCHANGES, flight.delivery.partition, made))
+            made = exchange_of(fetch.request, target, response, started, self._clock.now())
+            fetch.exchange_receipts.append(self._bus.publish(EXCHANGES, fetch.delivery.partition, made))
         except Exception:  # an archive that lacks one answer is no reason to lose the URL
             log.exception("an answer was not archived")
 
-    def _follow(self, flight: Flight, answer: Answer) -> bool:
+    def _follow_redirect(self, fetch: InFlight, response: HttpResponse) -> bool:
         """A robots.txt may move up to five times (RFC 9309 2.3.1.2); each hop passes the egress guard anew."""
-        assert flight.target is not None
-        if flight.hops >= ROBOTS_REDIRECTS or self.shards.is_leaving(flight.delivery.partition):
+        assert fetch.target is not None
+        if fetch.redirects >= ROBOTS_REDIRECTS or self.partitions.is_revoked(fetch.delivery.partition):
             return False
         try:
-            target = location_of(flight.target, answer)
+            target = location_of(fetch.target, response)
         except ValueError:
             return False
-        flight.hops += 1
-        flight.home = flight.home or answer.address
-        self._leave_address(flight)
-        self._locate(flight, target)
+        fetch.redirects += 1
+        fetch.origin_address = fetch.origin_address or response.address
+        self._release_address_slot(fetch)
+        self._resolve(fetch, target)
         return True
 
-    def _end_unfetched(self, flight: Flight, result: m.FetchResult, reason: str, detail: str) -> None:
+    def _end_undialled(self, fetch: InFlight, result: m.FetchResult, reason: str, detail: str) -> None:
         """In the next turn of the loop: the outcome may bring the next request, which may end the same way."""
-        outcome = unfetched(flight.request, result, reason, detail, self._clock.now())
-        if flight.dialled:  # a robots.txt redirected to where nobody may or can go
-            outcome.started_at = flight.started
-            outcome.address = flight.home
-        self._clock.call_soon(lambda: self._end(flight, outcome, None))
+        outcome = undialled(fetch.request, result, reason, detail, self._clock.now())
+        if fetch.dialled:  # a robots.txt redirected to where nobody may or can go
+            outcome.started_at = fetch.started
+            outcome.address = fetch.origin_address
+        self._clock.call_soon(lambda: self._end(fetch, outcome, None))
 
-    def _stop(self, flight: Flight) -> None:
-        timer, flight.timer = flight.timer, None
+    def _stop(self, fetch: InFlight) -> None:
+        timer, fetch.timer = fetch.timer, None
         if timer is not None:
             timer.cancel()
-        handle, flight.handle = flight.handle, None
+        handle, fetch.handle = fetch.handle, None
         if isinstance(handle, asyncio.Task):
             handle.cancel()
         elif handle is not None:
             handle.abort()
 
-    def _drop(self, flight: Flight) -> None:
-        self._stop(flight)
-        self._end(flight, None, None)
+    def _drop(self, fetch: InFlight) -> None:
+        self._stop(fetch)
+        self._end(fetch, None, None)
 
-    def _give_back(self, flight: Flight) -> None:
-        self._stop(flight)
-        outcome = given_back(flight.request)
-        if flight.dialled:  # the server has seen it: the host rests as after any fetch
-            outcome.started_at = flight.started
+    def _give_back(self, fetch: InFlight) -> None:
+        self._stop(fetch)
+        outcome = given_back(fetch.request)
+        if fetch.dialled:  # the server has seen it: the host rests as after any fetch
+            outcome.started_at = fetch.started
             outcome.ended_at = self._clock.now()
-            outcome.address = flight.home or flight.place[0][0]
-        self._end(flight, outcome, None)
+            outcome.address = fetch.origin_address or fetch.route[0][0]
+        self._end(fetch, outcome, None)
 
-    def _end(self, flight: Flight, outcome: m.FetchOutcome | None, page: m.Page | None) -> None:
+    def _end(self, fetch: InFlight, outcome: m.FetchOutcome | None, page: m.Page | None) -> None:
         """Free the slots first: the outcome may bring the host's next request at once. Without an outcome nothing is
         said."""
-        if self._flights.pop(flight, self) is self:
+        if self._fetches.pop(fetch, self) is self:
             return
-        delivery = flight.delivery
+        delivery = fetch.delivery
         try:
             # The address first: who gets the place may need just this slot.
-            self._leave_address(flight)
-            self._leave_everybody(flight)
-            self._leave_host(flight)
+            self._release_address_slot(fetch)
+            self._release_global_slot(fetch)
+            self._release_host_slot(fetch)
         finally:
-            told = self._told(delivery.partition, outcome, page) if outcome is not None else []
-            delivery.ack_after((*flight.archived, *told))
-            self.shards.ended()
+            told = self._publish(delivery.partition, outcome, page) if outcome is not None else []
+            delivery.ack_after((*fetch.exchange_receipts, *told))
+            self.partitions.ended()
 
-    def _told(self, partition: int, outcome: m.FetchOutcome, page: m.Page | None) -> list[Receipt]:
+    def _publish(self, partition: int, outcome: m.FetchOutcome, page: m.Page | None) -> list[Receipt]:
         """Publish the page, then the outcome."""
         receipts = []
         if page is not None:
@@ -424,30 +431,30 @@ class Downloader:
         receipts.append(self._bus.publish(OUTCOMES, partition, outcome))
         return receipts
 
-    def _leave_address(self, flight: Flight) -> None:
-        address, flight.address = flight.address, ""
-        slots = self._addresses
-        if address and slots is not None and not slots.forget(address, flight):
-            following = slots.give(address, self._clock.monotonic())
+    def _release_address_slot(self, fetch: InFlight) -> None:
+        address, fetch.address = fetch.address, ""
+        slots = self._address_slots
+        if address and slots is not None and not slots.cancel(address, fetch):
+            following = slots.release(address, self._clock.monotonic())
             if following is not None:
                 self._dial_at(*following)
 
-    def _leave_everybody(self, flight: Flight) -> None:
-        if flight.counted and not self._everybody.forget("", flight):
-            following = self._everybody.give("")
+    def _release_global_slot(self, fetch: InFlight) -> None:
+        if fetch.has_global_slot and not self._global_slots.cancel("", fetch):
+            following = self._global_slots.release("")
             if following is not None:
-                self._with_place(following)
+                self._on_global_slot(following)
 
-    def _leave_host(self, flight: Flight) -> None:
-        host = flight.request.host
-        if flight.has_host:
-            following = self._hosts.give(host)
+    def _release_host_slot(self, fetch: InFlight) -> None:
+        host = fetch.request.host
+        if fetch.has_host_slot:
+            following = self._host_slots.release(host)
             if following is not None:
-                self._with_host(following)
+                self._on_host_slot(following)
         else:
-            self._hosts.forget(host, flight)
+            self._host_slots.cancel(host, fetch)
 
 
 def build(config: DownloaderConfig, bus: Bus, clock: Clock) -> Downloader:
     """The downloader with everything it stands on; raises `UsageError` for settings that make no sense."""
-    return Downloader(config, bus, clock, make_egress(config, clock), make_fetcher(config, clock))
+    return Downloader(config, bus, clock, make_guarded_resolver(config, clock), make_fetcher(config, clock))

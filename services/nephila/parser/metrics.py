@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
-from nephila.kernel.runtime.metrics import Figure
+from nephila.kernel.runtime.metrics import Metric
 from nephila.parser.service import Parser
 
-FIGURES: tuple[Figure[Parser], ...] = (
-    Figure("pages_parsed_total", "Pages parsed.", lambda p: p.pages, rises=True),
-    Figure(
-        "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, rises=True
+METRICS: tuple[Metric[Parser], ...] = (
+    Metric("pages_parsed_total", "Pages parsed.", lambda p: p.pages, counter=True),
+    Metric(
+        "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, counter=True
     ),
-    Figure(
+    Metric(
         "pages_with_children",
         "PDFs and long pages that wait for a child process or are with it; one that stays high: raise no limit, but the"
         " number of parsers.",
         lambda p: p.with_children,
     ),
-    Figure(
+    Metric(
         "children_replaced_total",
         "Child processes killed for time, memory or a crash; each page costs two of them before it is given up.",
         lambda p: p.children_replaced,
-        rises=True,
+        counter=True,
     ),
-    Figure(
+    Metric(
         "rule_degraded",
         "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
         lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},
         label="rule",
     ),
-    Figure(
+    Metric(
         "rule_fill_rate",
         "Share of a rule's last pages that had items, of the rules that this parser judges.",
         lambda p: {} if p.owner is None else {name: rule.fill_rate for name, rule in p.owner.rules.items()},
         label="rule",
     ),
-    Figure("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, rises=True),
-    Figure("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, rises=True),
-    Figure("items_total", "Items that rules made of pages.", lambda p: p.rules.items, rises=True),
-    Figure(
+    Metric("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, counter=True),
+    Metric("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, counter=True),
+    Metric("items_total", "Items that rules made of pages.", lambda p: p.rules.items, counter=True),
+    Metric(
         "rule_pages_sent_total",
         "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
         lambda p: p.rules.sent_off,
-        rises=True,
+        counter=True,
     ),
-    Figure(
+    Metric(
         "rule_pages_broken_total",
         "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
         lambda p: p.rules.broken,
-        rises=True,
+        counter=True,
     ),
 )

@@ -40,8 +40,7 @@ from nephila.parser.rule_health.judge import Owner
 from nephila.parser.rules.apply import RuleReader, Seen
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.outcome import facts_of
-from nephila.parser.sandbox import Broken, Sandbox
-from nephila.parser.sandbox import trafilatura_text as othertext
+from nephila.parser.sandbox import Broken, Sandbox, trafilatura_text
 from nephila.parser.sandbox.offload import Body, Elsewhere
 from nephila.parser.sandbox.oversize import PAGE, payload_of
 from nephila.parser.sandbox.task import UNAVAILABLE
@@ -137,10 +136,10 @@ class Parser:
         self._retold.discard(job.uid)
         if job.deleted or job.parse is None or job.parse.main_text != m.MainText.TRAFILATURA:
             return
-        if othertext.is_there():
+        if trafilatura_text.is_there():
             self._retold.add(job.uid)
         else:
-            log.error("parser: job %s: %s; its texts are those by density", job.uid, othertext.MISSING)
+            log.error("parser: job %s: %s; its texts are those by density", job.uid, trafilatura_text.MISSING)
 
     def _on_page(self, delivery: Delivery) -> None:
         page: m.Page = delivery.message
@@ -218,10 +217,10 @@ class Parser:
             nonlocal kept
             if self.rules.book.concerns(page.job):
                 kept = body
-            return othertext.payload_of(to_utf8(body, seen.encoding), page.url, self.config.max_text_bytes)
+            return trafilatura_text.payload_of(to_utf8(body, seen.encoding), page.url, self.config.max_text_bytes)
 
         try:
-            record.text = await self._elsewhere.read(othertext.OTHER_TEXT, held, payload) or record.text
+            record.text = await self._elsewhere.read(trafilatura_text.OTHER_TEXT, held, payload) or record.text
         except Exception as error:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "text_problem", str(error))

@@ -20,7 +20,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.rule_health.judge import Owner
 from nephila.parser.service import build as build_parser
 from nephila.programs.workers.supervisor import WorkerProcesses
-from nephila.rulekit import health as rulehealth
+from nephila.rulekit import health
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
@@ -34,7 +34,7 @@ GRACE_S = 4.0
 
 
 @dataclass(slots=True)
-class Rooms:
+class ServiceConfigs:
     """The configuration of every service."""
 
     scheduler: SchedulerConfig
@@ -50,31 +50,33 @@ class Rooms:
 class Assembly:
     """The services of one program, while it runs."""
 
-    def __init__(self, rooms: Rooms, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None) -> None:
+    def __init__(
+        self, configs: ServiceConfigs, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None
+    ) -> None:
         self.clock = clock
         self.grace_s = grace_s
-        self._directory = rooms.storage.directory
+        self._directory = configs.storage.directory
         self.bus = bus or LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
-        self.storage = build_storage(rooms.storage, self.bus, clock)
+        self.storage = build_storage(configs.storage, self.bus, clock)
         self.judge = Owner(self.bus, clock)
         """Whether rules still fit their sites, whichever process has read the pages."""
-        self.workers = self._worker_processes(rooms) if rooms.workers else None
-        self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(rooms)
+        self.workers = self._worker_processes(configs) if configs.workers else None
+        self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
         """What fetches and parses, in the order in which it is drained."""
-        self.scheduler: Scheduler = build_scheduler(rooms.scheduler, self.bus, clock)
+        self.scheduler: Scheduler = build_scheduler(configs.scheduler, self.bus, clock)
         if self.workers is not None:
-            self.scheduler.tell_wider(self.workers.bus.forget)
+            self.scheduler.on_wider_scope(self.workers.bus.forget)
             self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
 
-    def _worker_processes(self, rooms: Rooms) -> WorkerProcesses:
+    def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
         return WorkerProcesses(
-            rooms.workers, rooms.downloader, rooms.parser, self.bus, self.clock, first=rooms.workers_first
+            configs.workers, configs.downloader, configs.parser, self.bus, self.clock, first=configs.workers_first
         )
 
-    def _fetch_here(self, rooms: Rooms) -> tuple[Service, ...]:
-        parser = build_parser(rooms.parser, self.bus, self.clock, judges=False)
-        return build_downloader(rooms.downloader, self.bus, self.clock), parser
+    def _fetch_here(self, configs: ServiceConfigs) -> tuple[Service, ...]:
+        parser = build_parser(configs.parser, self.bus, self.clock, judges=False)
+        return build_downloader(configs.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
     async def running(self, on_fatal: Callable[[BaseException], None]) -> AsyncIterator[None]:
@@ -95,15 +97,15 @@ class Assembly:
             for service in services:
                 started.append(service)
                 await service.start()
-            for one in rulehealth.load(self._directory):
+            for one in health.load(self._directory):
                 self.judge.adopt(one.rule, one.state)
             yield
         finally:
-            rulehealth.save(self._directory, self.judge.verdicts())
+            health.save(self._directory, self.judge.verdicts())
             for service in reversed(started):
                 await service.close()
 
-    def hurry(self) -> None:
+    def skip_grace(self) -> None:
         """Shorten a drain, under way or to come, to nothing."""
         self.grace_s = 0.0
 

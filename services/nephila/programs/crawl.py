@@ -1,7 +1,7 @@
 """One crawl from its start to its end: what `nephila crawl` runs.
 
 `Crawl` owns the life of one job: start, seeds, end, drain. It decides when a crawl is over; everything else is decided
-in the rooms. The caller holds the directory's lock.
+in the configs. The caller holds the directory's lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nephila.control import job_view as jobview
+from nephila.control import job_view
 from nephila.control.api import Control
 from nephila.control.socket import ControlSocket
 from nephila.kernel.bus.local import LocalBus
@@ -23,9 +23,9 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import GRACE_S, Assembly, Rooms
+from nephila.programs.assembly import GRACE_S, Assembly, ServiceConfigs
 from nephila.programs.read_ahead import read_ahead
-from nephila.rulekit import health as rulehealth
+from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
 from nephila.storage.read import ended
 from nephila.storage.read.reading import NoTables
@@ -46,7 +46,7 @@ class Plan:
     job: CrawlJob
     seeds: Iterable[Seed]
     """Read lazily by a thread: they may come from a pipe that says nothing for an hour."""
-    rooms: Rooms
+    configs: ServiceConfigs
     sources: tuple[tuple[str, str], ...] = ()
     """(file, sitemap or feed; name or URL) of seeds that the job names otherwise than as URLs."""
     ignored: tuple[str, ...] = ()
@@ -57,9 +57,9 @@ class Plan:
     """The crawl ends when all that is left waits longer than this."""
     grace_s: float = GRACE_S
     """How long fetches in flight may go on once the crawl is told to stop."""
-    again: tuple[str, ...] = ()
+    refetch: tuple[str, ...] = ()
     """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
-    on_again: Callable[[], None] = lambda: None
+    on_refetch_queued: Callable[[], None] = lambda: None
     """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
     conditional: bool = True
     """Pages are asked for with the validators of their copies."""
@@ -71,7 +71,7 @@ class Plan:
     @property
     def rows(self) -> Source:
         """Where the rows of the crawl are."""
-        storage = self.rooms.storage
+        storage = self.configs.storage
         return storage.store or storage.directory
 
 
@@ -92,7 +92,7 @@ class Result:
     resumed_leased: int = 0
     """Of those, handed out when the run before ended: these are fetched again at most once."""
     errors: dict[str, int] = field(default_factory=dict)
-    again: int = 0
+    refetched: int = 0
     """URLs that had ended and were queued once more in this run, links that were refused before among them."""
     degraded: dict[str, str] = field(default_factory=dict)
     """Rule → what is wrong, of rules whose site has changed under them."""
@@ -112,22 +112,22 @@ class Result:
     elapsed_s: float = 0.0
 
 
-class Crawl:
+class CrawlProgram:
     """One crawl while it runs."""
 
     def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(plan.rooms, self.clock, plan.grace_s, bus)
+        self.assembly = Assembly(plan.configs, self.clock, plan.grace_s, bus)
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
-        storage = plan.rooms.storage
+        storage = plan.configs.storage
         self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
         self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
         self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
         self.result = Result()
         self._seeding = True
-        self._other_mode = False
+        self._scope_mode_changed = False
         self._over = asyncio.Event()
         self._started = self.clock.monotonic()
 
@@ -137,14 +137,14 @@ class Crawl:
         return self.clock.monotonic() - self._started
 
     async def run(self) -> Result:
-        """Crawl until everything is done, a limit is reached, or `stop` is called."""
+        """CrawlProgram until everything is done, a limit is reached, or `stop` is called."""
         async with self._services():
-            self._tell_rules()
+            self._publish_rules()
             self._publish_job()
             seeding = asyncio.ensure_future(self._seed())
             if self.plan.max_time_s:
                 self.clock.call_at(self._started + self.plan.max_time_s, lambda: self.stop("max_time"))
-            await self._listen()
+            await self._open_socket()
             try:
                 await self._over.wait()
             finally:
@@ -157,18 +157,18 @@ class Crawl:
             await self.assembly.drain(lambda: self.result.reason != "failed")
         result = self.result
         result.elapsed_s = self.elapsed_s
-        result.out_of_scope = jobview.out_of_scope(self.scheduler, self.plan.job.uid)
+        result.out_of_scope = job_view.out_of_scope(self.scheduler, self.plan.job.uid)
         result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
         result.requests = self.scheduler.requests
         result.rules = list(self.plan.job.rules)
         result.errors = dict(self.scheduler.errors)
         result.refused_seeds = self.scheduler.refused_seeds
-        result.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
-        result.left = jobview.left(self.scheduler)
-        result.anchors, result.seed_anchors = jobview.anchors(self.scheduler, self.plan.job.uid)
+        result.degraded = health.degraded(self.assembly.judge.verdicts())
+        result.left = job_view.left(self.scheduler)
+        result.anchors, result.seed_anchors = job_view.anchors(self.scheduler, self.plan.job.uid)
         return result
 
-    async def _listen(self) -> None:
+    async def _open_socket(self) -> None:
         """Take questions; a crawl without them is a crawl all the same."""
         try:
             await self.socket.open()
@@ -178,7 +178,7 @@ class Crawl:
     def stop(self, reason: str, error: BaseException | None = None) -> None:
         """End the crawl; the first reason counts. A second call shortens the drain to nothing."""
         if self._over.is_set():
-            self.assembly.hurry()
+            self.assembly.skip_grace()
             return
         self.result.reason = reason
         self.result.error = error
@@ -194,35 +194,35 @@ class Crawl:
             self.result.resumed_leased = self.scheduler.restored.leased
             yield
 
-    def _tell_rules(self) -> None:
+    def _publish_rules(self) -> None:
         """Before the job, so that none of its pages is read without them."""
         if self.rules is None:
             return
         self.rules.start()
         if self.plan.all_rules:
             self.plan.job.rules = list(self.rules.names)
-            self.rules.on_change = self._other_rules
+            self.rules.on_change = self._on_rules_changed
 
-    def _other_rules(self) -> None:
+    def _on_rules_changed(self) -> None:
         assert self.rules is not None
-        known = jobview.spec(self.scheduler, self.plan.job.uid) or self.plan.job
+        known = job_view.spec(self.scheduler, self.plan.job.uid) or self.plan.job
         job = msgspec.structs.replace(known, rules=list(self.rules.names), generation=known.generation + 1)
         self.bus.publish(JOBS, 0, job)
 
     def _publish_job(self) -> None:
         """On a resume the job as it is now applies to what is queued as well."""
         job = self.plan.job
-        known = jobview.spec(self.scheduler, job.uid)
+        known = job_view.spec(self.scheduler, job.uid)
         if known is not None:
             job.generation = known.generation + 1
             # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
-            self._other_mode = mode_of(known) != mode_of(job)
-            self.scheduler.hold(self._other_mode or bool(self.plan.again))
+            self._scope_mode_changed = mode_of(known) != mode_of(job)
+            self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
         self.bus.publish(JOBS, 0, job)
 
     async def _seed(self) -> None:
         try:
-            if not self._other_mode:
+            if not self._scope_mode_changed:
                 await self._fetch_again()
                 self.scheduler.hold(False)
             number = 0
@@ -232,7 +232,7 @@ class Crawl:
                 if number % SEED_BATCH == 0:
                     await asyncio.sleep(0)
             self.result.seeded = True
-            if self._other_mode:
+            if self._scope_mode_changed:
                 await self._fetch_again()
         except Exception as error:
             self.stop("failed", error)
@@ -243,11 +243,11 @@ class Crawl:
     async def _fetch_again(self) -> None:
         """Queue what has ended and is to be fetched once more, before the first request: the scheduler is held."""
         refetch = self.scheduler.refetch(self.plan.job.uid)
-        if refetch is None or not self.plan.again:
+        if refetch is None or not self.plan.refetch:
             return
         source, uid = self.plan.rows, self.plan.job.uid
-        kinds = [kind for kind in self.plan.again if kind not in (DUE, LINKS)]
-        due = DUE in self.plan.again
+        kinds = [kind for kind in self.plan.refetch if kind not in (DUE, LINKS)]
+        due = DUE in self.plan.refetch
         conditional, politeness = self.plan.conditional, self.plan.job.politeness
         ignores = politeness is not None and politeness.ignore_robots
         number = 0
@@ -262,25 +262,25 @@ class Crawl:
         with contextlib.suppress(NoTables):
             if kinds:
                 async for row in read_ahead(ended.ended(source, uid, kinds)):
-                    self.result.again += refetch.ended(row, conditional=conditional)
+                    self.result.refetched += refetch.ended(row, conditional=conditional)
                     await part()
             if due:
                 async for row in read_ahead(ended.ended(source, uid, ["all"])):
-                    self.result.again += refetch.ended(row, due=True, conditional=conditional)
+                    self.result.refetched += refetch.ended(row, due=True, conditional=conditional)
                     await part()
-            if LINKS in self.plan.again:
+            if LINKS in self.plan.refetch:
                 async for url, depth in read_ahead(ended.unfollowed(source, uid, all_pages=ignores)):
-                    self.result.again += refetch.link(url, depth)
+                    self.result.refetched += refetch.link(url, depth)
                     await part()
         self.scheduler.refetched()
         await self.scheduler.durable()
-        self.plan.on_again()
+        self.plan.on_refetch_queued()
 
     def _fatal(self, error: BaseException) -> None:
         if self._over.is_set() and self.result.error is None:
             # It was about to end well: what could not be written now is what the user has to know.
             self.result.reason, self.result.error = "failed", error
-        self.assembly.hurry()
+        self.assembly.skip_grace()
         self.stop("failed", error)
 
     def _turn(self) -> None:
@@ -291,13 +291,13 @@ class Crawl:
         """Over when nothing is on its way and nothing is left that is worth waiting for."""
         if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
             return
-        spent = jobview.budget_spent(self.scheduler, self.plan.job.uid)
-        if self.scheduler.worth_waiting_for == 0:
+        spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)
+        if self.scheduler.fetchable == 0:
             self.stop("max_pages" if spent else "done")
         elif spent:
             self.stop("max_pages")
         else:
-            due = jobview.next_fetch(self.scheduler)
+            due = job_view.next_fetch(self.scheduler)
             now = self.clock.monotonic()
             if due is not None and due - now > self.plan.max_wait_s:
                 self.result.waiting_hosts = self.scheduler.waiting_hosts()

@@ -101,7 +101,7 @@ class Run(msgspec.Struct, kw_only=True):
     error: str = ""
     check: str = ""
     """Checksum of the file with zeros in this place; empty in a file of an earlier program, or edited by hand."""
-    again: list[str] = []
+    refetch: list[str] = []
     """What ended URLs a run was asked to fetch once more and has not queued yet."""
 
 

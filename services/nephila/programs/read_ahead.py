@@ -22,12 +22,12 @@ class _Reader:
     def __init__(self, ahead: int) -> None:
         self.found: deque[object] = deque()
         self.room = threading.Semaphore(ahead)
-        self.news = asyncio.Event()
-        self.told = False
+        self.available = asyncio.Event()
+        self.woken = False
         """The loop has been woken and has not looked yet; a second wake-up would be wasted."""
         self.ended = False
         self.error: BaseException | None = None
-        self.left = False
+        self.abandoned = False
         """Nobody takes values any more."""
         self._loop = asyncio.get_running_loop()
 
@@ -38,7 +38,7 @@ class _Reader:
                 self.found.append(value)
                 self._wake()
                 self.room.acquire()
-                if self.left:
+                if self.abandoned:
                     return
         except BaseException as error:
             self.error = error
@@ -46,10 +46,10 @@ class _Reader:
         self._wake(always=True)
 
     def _wake(self, always: bool = False) -> None:
-        if always or not self.told:
-            self.told = True
+        if always or not self.woken:
+            self.woken = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self.news.set)
+                self._loop.call_soon_threadsafe(self.available.set)
 
 
 async def read_ahead(source: Iterable[T], ahead: int = 1000) -> AsyncIterator[T]:
@@ -58,10 +58,10 @@ async def read_ahead(source: Iterable[T], ahead: int = 1000) -> AsyncIterator[T]
     threading.Thread(target=reader.read, args=(source,), name="nephila-read-ahead", daemon=True).start()
     try:
         while True:
-            await reader.news.wait()
-            reader.news.clear()
+            await reader.available.wait()
+            reader.available.clear()
             # In this order: what is appended from here on wakes the loop again, what ended before has all appended.
-            reader.told = False
+            reader.woken = False
             ended = reader.ended
             while reader.found:
                 value: T = reader.found.popleft()  # type: ignore[assignment]
@@ -72,5 +72,5 @@ async def read_ahead(source: Iterable[T], ahead: int = 1000) -> AsyncIterator[T]
                     raise reader.error
                 return
     finally:
-        reader.left = True
+        reader.abandoned = True
         reader.room.release()

@@ -38,7 +38,7 @@ class _Links:
         return new
 
 
-class Recent:
+class RecentLinks:
     """See the module. Memory is bounded per job; O(links) per message, 10 ns for each known one."""
 
     def __init__(self, keys: int = KEYS) -> None:

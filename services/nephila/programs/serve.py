@@ -10,27 +10,27 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from nephila.control import job_view as jobview
+from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Control, Session
 from nephila.control.job_view import JobFacts
 from nephila.control.socket import ControlSocket
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import Assembly, Rooms
-from nephila.rulekit import health as rulehealth
+from nephila.programs.assembly import Assembly, ServiceConfigs
+from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
 
 
-class Up:
+class UpProgram:
     """The program while it runs."""
 
-    def __init__(self, rooms: Rooms, clock: Clock | None = None, rules: Path | None = None) -> None:
+    def __init__(self, configs: ServiceConfigs, clock: Clock | None = None, rules: Path | None = None) -> None:
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(rooms, self.clock)
-        directory = rooms.storage.directory
+        self.assembly = Assembly(configs, self.clock)
+        directory = configs.storage.directory
         self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
-        self.control = Control(self.assembly, directory, rooms.storage.formats, rooms.storage.store or None)
+        self.control = Control(self.assembly, directory, configs.storage.formats, configs.storage.store or None)
         self.control.rules = self.rules
         self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)
         self.error: BaseException | None = None
@@ -57,18 +57,18 @@ class Up:
                 await self.socket.close()
                 await self.assembly.drain(lambda: self.error is None)
         self.jobs = self.control.facts()
-        self.degraded = rulehealth.degraded(self.assembly.judge.verdicts())
+        self.degraded = health.degraded(self.assembly.judge.verdicts())
 
     def stop(self) -> None:
         """End; a second call shortens the drain to nothing."""
         if self._over.is_set():
-            self.assembly.hurry()
+            self.assembly.skip_grace()
         self._over.set()
 
     async def _resume(self) -> None:
         """Tell all services the jobs of the log, and publish their seeds: some may not have been written with them."""
         bus = self.assembly.bus
-        for job in jobview.specs(self.assembly.scheduler).values():
+        for job in job_view.specs(self.assembly.scheduler).values():
             bus.publish(JOBS, 0, job)
             for number, url in enumerate(job.seeds):
                 bus.publish(SEEDS, 0, Seed(job.uid, url, "job"))
@@ -77,5 +77,5 @@ class Up:
 
     def _fatal(self, error: BaseException) -> None:
         self.error = self.error or error
-        self.assembly.hurry()
+        self.assembly.skip_grace()
         self._over.set()

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from nephila.downloader.limits.late_address_check import FirstContacts
-from nephila.downloader.limits.orphans import Orphans
+from nephila.downloader.limits.late_address_check import LateAddressCheck
+from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Batch, Bus
 from nephila.kernel.bus.kafka.group.rebalance import Orphaned
 from nephila.kernel.runtime.clock import Clock, SystemClock
-from nephila.kernel.runtime.errors import Unready, UserError, without_resume
+from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
-from nephila.kernel.runtime.metrics import Figure, Figures
+from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 
@@ -34,9 +34,9 @@ log = logging.getLogger("nephila.programs.service_main")
 
 RETRY_S = (0.5, 5.0)
 """First and longest wait before a broker, or what the service needs beside it, is asked for again."""
-LOOK_S = 0.1
+POLL_S = 0.1
 """How often it is looked whether partitions are open, and what the service needs is there."""
-PATIENCE_S = 15.0
+UNABLE_AFTER_S = 15.0
 """A service whose database is away for so long gives its partitions to members that have it."""
 
 
@@ -86,18 +86,18 @@ Build = Callable[[Any, Bus, Clock], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServiceKind:
     """What a program of this name is made of."""
 
     name: str
     build: Build
-    figures: Iterable[Figure[Any]]
+    metrics: Iterable[Metric[Any]]
 
 
-class Program:
+class ServiceProgram:
     """One service while it runs."""
 
-    def __init__(self, kind: Kind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+    def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
         self.clock: Clock = SystemClock()
         self.bus = bus
         self.service: Service = kind.build(config, bus, self.clock)
@@ -110,16 +110,16 @@ class Program:
         if hasattr(self.service, "gained"):
             bus.watch(kind.name, self.service)
         if kind.name == "downloader":
-            bus.watch("downloader", self.service.shards)
-            bus.watch_orphans("downloader", Orphans(bus, self.clock).report)
-            self.service.may_dial = partial(bus.may_emit, "downloader")
-            self.service.contact = FirstContacts(partial(bus.has_all, "downloader")).ask
+            bus.watch("downloader", self.service.partitions)
+            bus.watch_orphans("downloader", LostRequests(bus, self.clock).report)
+            self.service.lease_valid = partial(bus.may_emit, "downloader")
+            self.service.late_address_check = LateAddressCheck(partial(bus.has_all, "downloader")).check
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
-    def _registry(self, kind: Kind) -> CollectorRegistry:
+    def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
-        registry.register(Figures(self.service, kind.figures))
+        registry.register(MetricsCollector(self.service, kind.metrics))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)
@@ -148,7 +148,7 @@ class Program:
         try:
             await self.service.start()
             await self._start_bus()
-            await self._settle()
+            await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
                 log.info("ready", extra={"port": self.status.port})
@@ -171,7 +171,7 @@ class Program:
                 await self._reach()
                 await self.bus.start()
                 return
-            except Unready as error:
+            except NotReadyError as error:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
@@ -179,17 +179,17 @@ class Program:
             wait_s = min(wait_s * 2, RETRY_S[1])
 
     async def _reach(self) -> None:
-        """Raise `Unready` while the service cannot do its work."""
+        """Raise `NotReadyError` while the service cannot do its work."""
         if self._trouble:
-            raise Unready(self._trouble)
+            raise NotReadyError(self._trouble)
         if hasattr(self.service, "reach"):
             await self.service.reach()
 
-    async def _settle(self) -> None:
+    async def _wait_for_partitions(self) -> None:
         """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
         while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
             self._state = "; ".join([waits, *self.bus.troubles])
-            await self._pause(LOOK_S)
+            await self._pause(POLL_S)
 
     async def _work(self) -> None:
         """Until a signal or a fault; partitions go to others while the service cannot do its work."""
@@ -201,9 +201,9 @@ class Program:
                 self.bus.set_able(True)
             elif not since:
                 since = now
-            elif now - since >= PATIENCE_S:
+            elif now - since >= UNABLE_AFTER_S:
                 self.bus.set_able(False)
-            await self._pause(LOOK_S if since else LOOK_S * 5)
+            await self._pause(POLL_S if since else POLL_S * 5)
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -217,7 +217,7 @@ class Program:
 
     def _on_bus(self, error: UserError) -> None:
         # What cannot be read stands still where it is; the rest goes on, and readiness says what a person has to do.
-        if isinstance(error, Unready):
+        if isinstance(error, NotReadyError):
             log.error("%s", error)
         else:
             self._fatal(error)

@@ -16,7 +16,7 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.item_parts import MARK, NOT_YET
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -178,10 +178,10 @@ def show(comparison: Comparison) -> None:
             if count
         )
         typer.echo(
-            plain(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
+            sanitize(f"{name}: {change.before:,} before, {change.after:,} after{': ' + moved if moved else ''}", 300)
         )
         for url, old, new in change.examples:
-            typer.echo("    " + plain(f"{url}: {_told(old)} -> {_told(new)}", 400))
+            typer.echo("    " + sanitize(f"{url}: {_told(old)} -> {_told(new)}", 400))
 
 
 def _told(value: Any) -> str:

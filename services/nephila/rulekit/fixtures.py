@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import typer
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument, distinct
 from nephila.rulekit.files import find, read
@@ -170,9 +170,9 @@ def _told(value: Any) -> str:
 def show(verdict: Verdict) -> None:
     """A line per rule, and one per difference."""
     typer.echo(
-        plain(f"{'ok  ' if verdict.good else 'FAIL'} {verdict.rule} ({verdict.place}): {verdict.items} items", 500)
+        sanitize(f"{'ok  ' if verdict.good else 'FAIL'} {verdict.rule} ({verdict.place}): {verdict.items} items", 500)
     )
     for text in verdict.differences:
-        typer.echo(f"     {plain(text, 500)}")
+        typer.echo(f"     {sanitize(text, 500)}")
     for text in [] if verdict.good else verdict.problems[:MAX_TOLD]:
-        typer.echo(f"     note: {plain(text, 500)}")
+        typer.echo(f"     note: {sanitize(text, 500)}")

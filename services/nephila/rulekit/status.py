@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 from nephila.rulekit.health import RuleState, load
 
@@ -24,7 +24,7 @@ def show(directory: Path, *, as_json: bool) -> None:
         if as_json:
             print_json({name: getattr(one, name) for name in RuleState.__struct_fields__ if name != "state"})
         else:
-            typer.echo(plain(f"{one.rule} (version {one.version}): {_told(one)}", 500))
+            typer.echo(sanitize(f"{one.rule} (version {one.version}): {_told(one)}", 500))
 
 
 def _told(one: RuleState) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.documents.schema_types import suggest
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.extract import Extraction
@@ -103,22 +103,22 @@ def show(tried: Tried) -> None:
         if number:
             typer.echo("")
         for key, value in item.items():
-            typer.echo(plain(f"{key}: {_shown(value)}", 2000))
+            typer.echo(sanitize(f"{key}: {_shown(value)}", 2000))
     if len(items) > MAX_SHOWN:
         note(f"… and {len(items) - MAX_SHOWN:,} more items (--json shows all)")
     for path in tried.found.missing:
         note(f"{path} is empty" + ("" if tried.hints.get(path) else ": nothing like it on the page"))
         for hint in tried.hints.get(path, []):
-            sys.stderr.write(f"             {plain(hint, 300)}\n")
+            sys.stderr.write(f"             {sanitize(hint, 300)}\n")
     for problem in tried.found.problems:
-        note(plain(problem, 500))
+        note(sanitize(problem, 500))
     for what, links in (
         ("link", tried.found.links),
         ("next page", tried.found.extra),
         ("second page", tried.found.second),
     ):
         for link in (links or [])[:MAX_SHOWN]:
-            note(f"{what}: {plain(link.href, 300)}")
+            note(f"{what}: {sanitize(link.href, 300)}")
         if links is not None and len(links) > MAX_SHOWN:
             note(f"… and {len(links) - MAX_SHOWN:,} more")
 

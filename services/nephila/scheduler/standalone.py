@@ -32,10 +32,10 @@ from nephila.scheduler.durability.recovery import Restored, open_frontier, resto
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_links, add_seed
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.engine.late_address_check import first_contact
+from nephila.scheduler.engine.late_address_check import check_late_address
 from nephila.scheduler.engine.refetch import Refetch
-from nephila.scheduler.engine.release_quarantine import reopen
-from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.engine.release_quarantine import release_quarantine
+from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.recrawl.freshness import measure
 
 WAITING_SHOWN = 10_000
@@ -69,7 +69,7 @@ class Scheduler:
         """Called after each turn; progress and the end of a crawl are decided there."""
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once when the log can no longer be written."""
-        self._out = Dispatch()
+        self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._turn_due = False
         self._turned = asyncio.Event()
@@ -158,14 +158,14 @@ class Scheduler:
         if not self._turn_due:
             self._later()
 
-    def tell_wider(self, told: Callable[[str], None]) -> None:
+    def on_wider_scope(self, told: Callable[[str], None]) -> None:
         """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
         because they were told before must tell them anew."""
         self.frontier.on_wider = told
 
     def contact(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
         """Whether a fetch that was handed out may begin on an address that was not known then; it is counted there."""
-        return first_contact(self.frontier, (job, url_key), attempt, address, self._now())
+        return check_late_address(self.frontier, (job, url_key), attempt, address, self._now())
 
     def sent(self, address: str, at: float) -> None:
         """A request has reached a paced address at this monotonic instant: the gap counts from there."""
@@ -206,13 +206,13 @@ class Scheduler:
         outcome: FetchOutcome = delivery.message
         if is_error(outcome):
             self.errors[outcome.reason] += 1
-        self.dispatcher.endings.outcome(outcome, self._now(), self._out)
+        self.dispatcher.outcomes.outcome(outcome, self._now(), self._out)
         self._taken(delivery)
 
     def _on_receipts(self, delivery: Delivery) -> None:
         receipts: Receipts = delivery.message
         self._now()
-        self.dispatcher.endings.receipts(receipts)
+        self.dispatcher.outcomes.receipts(receipts)
         self._taken(delivery)
 
     def _taken(self, delivery: Delivery) -> None:
@@ -230,7 +230,7 @@ class Scheduler:
     def _now(self) -> float:
         """The instant at hand. Its distance to UTC is measured anew: clocks are set, and machines sleep."""
         now = self.clock.monotonic()
-        self.frontier.at(now, self.clock.now())
+        self.frontier.begin_turn(now, self.clock.now())
         return now
 
     def _turn(self) -> None:
@@ -240,7 +240,7 @@ class Scheduler:
         if self._dead:
             return
         now = self._now()
-        out, self._out = self._out, Dispatch()
+        out, self._out = self._out, TurnOutput()
         acks, self._acks = self._acks, []
         try:
             if self._emitting and not self._held:
@@ -251,7 +251,7 @@ class Scheduler:
                 self._unsynced = True
             if self._sync is None and self._wants_snapshot:
                 self._snapshot()
-            self.frontier.hosts.trim(self.frontier.busy)
+            self.frontier.hosts.trim(self.frontier.pinned_hosts)
         except Exception as error:
             self._fatal(error)
             return
@@ -371,7 +371,7 @@ class Scheduler:
     def release(self, job: str, host: str, place: str) -> bool:
         """Open a part of a host again for good; False when it is not closed."""
         self._now()
-        if not reopen(self.frontier, job, host, place):
+        if not release_quarantine(self.frontier, job, host, place):
             return False
         self._later()
         return True
@@ -379,13 +379,13 @@ class Scheduler:
     def freshness(self, job: str) -> dict[str, Any] | None:
         """How old the copies of a job's pages are, where they are fetched again."""
         known = self.frontier.jobs.get(job)
-        if known is None or not known.recrawl.active or not len(known.agenda):
+        if known is None or not known.recrawl.active or not len(known.due_table):
             return None
-        sample = known.agenda.sample(SAMPLED)
+        sample = known.due_table.sample(SAMPLED)
         return msgspec.structs.asdict(measure(sample, self.clock.now(), known.recrawl.rate))
 
     @property
-    def worth_waiting_for(self) -> int:
+    def fetchable(self) -> int:
         """URLs that wait for something that will come: not those behind a spent budget of their host."""
         return sum(job.waiting for job in self.frontier.jobs.values())
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs, open_blobs
-from nephila.kernel.bus.kafka import claim_check as module
+from nephila.kernel.bus.kafka import claim_check
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import DAY_S, SPARE_S, BlobClaims, open_claims, sweep
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError
 
 
 @pytest.fixture(params=["directory", "obstore"])
@@ -48,8 +48,8 @@ def test_no_place_no_store():
 
 async def test_a_sweep_goes_on_after_a_store_that_cannot_be_reached(monkeypatch, caplog):
     """Now and then, as long as the program lives; what goes wrong is one line."""
-    monkeypatch.setattr(module, "FIRST_SWEEP_S", 0)
-    monkeypatch.setattr(module, "SWEEP_S", 0)
+    monkeypatch.setattr(claim_check, "FIRST_SWEEP_S", 0)
+    monkeypatch.setattr(claim_check, "SWEEP_S", 0)
     swept = asyncio.Event()
 
     class Store:
@@ -81,7 +81,7 @@ async def test_a_member_without_its_blob_store_does_not_join():
             """It does not."""
             raise TemporaryError("s3://bucket: connection refused")
 
-    with pytest.raises(Unready, match="the blob store does not answer: s3://bucket: connection refused"):
+    with pytest.raises(NotReadyError, match="the blob store does not answer: s3://bucket: connection refused"):
         await KafkaBus._reach(Away(open_blobs("memory:///x")))
 
 

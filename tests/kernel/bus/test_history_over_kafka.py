@@ -7,7 +7,7 @@ import contextlib
 import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchRequest, FrontierClaim, FrontierCommit, FrontierRecord, QueuedUrl
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
@@ -21,7 +21,7 @@ from tests.contracts.buses import config_for, until
 async def bus(broker):
     """A member without groups."""
     config = config_for(broker)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     bus = KafkaBus(msgspec.structs.replace(config, name="owner"), ManualClock())
     await bus.start()
     yield bus
@@ -89,7 +89,7 @@ async def test_a_broker_that_is_away_is_temporary(bus):
 async def test_what_another_group_has_read_whole(broker):
     """Of partitions with requests that nobody has taken it is not said, nor as long as the group was never there."""
     config = config_for(broker)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     owner = KafkaBus(msgspec.structs.replace(config, name="owner"), ManualClock())
     await owner.start()
     await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "a"))

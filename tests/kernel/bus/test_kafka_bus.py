@@ -16,14 +16,14 @@ from aiokafka.errors import CommitFailedError
 from aiokafka.structs import TopicPartition
 from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaims
-from nephila.kernel.bus.kafka.client import consumer as consumers
+from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
 from nephila.kernel.runtime.clock import ManualClock
-from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import DEAD, JOBS, PAGES, REQUESTS, RULE_VERDICTS, RULES, SEEDS
 
 from tests.contracts.buses import config_for, until
@@ -60,16 +60,16 @@ async def rig(broker):
 
         async def delete_before(self, topic: str, partition: int, offset: int) -> None:
             """As retention does."""
-            admin = AIOKafkaAdminClient(bootstrap_servers=self.config.bootstrap)
-            await admin.start()
+            client = AIOKafkaAdminClient(bootstrap_servers=self.config.bootstrap)
+            await client.start()
             try:
                 tp = TopicPartition(self.config.prefix + topic, partition)
-                await admin.delete_records({tp: RecordsToDelete(before_offset=offset)})
+                await client.delete_records({tp: RecordsToDelete(before_offset=offset)})
             finally:
-                await admin.close()
+                await client.close()
 
     made = Rig()
-    await kafka_topics.apply(made.config)
+    await admin.apply(made.config)
     yield made
     await asyncio.gather(*(bus.close() for bus in made.buses))
 
@@ -161,7 +161,7 @@ async def test_pressure_is_bounded_and_everything_comes_in_the_end(rig):
 
 async def test_long_work_is_no_reason_to_lose_a_partition(rig, monkeypatch):
     """Everything is paused because a reader is busy for longer than any limit of a poll: the member stays."""
-    monkeypatch.setattr(consumers, "MAX_POLL_S", 1)
+    monkeypatch.setattr(consumer, "MAX_POLL_S", 1)
     bus, got = rig.bus(buffer_messages=1, session_s=1.0), []
     reader(bus, got, credits=1, ack=False)
     await bus.start()
@@ -203,14 +203,14 @@ async def test_a_table_of_a_newer_release_is_not_passed_over(rig):
     await rig.raw("jobs", 0, b"whatever", [("v", b"2")], key=b"b")
     await until(lambda: bool(fatal))
     assert told == ["a"]
-    assert isinstance(fatal[0], Unready)
+    assert isinstance(fatal[0], NotReadyError)
     assert "jobs at 1 was written by a newer release (format 2): update this service; nothing is lost" in str(fatal[0])
     assert working.troubles == [str(fatal[0])]
     starting = rig.bus()
     starting.subscribe(JOBS, "starting", lambda d: d.ack(), credits=9)
     reader(starting, [])
     for _ in range(2):
-        with pytest.raises(Unready, match=r"jobs at 1 was written by a newer release \(format 2\)"):
+        with pytest.raises(NotReadyError, match=r"jobs at 1 was written by a newer release \(format 2\)"):
             await starting.start()
     assert starting.held("reader") == frozenset()
 
@@ -413,7 +413,7 @@ async def test_no_broker_is_one_line_with_the_remedy():
     with pytest.raises(UserError, match=r"^no Kafka broker answers at 127.0.0.1:1 .*--bootstrap HOST:PORT"):
         await bus.start()
     with pytest.raises(UserError, match="no Kafka broker answers"):
-        await kafka_topics.apply(config)
+        await admin.apply(config)
 
 
 @pytest.mark.parametrize(
@@ -429,8 +429,8 @@ async def test_no_broker_is_one_line_with_the_remedy():
 )
 def test_what_a_broker_says_is_told_as_it_is(error, line):
     """Silence is silence, a refusal is its own words; both are waited for, in one line."""
-    told = kafka_topics.trouble_with(KafkaConfig(bootstrap="b:1"), error)
-    assert isinstance(told, Unready)
+    told = admin.trouble_with(KafkaConfig(bootstrap="b:1"), error)
+    assert isinstance(told, NotReadyError)
     assert line in str(told)
     assert len(str(told).splitlines()) == 1
 

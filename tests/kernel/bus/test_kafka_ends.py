@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Outlinks, Record, Seed
 from nephila.kernel.runtime.clock import ManualClock
@@ -38,7 +38,7 @@ class Member:
 async def members(broker):
     """Two that share four partitions."""
     config = config_for(broker)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     found = [Member(config, f"m-{n}") for n in range(2)]
     for member in found:
         await member.bus.start()

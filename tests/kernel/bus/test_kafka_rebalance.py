@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
-from nephila.kernel.bus.kafka import consumer_group as group_module
-from nephila.kernel.bus.kafka import start_position as module
+from nephila.kernel.bus.kafka import admin, consumer_group, start_position
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import Receipts, Seed
@@ -86,7 +84,7 @@ class Stream:
 async def group(broker):
     """Makes members of one group and ends them."""
     config = config_for(broker, partitions=PARTITIONS)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     log: list[tuple[str, int, int]] = []
     members: list[Member] = []
 
@@ -243,12 +241,12 @@ async def test_what_leaves_before_it_is_open_is_not_taken_over(group, monkeypatc
     slow = asyncio.Event()
 
     async def openings(consumer, *arguments):
-        found = await module.openings(consumer, *arguments)
+        found = await start_position.openings(consumer, *arguments)
         if consumer._client._client_id == "nephila-a":
             await slow.wait()
         return found
 
-    monkeypatch.setattr(group_module, "openings", openings)
+    monkeypatch.setattr(consumer_group, "openings", openings)
     a = await group("a")
     b = await group("b")
     await until(lambda: len(b.partitions) == PARTITIONS // 2)

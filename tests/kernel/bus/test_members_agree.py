@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.group import agreement
@@ -30,7 +30,7 @@ def member(config, topic, group: str, **settings: str) -> KafkaBus:
 async def config(broker):
     """A system without members."""
     config = config_for(broker, session_s=1.0, heartbeat_s=0.1)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     return config
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.commit_metadata import CRASHES, GUILTY
 from nephila.kernel.bus.kafka.wire import message_of, unseal
@@ -69,7 +69,7 @@ async def rig(broker):
             await bus.outbox.close(1)
 
     made = Rig()
-    await kafka_topics.apply(made.config)
+    await admin.apply(made.config)
     yield made
     for bus in made.buses:
         await bus.close()

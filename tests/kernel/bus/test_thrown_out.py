@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from nephila.kernel.bus.kafka import consumer_group as module
+from nephila.kernel.bus.kafka import consumer_group
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.consumer_group import Group
 from nephila.kernel.bus.kafka.inbox import Intake
@@ -19,7 +19,7 @@ class Rig:
     def __init__(self, monkeypatch) -> None:
         self.now = 1000.0
         self.fatal = []
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
+        monkeypatch.setattr(consumer_group, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
         self.group = Group("downloader", CONFIG, Intake(CONFIG, None, {}), self.fatal.append)
         self.group._joined = True
         self.group._consumer = SimpleNamespace(_coordinator=SimpleNamespace(generation=-1))

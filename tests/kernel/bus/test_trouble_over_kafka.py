@@ -6,12 +6,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from nephila.kernel.bus.kafka import admin as kafka_topics
-from nephila.kernel.bus.kafka import producer as outbox
+from nephila.kernel.bus.kafka import admin, producer
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.errors import Unready
+from nephila.kernel.runtime.errors import NotReadyError
 from nephila.kernel.topics import SEEDS
 
 from tests.contracts.buses import config_for, until
@@ -21,7 +20,7 @@ from tests.contracts.buses import config_for, until
 async def bus(broker):
     """Reads seeds."""
     config = config_for(broker, silent_s=0.6)
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     made = KafkaBus(config, SystemClock())
     made.got = []
     made.subscribe(SEEDS, "reader", lambda d: (made.got.append(d.message.url), d.ack()), credits=99)
@@ -35,13 +34,13 @@ async def test_a_topic_that_is_deleted_and_made_again(bus):
     """Not ready, with the remedy, as long as it is gone; then what is published is read."""
     await bus.publish(SEEDS, 1, Seed("j", "before"))
     await until(lambda: bus.got == ["before"])
-    await kafka_topics.delete(bus.config, (SEEDS,))
+    await admin.delete(bus.config, (SEEDS,))
     await until(lambda: any("see nephila topics apply" in line for line in bus.troubles))
     assert f"no topic {bus.config.prefix}seeds on the broker" in bus.troubles[-1]
     # Made again before that, partitions whose log ends before what was read stand still, as they should.
     await until(lambda: not bus.held("reader"))
     receipt = bus.publish(SEEDS, 1, Seed("j", "after"))
-    await kafka_topics.apply(bus.config)
+    await admin.apply(bus.config)
     await until(lambda: receipt.done and bus.got == ["before", "after"])
     await until(lambda: not bus.troubles)
 
@@ -51,7 +50,7 @@ async def test_a_clock_that_is_off_is_not_ready(bus, monkeypatch):
     await bus.publish(SEEDS, 1, Seed("j", "1"))
     assert not bus.troubles
     for ahead, says in ((5, "s ahead of the broker's; set it (NTP)"), (-5, "s behind the broker's")):
-        monkeypatch.setattr(outbox, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
+        monkeypatch.setattr(producer, "time", SimpleNamespace(time=lambda ahead=ahead: time.time() + ahead))
         await bus.publish(SEEDS, 1, Seed("j", "2"))
         assert says in bus.troubles[0]
     monkeypatch.undo()
@@ -64,9 +63,9 @@ async def test_a_bus_that_found_no_topics_can_be_started_later(broker):
     config = config_for(broker)
     made, got = KafkaBus(config, SystemClock()), []
     made.subscribe(SEEDS, "reader", lambda d: (got.append(d.message.url), d.ack()), credits=99)
-    with pytest.raises(Unready, match="create them with: nephila topics apply"):
+    with pytest.raises(NotReadyError, match="create them with: nephila topics apply"):
         await made.start()
-    await kafka_topics.apply(config)
+    await admin.apply(config)
     await made.start()
     await made.publish(SEEDS, 1, Seed("j", "a"))
     await until(lambda: got == ["a"])

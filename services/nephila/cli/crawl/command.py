@@ -166,7 +166,7 @@ def crawl(
     ] = False,
 ) -> None:
     """Crawl from URLs into DIR/nephila.db, politely; Ctrl-C stops it, --resume goes on."""
-    from nephila.cli.crawl import run as crawling
+    from nephila.cli.crawl import run
 
     given = {
         name
@@ -209,7 +209,7 @@ def crawl(
     job_file = next((url for url in urls if is_job_file(url)), "")
     if job_file and len(urls) > 1:
         raise UsageError(f"{job_file} is a job; its URLs stand in it (spec.seeds), or come with --seeds FILE")
-    request = crawling.Request(
+    request = run.Request(
         urls=[seed_url(url) for url in urls if url != job_file],
         job_file=job_file,
         seed_file=seeds,
@@ -228,7 +228,7 @@ def crawl(
         from nephila.cli.crawl import remote
 
         raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
-    raise typer.Exit(crawling.crawl(request, as_json=json, quiet=quiet, verbose=verbose))
+    raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))
 
 
 def is_job_file(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
-from nephila.cli.headers import headers_of, kept
+from nephila.cli.headers import headers_of, redacted
 from nephila.cli.services.shared_settings import check_names
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
@@ -19,20 +19,20 @@ from nephila.kernel.documents.job_document import JobDocument, from_json, keywor
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.documents.schema_types import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.config import ParserConfig
-from nephila.parser.sandbox import trafilatura_text as othertext
-from nephila.programs.assembly import Rooms
+from nephila.parser.sandbox import trafilatura_text
+from nephila.programs.assembly import ServiceConfigs
 from nephila.programs.crawl import LINKS, Plan
 from nephila.programs.output_directory import Run
 from nephila.programs.process_setup import can_have_workers, usable_cores
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.scope import CompiledScope
-from nephila.scheduler.recrawl.policy import Policy
+from nephila.scheduler.recrawl.policy import RecrawlPolicy
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
 from nephila.storage.read.source import ENVIRONMENT, is_url, without_password
@@ -41,7 +41,7 @@ E = TypeVar("E")
 
 JOB = "crawl"
 """Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
-HERE = "command line"
+SOURCE = "command line"
 JOB_OPTIONS = {
     *("scope", "include", "exclude", "strategy", "keywords", "sitemap"),
     *("max_pages", "max_depth", "host_pages", "host_bytes", "host_time"),
@@ -56,12 +56,12 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
     options = run.options
     document, job = job_of(run)
     run.uid = job.uid if store else ""
-    Policy(job.recrawl)  # times that make no sense are told now
-    ignored = _once(job, keep_recrawl=not system)
+    RecrawlPolicy(job.recrawl)  # times that make no sense are told now
+    ignored = _drop_recurring_keys(job, keep_recrawl=not system)
     named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
     formats = formats_of(named, options.get("keep_raw", False))
     paced = bool(job.politeness and job.politeness.delay_s)
-    rooms = make_rooms(
+    configs = make_configs(
         options,
         directory,
         formats,
@@ -72,12 +72,12 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         seeds=job.seeds,
         archive=archive_name(job.uid, run),
     )
-    options["header"] = kept(options["header"])
-    run.window = rooms.scheduler.window
+    options["header"] = redacted(options["header"])
+    run.window = configs.scheduler.window
     rules = options.get("rules", "")
     all_rules = bool(rules) and not job.rules
     if not system:
-        check_text(job)
+        check_text_library(job)
     if rules or not system:
         check_rules(job, Path(rules) if rules else None)
     return Plan(
@@ -85,7 +85,7 @@ def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = Fals
         rules=Path(rules) if rules else None,
         all_rules=all_rules,
         seeds=(),
-        rooms=rooms,
+        configs=configs,
         sources=document.sources if document else (),
         ignored=ignored,
         max_time_s=options["max_time"],
@@ -102,7 +102,7 @@ def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
     return document, job
 
 
-def lifted(before: Run, after: Run) -> list[str]:
+def lifted_limits(before: Run, after: Run) -> list[str]:
     """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
     (`storage.ended.WHICH`) and `embedded.LINKS`."""
     (_, old), (_, new) = job_of(before), job_of(after)
@@ -114,36 +114,36 @@ def lifted(before: Run, after: Run) -> list[str]:
     lifts = polite and new.politeness is not None and new.politeness.ignore_robots
     if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
         found.append("denied(robots)")
-    if _reach(old) != _reach(new):
+    if _scope_fields(old) != _scope_fields(new):
         found += ["dropped(excluded)", LINKS]
     if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
         found.append("dropped(trap)")
     return found
 
 
-def _reach(job: CrawlJob) -> tuple[Any, ...]:
+def _scope_fields(job: CrawlJob) -> tuple[Any, ...]:
     scope = job.scope or Scope()
     return scope.mode, scope.include, scope.exclude, scope.max_depth
 
 
-def check_text(job: CrawlJob) -> None:
+def check_text_library(job: CrawlJob) -> None:
     """That the library is there which a job wants its texts from. Raises `UsageError`."""
-    if othertext.lacks_library(job):
-        raise UsageError(othertext.MISSING)
+    if trafilatura_text.lacks_library(job):
+        raise UsageError(trafilatura_text.MISSING)
 
 
-def check_rules(job: CrawlJob, place: Path | None) -> None:
+def check_rules(job: CrawlJob, directory: Path | None) -> None:
     """That rules can be read, and that there are all that a job names. Raises `UsageError`."""
-    if place is None:
+    if directory is None:
         if job.rules:
             raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
         return
     from nephila.rulekit.files import read_all
 
-    known = {document.name: document for document in read_all([place])}
+    known = {document.name: document for document in read_all([directory])}
     for name in job.rules:
         if name not in known:
-            raise UsageError(f"there is no rule {name!r} in {place} (spec.rules); {suggest(name, known)}")
+            raise UsageError(f"there is no rule {name!r} in {directory} (spec.rules); {suggest(name, known)}")
 
 
 def archive_name(name: str, run: Run) -> str:
@@ -151,7 +151,7 @@ def archive_name(name: str, run: Run) -> str:
     return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
 
 
-def place_rows(run: Run, store: str) -> str:
+def resolve_store(run: Run, store: str) -> str:
     """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
 
     `store` is the option; the environment comes after it, and then what was noted before. Raises `UsageError`.
@@ -173,7 +173,7 @@ def place_rows(run: Run, store: str) -> str:
     return url
 
 
-def make_rooms(
+def make_configs(
     options: dict[str, Any],
     directory: Path,
     formats: tuple[str, ...],
@@ -184,7 +184,7 @@ def make_rooms(
     recrawls: bool = True,
     seeds: Sequence[str] = (),
     archive: str = "",
-) -> Rooms:
+) -> ServiceConfigs:
     """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
     are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets.
     `archive`: in the names of WARC files."""
@@ -194,7 +194,7 @@ def make_rooms(
         raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
     if store:
         formats = ("postgres", *(name for name in formats if name in BACKENDS))
-    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), HERE, "downloader")
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
     scheduler = load(
         SchedulerConfig,
         {
@@ -203,7 +203,7 @@ def make_rooms(
             "agent": product_token(downloader.agent()),
             "recrawl": recrawls,
         },
-        HERE,
+        SOURCE,
         "scheduler",
     )
     workers: int | None = options.get("workers")
@@ -212,19 +212,19 @@ def make_rooms(
     # What makes no sense is told now, before anything is made.
     request_headers(downloader)
     for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
-        Networks(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
     rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
-    storage = load(StorageConfig, rows, HERE, "storage")
-    check_names(product_token(downloader.agent()), {}, HERE)
+    storage = load(StorageConfig, rows, SOURCE, "storage")
+    check_names(product_token(downloader.agent()), {}, SOURCE)
     parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
     if options.get("rule_scripts"):
         parser["rule_scripts"] = True
     if "markdown" in formats:
         parser["markdown"] = True
-    return Rooms(
+    return ServiceConfigs(
         scheduler=scheduler,
         downloader=downloader,
-        parser=load(ParserConfig, parser, HERE, "parser"),
+        parser=load(ParserConfig, parser, SOURCE, "parser"),
         storage=structs.replace(storage, store=store),
         # Where nobody says how many, the main process has a core of its own, and as many begin as have enough to do.
         workers=usable_cores() - 1 if workers is None and can_have_workers() else workers or 0,
@@ -232,7 +232,7 @@ def make_rooms(
     )
 
 
-def _once(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
+def _drop_recurring_keys(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
     """Take from a job what means nothing to a crawl that runs once; returns the names of those keys. When pages are
     due is kept where a later run may ask (--refresh)."""
     recrawl = job.recrawl
@@ -253,7 +253,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     """Put options over a job; those that are not there leave it as it is. Raises `UsageError`."""
     scope = job.scope or Scope()
     if "scope" in options:
-        scope.mode = _one_of(MODES, options["scope"], "--scope")
+        scope.mode = _value_of(MODES, options["scope"], "--scope")
     _set(scope, options, include="include", exclude="exclude", max_depth="max_depth", max_pages="max_pages")
     CompiledScope(scope)  # a bad expression is told now, not in the middle of the crawl
     politeness = job.politeness or Politeness(concurrency_per_host=1)
@@ -261,7 +261,7 @@ def override(job: CrawlJob, options: dict[str, Any]) -> None:
     budget = job.host_budget or HostBudget()
     _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
     if "strategy" in options:
-        job.strategy = _one_of(STRATEGIES, options["strategy"], "--strategy")
+        job.strategy = _value_of(STRATEGIES, options["strategy"], "--strategy")
     if "keywords" in options:
         job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
     _set(job, options, keep_links="links", sitemaps="sitemap")
@@ -277,9 +277,9 @@ def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
     parse = job.parse or Parse()
     if "follow" in options:
         kinds = [kind.strip() for words in options["follow"] for kind in words.split(",") if kind.strip()]
-        parse.follow = [_one_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
+        parse.follow = [_value_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
     if "main_text" in options:
-        parse.main_text = _one_of(MAIN_TEXTS, options["main_text"], "--main-text")
+        parse.main_text = _value_of(MAIN_TEXTS, options["main_text"], "--main-text")
     job.parse = parse if parse != Parse() else None
 
 
@@ -290,7 +290,7 @@ def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
             setattr(message, field, options[option])
 
 
-def _one_of(table: dict[str, E], word: str, option: str) -> E:
+def _value_of(table: dict[str, E], word: str, option: str) -> E:
     if word not in table:
         raise UsageError(f"{option} {word!r} is none of {', '.join(table)}")
     return table[word]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from nephila import __version__
 from nephila.cli.crawl.plan import make_plan
-from nephila.cli.crawl.run import NOTHING_FETCHED, Request, read_job, seeds_of, urls_of
+from nephila.cli.crawl.run import NOTHING_FETCHED, Request, read_all_seeds, read_job, urls_of
 from nephila.cli.jobs.cluster import connected
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.messages import JobStatus, Seed
 from nephila.kernel.runtime.errors import TemporaryError, UsageError
 from nephila.kernel.topics import JOB_STATUS
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from nephila.kernel.runtime.clock import Clock
     from nephila.programs.crawl import Plan
 
-THEIRS = (
+SERVICE_OPTIONS = (
     *("out", "resume", "refresh", "retry_failed", "fresh"),
     *("workers", "concurrency", "user_agent", "contact", "header", "cookies", "allow_private", "host_map"),
     *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
 )
 """Options that are the services' own: their settings say it."""
-PROMPT_S = 5.0
+SLOW_ANSWER_S = 5.0
 """A broker that takes longer for an answer was away."""
-LINE_S = 1.0
+MIN_LINE_INTERVAL_S = 1.0
 """Least time between two lines of progress."""
 
 
@@ -42,7 +42,7 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
     from nephila.programs.process_setup import run_loop
 
-    for name in THEIRS:
+    for name in SERVICE_OPTIONS:
         if name in request.given:
             option = name.replace("_", "-")
             raise UsageError(
@@ -64,11 +64,11 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
     rules = rules_of(plan)
     refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, plan, refused, again=False)
-    status, more = run_loop(_watched(job, bootstrap, seeds, rules, quiet=quiet or as_json))
-    for what, why in (*refused, *more):
-        print(f"nephila: seed {plain(what)}: {plain(why)}", file=sys.stderr)
-    _sum_up(status, as_json=as_json, quiet=quiet)
+    seeds = read_all_seeds(run, plan, refused, already_read=False)
+    status, refused_remotely = run_loop(_submit_and_watch(job, bootstrap, seeds, rules, quiet=quiet or as_json))
+    for what, why in (*refused, *refused_remotely):
+        print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
+    _print_summary(status, as_json=as_json, quiet=quiet)
     return 0 if status.stored else NOTHING_FETCHED
 
 
@@ -86,14 +86,14 @@ def rules_of(plan: Plan) -> list[ParseRule]:
     return [message for message in messages if message.name in plan.job.rules]
 
 
-async def _watched(
+async def _submit_and_watch(
     job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
 ) -> tuple[JobStatus, list[tuple[str, str]]]:
     from nephila.programs.cluster.job_submission import Submission
 
     async with connected(bootstrap) as bus:
         submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
-        submission.broker_answers = partial(_answers, bus)
+        submission.broker_answers = partial(_broker_answers, bus)
         if not quiet:
             submission.on_status = _Progress(bus.clock).show
         await bus.start()
@@ -102,12 +102,12 @@ async def _watched(
         return await submission.run(seeds), submission.refused
 
 
-async def _answers(bus: KafkaBus) -> bool:
+async def _broker_answers(bus: KafkaBus) -> bool:
     """Whether the broker is there, and was all the time."""
     asked = bus.clock.monotonic()
     with contextlib.suppress(TemporaryError):
         await bus.bounds(JOB_STATUS, [0])
-        if bus.clock.monotonic() < asked + PROMPT_S:
+        if bus.clock.monotonic() < asked + SLOW_ANSWER_S:
             return True
     note(f"the broker at {bus.config.bootstrap} does not answer, or has not for a while: waiting for it")
     return False
@@ -125,7 +125,7 @@ class _Progress:
         """The job stands so."""
         line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
         if line != self._shown and now >= self._next:
-            self._shown, self._next = line, now + LINE_S
+            self._shown, self._next = line, now + MIN_LINE_INTERVAL_S
             note(line)
 
 
@@ -134,7 +134,7 @@ def _line(status: JobStatus) -> str:
     return f"{ended}; {status.queued:,} queued, {status.on_way:,} on their way"
 
 
-def _sum_up(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
+def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
     reason = "max_pages" if status.spent else "done"
     if as_json:
         names = ("stored", "denied", "failed", "dropped")

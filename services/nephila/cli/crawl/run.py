@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from nephila import __version__
 from nephila.cli.crawl import refresh
 from nephila.cli.crawl.command import STDIN, read_seeds
-from nephila.cli.crawl.plan import JOB_OPTIONS, lifted, make_plan, place_rows
+from nephila.cli.crawl.plan import JOB_OPTIONS, lifted_limits, make_plan, resolve_store
 from nephila.cli.output import note
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -65,11 +65,11 @@ class Request:
 def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False) -> int:
     """Run the crawl; returns the exit code. Raises `UserError` and `UsageError` before anything was fetched."""
     directory = Directory(request.out)
-    run = settle(request, directory)
-    url = place_rows(run, request.store)
+    run = resolve_run(request, directory)
+    url = resolve_store(run, request.store)
     plan = make_plan(run, request.out, url)
     changes = refresh.Changes(plan) if request.refresh and run.runs else None
-    fetch_again(request, run, plan, quiet=quiet or as_json)
+    plan_refetches(request, run, plan, quiet=quiet or as_json)
     result, counts = _run(request, plan, directory, run, quiet=quiet or as_json, verbose=verbose)
     from nephila.cli.crawl import summary
 
@@ -104,20 +104,20 @@ def exit_code(run: Run, result: Result, changed: refresh.Changed | None) -> int:
     return 0 if run.outcomes.get("stored") else NOTHING_FETCHED
 
 
-def fetch_again(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
+def plan_refetches(request: Request, run: Run, plan: Plan, *, quiet: bool) -> None:
     """Say in the plan and in run.json which ended URLs are fetched once more."""
-    wanted = [*run.again, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
-    plan.again = tuple(dict.fromkeys(wanted)) if run.runs else ()
-    if LINKS in plan.again and not ended.keeps_links(plan.rows, plan.job.uid):
-        plan.again = tuple(kind for kind in plan.again if kind != LINKS)
+    wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
+    plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
+    if LINKS in plan.refetch and not ended.keeps_links(plan.rows, plan.job.uid):
+        plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
         # Where links were not kept, the pages have to be read once more for those that the scope refused.
         plan.conditional = not request.refresh
         if not request.refresh and not quiet:
             note("the links of stored pages were not kept (--links); add --refresh to follow what was out of scope")
-    run.again = list(plan.again)
+    run.refetch = list(plan.refetch)
 
 
-def settle(request: Request, directory: Directory) -> Run:
+def resolve_run(request: Request, directory: Directory) -> Run:
     """The run as it will be: fresh, or what was stored with the given options over it."""
     document = read_job(request)
     if request.fresh and request.resume:
@@ -125,7 +125,7 @@ def settle(request: Request, directory: Directory) -> Run:
     if not request.resume:
         if not request.urls and not request.seed_file and document is None:
             raise UsageError("nothing to crawl: give a URL, a job.yaml, --seeds FILE, or --resume with --out DIR")
-        request.clear = _clearing(request, directory)
+        request.clear = _clear_mode(request, directory)
         return Run(
             program=f"nephila {__version__}",
             seeds=request.urls or urls_of(document),
@@ -139,7 +139,7 @@ def settle(request: Request, directory: Directory) -> Run:
         if directory.frontier.exists() or not (request.urls or request.seed_file or request.job_file):
             raise UsageError(f"{directory.path} holds no crawl that could be resumed (no run.json); check --out")
         request.resume = False
-        return settle(request, directory)
+        return resolve_run(request, directory)
     if request.urls and request.urls != run.seeds[: len(request.urls)]:
         raise UsageError(
             f"{directory.path} holds a crawl of {run.seeds[0] if run.seeds else run.seed_file}, not of "
@@ -154,11 +154,11 @@ def settle(request: Request, directory: Directory) -> Run:
         if name in request.given or (name not in run.options and not (run.document and name in JOB_OPTIONS)):
             run.options[name] = value
     run.seed_file = request.seed_file or run.seed_file
-    run.again = list(dict.fromkeys([*run.again, *lifted(before, run)]))
+    run.refetch = list(dict.fromkeys([*run.refetch, *lifted_limits(before, run)]))
     return run
 
 
-def _clearing(request: Request, directory: Directory) -> str:
+def _clear_mode(request: Request, directory: Directory) -> str:
     """What becomes of a result that is in the directory. Raises `UsageError` where it has to stay."""
     if request.fresh:
         with contextlib.suppress(UserError):  # what cannot be read can be moved
@@ -212,11 +212,11 @@ def _same_job(run: Run, document: dict[str, Any], directory: Directory) -> None:
         raise UsageError(f"{directory.path} holds {what}, not {new!r}; choose another --out")
 
 
-def seeds_of(run: Run, plan: Plan, refused: list[tuple[str, str]], *, again: bool) -> Iterator[Seed]:
+def read_all_seeds(run: Run, plan: Plan, refused: list[tuple[str, str]], *, already_read: bool) -> Iterator[Seed]:
     """All seeds of a run: those of the command line or the job first, then those of files.
 
-    `again`: a crawl that is resumed, whose file of seeds was read before. What is gone meanwhile is no reason not to
-    resume, and standard input was another program's.
+    `already_read`: the crawl is resumed and its frontier holds the seeds of earlier runs. A seed file that is gone is
+    then reported, not an error, and standard input is not read.
     """
     uid = plan.job.uid
     for url in plan.job.seeds:
@@ -226,14 +226,14 @@ def seeds_of(run: Run, plan: Plan, refused: list[tuple[str, str]], *, again: boo
             yield Seed(uid, place, kind)
     files = [place for kind, place in plan.sources if kind == "file"]
     for name in (*files, run.seed_file):
-        for url in _urls_of(name, run, refused, again=again):
+        for url in _urls_of(name, run, refused, already_read=already_read):
             yield Seed(uid, url, "file")
 
 
-def _urls_of(name: str, run: Run, refused: list[tuple[str, str]], *, again: bool) -> Iterator[str]:
+def _urls_of(name: str, run: Run, refused: list[tuple[str, str]], *, already_read: bool) -> Iterator[str]:
     if not name:
         return
-    if not again:
+    if not already_read:
         yield from _file_seeds(name, refused)
     elif name == STDIN:
         if not run.seeds_read:
@@ -251,7 +251,7 @@ def _file_seeds(name: str, refused: list[tuple[str, str]]) -> Iterator[str]:
     return read_seeds(name, lambda place, reason: refused.append((place, reason)))
 
 
-def _begun(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
+def _open_first_seed(seeds: Iterator[Seed], plan: Plan, run: Run) -> Iterator[Seed]:
     """The seeds with the first of each source read, so that a wrong file is told before anything is made."""
     named = [(place, "the seeds ") for kind, place in plan.sources if kind == "file"]
     for name, option in (*named, (run.seed_file, "--seeds ")):
@@ -268,12 +268,12 @@ def _run(
     request: Request, plan: Plan, directory: Directory, run: Run, *, quiet: bool, verbose: bool
 ) -> tuple[Result, Summary]:
     from nephila.cli.progress import Progress
-    from nephila.programs.crawl import Crawl
+    from nephila.programs.crawl import CrawlProgram
 
     progress = Progress(None if quiet else _standard_error(), verbose=verbose)
 
     async def main() -> Result:
-        crawl = Crawl(plan)
+        crawl = CrawlProgram(plan)
         loop = asyncio.get_running_loop()
 
         def end() -> None:
@@ -298,7 +298,7 @@ def run_request(
     request: Request, directory: Directory, plan: Plan, run: Run, go: Callable[[], Result], *, quiet: bool
 ) -> tuple[Result, Summary]:
     """`run_in` for what a command line or a call asks."""
-    again = _seeds_were_read(request, directory, run)
+    already_read = _seeds_already_read(request, directory, run)
 
     def room() -> None:
         if plan.ignored and not request.refresh:
@@ -306,10 +306,10 @@ def run_request(
             note(f"ignored, since a crawl runs once: {keys}; see --refresh and nephila up")
         clear(request.clear, directory, quiet=quiet)
 
-    return run_in(directory, plan, run, go, again=again, room=room)
+    return run_in(directory, plan, run, go, already_read=already_read, room=room)
 
 
-def _seeds_were_read(request: Request, directory: Directory, run: Run) -> bool:
+def _seeds_already_read(request: Request, directory: Directory, run: Run) -> bool:
     """Whether the frontier has the seeds of earlier runs. Raises `UsageError` when it is gone, and nobody else has."""
     if not request.resume or "seeds" in request.given:
         return False
@@ -327,7 +327,7 @@ def run_in(
     run: Run,
     go: Callable[[], Result],
     *,
-    again: bool,
+    already_read: bool,
     room: Callable[[], None] = lambda: None,
 ) -> tuple[Result, Summary]:
     """One run of a crawl in its directory: the lock, the seeds of the plan, `run.json` before and after. `go` crawls
@@ -342,14 +342,14 @@ def run_in(
             " the job another name"
         )
     refused: list[tuple[str, str]] = []
-    seeds = seeds_of(run, plan, refused, again=again)
-    plan.seeds = seeds if again else _begun(seeds, plan, run)
+    seeds = read_all_seeds(run, plan, refused, already_read=already_read)
+    plan.seeds = seeds if already_read else _open_first_seed(seeds, plan, run)
 
-    def queued_again() -> None:
-        run.again = []
+    def refetch_queued() -> None:
+        run.refetch = []
         directory.write(run)
 
-    plan.on_again = queued_again
+    plan.on_refetch_queued = refetch_queued
     with directory.locked():
         room()
         run.runs += 1
@@ -357,9 +357,9 @@ def run_in(
         directory.write(run)
         result = go()
         result.refused_seeds[:0] = refused
-        run.seeds_read = run.seeds_read or (result.seeded and not again)
-        counts = _counted(rows, only, result)
-        _close_books(directory, run, result, counts)
+        run.seeds_read = run.seeds_read or (result.seeded and not already_read)
+        counts = _read_counts(rows, only, result)
+        _write_result(directory, run, result, counts)
     return result, counts
 
 
@@ -379,7 +379,7 @@ def _standard_error() -> Console:
     return Console(stderr=True)
 
 
-def _counted(rows: Source, job: str | None, result: Result) -> Summary:
+def _read_counts(rows: Source, job: str | None, result: Result) -> Summary:
     """The counts of the table; without any when the database is gone, which is then why the crawl has failed."""
     from nephila.storage.read import reader
 
@@ -391,7 +391,7 @@ def _counted(rows: Source, job: str | None, result: Result) -> Summary:
         return reader.Summary({}, {}, [], 0, 0)
 
 
-def _close_books(directory: Directory, run: Run, result: Result, counts: Summary) -> None:
+def _write_result(directory: Directory, run: Run, result: Result, counts: Summary) -> None:
     """Write the counts of the table into run.json; those of the run before stay where there are none."""
     if counts.outcomes or result.reason != "failed":
         run.outcomes = counts.outcomes

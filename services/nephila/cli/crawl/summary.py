@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nephila import native
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.storage.read.source import place_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def show_changes(changed: Changed, *, quiet: bool) -> None:
     """A line per page: + new, ~ changed, - gone; with `quiet` nothing where there is none, as cron wants it."""
     for name, mark in MARKS.items():
         for url, title in getattr(changed, name):
-            print(f"{mark} {plain(url, 500)}" + (f"  {plain(title, 80)}" if title else ""))
+            print(f"{mark} {sanitize(url, 500)}" + (f"  {sanitize(title, 80)}" if title else ""))
     if not quiet:
         print(", ".join(f"{len(getattr(changed, name)):,} {name}" for name in MARKS))
 
@@ -99,7 +99,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
         "reasons": run.reasons,
         "left": run.left,
         "requests": result.requests,
-        "again": result.again,
+        "refetched": result.refetched,
         "out_of_scope": result.out_of_scope,
         "items": items_by_rule(counts, result),
         "links_left_out": counts.links_left_out[1],
@@ -131,7 +131,7 @@ def _outcomes(console: Console, run: Run, result: Result) -> None:
     table.add_column(justify="right")
     table.add_column()
     for name, count in sorted(run.reasons.items(), key=lambda item: (-item[1], item[0])):
-        table.add_row(f"{count:,}", plain(name, 60))
+        table.add_row(f"{count:,}", sanitize(name, 60))
     if run.left:
         table.add_row(f"{run.left:,}", "left in the queue")
     console.print(table)
@@ -148,7 +148,7 @@ def _hosts(console: Console, counts: Summary) -> None:
     table.add_column("other", justify="right")
     for host in counts.hosts[:HOSTS]:
         stored = host.outcomes.get("stored", 0)
-        table.add_row(plain(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
+        table.add_row(sanitize(host.host, 60), f"{stored:,}", f"{host.total - stored:,}")
     console.print(table)
     if counts.hosts_total > HOSTS:
         console.print(f"… and {counts.hosts_total - HOSTS:,} more hosts")
@@ -165,9 +165,9 @@ def _items(console: Console, counts: Summary, result: Result) -> None:
     table.add_column("rule")
     table.add_column("items", justify="right")
     for name, items in sorted(rules.items(), key=lambda one: (-one[1], one[0])):
-        table.add_row(plain(name, 60), f"{items:,}")
+        table.add_row(sanitize(name, 60), f"{items:,}")
     console.print(table)
-    unused = [plain(name, 60) for name, items in rules.items() if not items]
+    unused = [sanitize(name, 60) for name, items in rules.items() if not items]
     if unused:
         console.print(
             f"No items by {', '.join(unused[:5])}: no page matched, or its fields stayed empty;"
@@ -188,26 +188,26 @@ def remarks(run: Run, result: Result) -> list[str]:
         lines.append("No page was stored; `nephila explain URL` tells more about each URL.")
     moved = [place for place in result.anchors if place not in result.seed_anchors]
     if moved and run.runs == 1:  # a resume need not read the seeds again, so it cannot tell theirs from the others
-        lines.append(f"Seeds redirected, so these count as seed hosts too: {plain(', '.join(moved[:5]), 200)}")
+        lines.append(f"Seeds redirected, so these count as seed hosts too: {sanitize(', '.join(moved[:5]), 200)}")
     if result.out_of_scope:
         lines.append(f"{result.out_of_scope:,} links led out of scope and were not followed; see --scope and --include")
     for place, reason in result.refused_seeds[:5]:
-        lines.append(f"Seed left out: {plain(place, 100)}: {plain(reason, 150)}")
+        lines.append(f"Seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
     if len(result.refused_seeds) > 5:
         lines.append(f"… and {len(result.refused_seeds) - 5:,} more seeds left out")
     for host, wait_s, queued in result.waiting_hosts[:5]:
-        lines.append(f"{plain(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
+        lines.append(f"{sanitize(host, 60)} has to wait {wait_s:,.0f} s more; {queued:,} URLs are queued for it")
     for name, findings in result.degraded.items():
         lines.append(
-            f"Rule {plain(name, 60)} is degraded, its rows are marked: {plain(findings, 300)};"
-            f" see nephila rules try URL --rule {plain(name, 60)}"
+            f"Rule {sanitize(name, 60)} is degraded, its rows are marked: {sanitize(findings, 300)};"
+            f" see nephila rules try URL --rule {sanitize(name, 60)}"
         )
     if result.resumed_urls:
         lines.append(
             f"Resumed with {result.resumed_urls:,} URLs, {result.resumed_leased:,} of them possibly fetched again"
         )
-    if result.again:
-        lines.append(f"{result.again:,} URLs that had ended were queued again")
+    if result.refetched:
+        lines.append(f"{result.refetched:,} URLs that had ended were queued again")
     if native.IMPLEMENTATION == "python":
         lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
     return lines
@@ -226,5 +226,5 @@ def next_commands(directory: Directory, run: Run, result: Result) -> list[str]:
         else:
             lines.append(f'sqlite3 {path}/nephila.db "select url, title from pages limit 10"')
     if run.seeds:
-        lines.append(f"nephila explain {shlex.quote(plain(run.seeds[0], 500))} --out {path}")
+        lines.append(f"nephila explain {shlex.quote(sanitize(run.seeds[0], 500))} --out {path}")
     return lines

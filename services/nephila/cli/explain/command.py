@@ -59,7 +59,7 @@ def explain(
 
 def _explain_directory(directory: Directory, href: str, name: str) -> Explanation:
     """The answer of the frontier as its log says, and of the database."""
-    from nephila.control import job_view as jobview
+    from nephila.control import job_view
     from nephila.scheduler.explain.explain import explain as explain_url
     from nephila.scheduler.explain.facts import Home
 
@@ -67,7 +67,7 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
     now, utc_now = time.monotonic(), time.time()
     dispatcher, found = _recover(directory, run, now, utc_now)
     jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
-    uids = jobview.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
+    uids = job_view.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
     if not uids:
         raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
     running = _is_running(directory, run)
@@ -86,8 +86,9 @@ def _explain_directory(directory: Directory, href: str, name: str) -> Explanatio
             **tables,  # type: ignore[arg-type]
         )
 
-    best = jobview.best([told(uid, row=jobview.row(rows, uid, href)) for uid in jobview.candidates(jobs, uids, href)])
-    return jobview.left_out(rows, told(best.job, row=best.row, fetches=jobview.fetches(rows, best.job, href)))
+    candidates = job_view.candidates(jobs, uids, href)
+    best = job_view.best([told(uid, row=job_view.row(rows, uid, href)) for uid in candidates])
+    return job_view.left_out(rows, told(best.job, row=best.row, fetches=job_view.fetches(rows, best.job, href)))
 
 
 def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.scheduler.explain.explain import utc
 from nephila.scheduler.explain.reasons import words
 
@@ -25,9 +25,9 @@ Pair = tuple[str, str]
 
 def show(told: Explanation) -> None:
     """Print it."""
-    typer.echo(plain(told.sentence, LONGEST))
+    typer.echo(sanitize(told.sentence, LONGEST))
     typer.echo("")
-    pairs = [(key, plain(text, LONGEST)) for key, text in _pairs(told) if text]
+    pairs = [(key, sanitize(text, LONGEST)) for key, text in _pairs(told) if text]
     width = max(len(key) for key, _ in pairs) + 2
     for key, text in pairs:
         first, blank = f"{key + ':':<{width}}", " " * width

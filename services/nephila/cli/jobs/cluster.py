@@ -40,13 +40,13 @@ def change(bootstrap: str, uid: str, what: str) -> dict[str, Any]:
 @asynccontextmanager
 async def connected(bootstrap: str) -> AsyncIterator[KafkaBus]:
     """A bus to the system, not started yet. Raises `UserError`."""
-    from nephila.kernel.bus.kafka import admin as kafka_topics
+    from nephila.kernel.bus.kafka import admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.config import kafka_config
     from nephila.kernel.runtime.clock import SystemClock
 
-    kafka_topics.hush()
-    there = await kafka_topics.existing(kafka_config({"bootstrap": bootstrap}, "command line"))
+    admin.hush()
+    there = await admin.existing(kafka_config({"bootstrap": bootstrap}, "command line"))
     if "requests" not in there:
         raise UserError(f"the broker at {bootstrap} has no topics of a system; see nephila topics apply")
     config = kafka_config({"bootstrap": bootstrap, "partitions": there["requests"]}, "command line")

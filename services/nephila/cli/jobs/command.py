@@ -10,7 +10,7 @@ import typer
 
 from nephila.cli.client import Client, needed
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 
 app = typer.Typer(add_completion=False, help="The jobs of a program that runs (nephila up).")
@@ -102,7 +102,7 @@ def quarantines(name: Name, out: Out = HERE, json: Json = False) -> None:
         note(f"no part of a host is in quarantine for {name}")
     for one in found:
         facts = one if isinstance(one, dict) else {"place": one}
-        typer.echo(plain(" ".join(f"{key}={value}" for key, value in facts.items()), 2000))
+        typer.echo(sanitize(" ".join(f"{key}={value}" for key, value in facts.items()), 2000))
 
 
 @app.command()
@@ -123,7 +123,7 @@ def release(
     else:
         with needed(out) as client:
             answer = client.ask("traps.release", name=name, host=host, place=place)
-    print_json(answer) if json else typer.echo(f"{name}: {host}{plain(place)} released")
+    print_json(answer) if json else typer.echo(f"{name}: {host}{sanitize(place)} released")
 
 
 def _tell(what: str, name: str, out: Path, bootstrap: str, as_json: bool) -> None:
@@ -183,7 +183,7 @@ def _batches(urls: Iterator[str]) -> Iterator[list[str]]:
 
 def _tell_refused(refused: list[tuple[str, str]], more: int) -> None:
     for place, reason in refused[:5]:
-        note(f"seed left out: {plain(place, 100)}: {plain(reason, 150)}")
+        note(f"seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
     if len(refused) + more > 5:
         note(f"… and {len(refused) + more - 5:,} more seeds left out")
 

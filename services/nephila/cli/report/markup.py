@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 
 SHOWN_URL: Final = 140
 """Characters of a URL that are shown; its link is whole."""
@@ -20,7 +20,7 @@ _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 
 def text(value: object, limit: int = 200) -> str:
     """Text of a stranger: one line, no controls, no marks of direction, escaped."""
-    return html.escape(plain(str(value), limit), quote=True)
+    return html.escape(sanitize(str(value), limit), quote=True)
 
 
 def link(url: str, label: str = "") -> str:

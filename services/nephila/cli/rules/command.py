@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 
 app = typer.Typer(add_completion=False, help="Rules: what is taken from the pages of a site.")
@@ -29,7 +29,7 @@ def lint(places: Places = None, json: Json = False) -> None:
         if json:
             print_json({"place": one.place, "level": one.level, "text": one.text})
         else:
-            typer.echo(plain(f"{one.place}: {one.level}: {one.text}", 1000))
+            typer.echo(sanitize(f"{one.place}: {one.level}: {one.text}", 1000))
     if not json:
         note(f"{findings.rules} rules, {findings.errors} errors, {findings.warnings} warnings")
     raise typer.Exit(1 if findings.errors else 0)
@@ -43,16 +43,16 @@ def run_tests(
     write: Annotated[bool, typer.Option("--write", help="Write what comes out as the expected items.")] = False,
 ) -> None:
     """Run each rule on the page beside it and compare with items.json; exit code 1 when one differs."""
-    from nephila.rulekit import fixtures as rules_test
+    from nephila.rulekit import fixtures
 
-    verdicts = rules_test.run(places or HERE, scripts=scripts, write=write)
+    verdicts = fixtures.run(places or HERE, scripts=scripts, write=write)
     failed = 0
     for verdict in verdicts:
         failed += not verdict.good
         if json:
             print_json(verdict.as_json())
         else:
-            rules_test.show(verdict)
+            fixtures.show(verdict)
     if not json:
         note(f"{len(verdicts)} rules, {failed} failed")
     raise typer.Exit(1 if failed else 0)
@@ -72,14 +72,14 @@ def try_rule(
     host_map: Annotated[list[str] | None, typer.Option(metavar="PATTERN=ADDRESS", help="Resolve hosts.")] = None,
 ) -> None:
     """Show what a rule makes of a page and, where a field is empty, what nearly matched."""
-    from nephila.rulekit import try_page as rules_try
+    from nephila.rulekit import try_page
 
-    page = rules_try.page_of(target, url, allow_private=allow_private, host_map=host_map or [])
-    tried = rules_try.attempt(page, rules or HERE, name, scripts=scripts)
+    page = try_page.page_of(target, url, allow_private=allow_private, host_map=host_map or [])
+    tried = try_page.attempt(page, rules or HERE, name, scripts=scripts)
     if json:
         print_json(tried.as_json())
     else:
-        rules_try.show(tried)
+        try_page.show(tried)
     raise typer.Exit(0 if tried.found.items or not tried.rule.rule.fields else 1)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ def list_letters(
     bootstrap: Bootstrap = None, config: Config = "", prefix: Prefix = None, job: Job = None, json: Json = False
 ) -> None:
     """What is there: place, time, service, message, URL, partition, attempts, error."""
-    from nephila.programs.cluster import dead_letters as deadletters
+    from nephila.programs.cluster import dead_letters
 
     settings, claims = _settings(bootstrap, config, prefix)
 
     async def tell() -> None:
-        async for one in deadletters.scan(settings, claims):
+        async for one in dead_letters.scan(settings, claims):
             if job is not None and one.letter.job != job:
                 continue
             if json:
@@ -66,12 +66,12 @@ def replay(
 ) -> None:
     """Publish messages again on their topics. A page that can be parsed by now takes over its row; to replay a letter
     twice is harmless; letters stay for 30 days. Requests are not replayed: their leases bring them back."""
-    from nephila.programs.cluster import dead_letters as deadletters
+    from nephila.programs.cluster import dead_letters
 
     if bool(places) == everything:
         raise UsageError("name the letters as PARTITION:OFFSET, or say --all")
     settings, claims = _settings(bootstrap, config, prefix)
-    done, refused = asyncio.run(_replayed(deadletters.replay(settings, claims, places or (), job), json=json))
+    done, refused = asyncio.run(_replayed(dead_letters.replay(settings, claims, places or (), job), json=json))
     if not json:
         typer.echo(f"{done} of {done + refused} published again")
 
@@ -111,11 +111,11 @@ def _line(one: Found) -> str:
     letter = one.letter
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(one.at))
     if one.problem:
-        return f"{one.place}  {at}  {plain(one.problem)}"
-    what = f"{one.kind or letter.topic} on {plain(letter.topic)}/{letter.partition}"
+        return f"{one.place}  {at}  {sanitize(one.problem)}"
+    what = f"{one.kind or letter.topic} on {sanitize(letter.topic)}/{letter.partition}"
     tries = f"{letter.attempts} attempt{'' if letter.attempts == 1 else 's'}"
-    why = f"{tries}: {plain(letter.error, 300)}"
-    return "  ".join((one.place, at, plain(letter.service), what, plain(letter.url, 500), why))
+    why = f"{tries}: {sanitize(letter.error, 300)}"
+    return "  ".join((one.place, at, sanitize(letter.service), what, sanitize(letter.url, 500), why))
 
 
 def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[KafkaConfig, Claims | None]:

@@ -203,7 +203,7 @@ def _run(name: str, settings: Settings, path: str) -> BaseException | None:
     from nephila.kernel.runtime.clock import SystemClock
     from nephila.programs.cluster.outlink_router import exchanging
     from nephila.programs.process_setup import run_loop
-    from nephila.programs.service_main import Kind, Program
+    from nephila.programs.service_main import ServiceKind, ServiceProgram
 
     logs.configure(name, member, program.log_level)
     hush()
@@ -211,13 +211,13 @@ def _run(name: str, settings: Settings, path: str) -> BaseException | None:
     told = {**settings.kafka, "bootstrap": program.bootstrap, "name": member}
     transport = checked(load(KafkaConfig, told, where, "kafka"), where)
     service = importlib.import_module(f"{KINDS[name]}.{MODULES.get(name, 'service')}")
-    figures = importlib.import_module(f"{KINDS[name]}.metrics").FIGURES
+    metrics = importlib.import_module(f"{KINDS[name]}.metrics").METRICS
 
-    async def main() -> Program:
+    async def main() -> ServiceProgram:
         bus = KafkaBus(transport, SystemClock(), open_claims(transport.blobs), settings.agreed)
         build = exchanging(service.build) if name == "parser" else service.build
-        kind = Kind(name, build, figures)
-        one = Program(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)
+        kind = ServiceKind(name, build, metrics)
+        one = ServiceProgram(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

@@ -44,13 +44,13 @@ def apply(
 ) -> None:
     """Create the topics that are missing, set retention and what is chosen, leave other settings as they are; to do it
     twice changes nothing."""
-    from nephila.kernel.bus.kafka import admin as kafka_topics
+    from nephila.kernel.bus.kafka import admin
     from nephila.kernel.bus.kafka.topic_settings import chosen
     from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, partitions, prefix)
     choices = chosen(settings or (), TOPICS)
-    for one in asyncio.run(kafka_topics.apply(config, replication, choices=choices)):
+    for one in asyncio.run(admin.apply(config, replication, choices=choices)):
         if json:
             changes = {key: [before, after] for key, before, after in one.changes}
             row = {"topic": config.prefix + one.name, "partitions": one.partitions, "created": one.created}
@@ -88,11 +88,11 @@ def grow(
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False) -> None:
     """Which topics of the route are there, and which of their settings are not the route's own."""
-    from nephila.kernel.bus.kafka import admin as kafka_topics
+    from nephila.kernel.bus.kafka import admin
     from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, None, prefix)
-    there = {one.name: one for one in asyncio.run(kafka_topics.compared(config))}
+    there = {one.name: one for one in asyncio.run(admin.compared(config))}
     for topic in TOPICS:
         one = there.get(topic.name)
         count = one.partitions if one else 0

@@ -37,7 +37,7 @@ LOG_S = 60.0
 
 if TYPE_CHECKING:
     from nephila.control.job_view import JobFacts
-    from nephila.programs.assembly import Rooms
+    from nephila.programs.assembly import ServiceConfigs
 
 
 def up(
@@ -57,8 +57,8 @@ def up(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
-    from nephila.cli.crawl.plan import archive_name, formats_of, make_rooms, place_rows
-    from nephila.cli.headers import kept
+    from nephila.cli.crawl.plan import archive_name, formats_of, make_configs, resolve_store
+    from nephila.cli.headers import redacted
 
     options: dict[str, Any] = {
         "concurrency": concurrency,
@@ -74,22 +74,22 @@ def up(
         "rule_scripts": rule_scripts,
     }
     directory = Directory(out)
-    run = settle(directory, options)
-    url = place_rows(run, store)
-    rooms = make_rooms(
+    run = resolve_run(directory, options)
+    url = resolve_store(run, store)
+    configs = make_configs(
         options, out, formats_of(format, keep_raw), store=url, writer=run.writer, archive=archive_name("up", run)
     )
-    options["header"] = kept(options["header"])
-    run.window = rooms.scheduler.window
+    options["header"] = redacted(options["header"])
+    run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, rooms, quiet=quiet)
+        code = serve(directory, run, configs, quiet=quiet)
     except UserError as error:
         # What goes on with a crawl is an option; this goes on by itself.
         raise type(error)(without_resume(str(error))) from None
     raise typer.Exit(code)
 
 
-def settle(directory: Directory, options: dict[str, Any]) -> Run:
+def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     """The run as it will be. Raises `UsageError` when the directory holds something else."""
     run = directory.read()
     if run is None:
@@ -102,17 +102,17 @@ def settle(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
+def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
     from nephila.programs.process_setup import raise_open_files, run_loop
-    from nephila.programs.serve import Up
+    from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
 
     ended_by: list[signal.Signals] = []
 
-    async def main() -> Up:
+    async def main() -> UpProgram:
         rules = run.options.get("rules", "")
-        program = Up(rooms, rules=Path(rules) if rules else None)
+        program = UpProgram(configs, rules=Path(rules) if rules else None)
         loop = asyncio.get_running_loop()
 
         def end(number: signal.Signals) -> None:
@@ -148,7 +148,7 @@ def serve(directory: Directory, run: Run, rooms: Rooms, *, quiet: bool) -> int:
         directory.write(run)
         program = run_loop(main())
         run.degraded_rules = program.degraded
-        _close_books(directory, run, program.jobs, program.error)
+        _write_result(directory, run, program.jobs, program.error)
     if program.error is not None:
         raise program.error
     # A service manager ends its services with SIGTERM: that is no failure. Ctrl-C is, as for every command.
@@ -182,7 +182,7 @@ def state_line(jobs: list[JobFacts]) -> str:
     return " · ".join(parts)
 
 
-def _close_books(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
+def _write_result(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
     run.state = "stopped"
     run.reason = "failed" if error else "interrupted"
     run.ended_at = time.time()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import msgspec
 
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 
 Q = TypeVar("Q")
@@ -99,7 +99,7 @@ def answer_batch(answer: Callable[[bytes], Any]) -> None:
 def reason_of(error: Exception) -> str:
     """Why something could not be done, in one line; unexpected errors with their type."""
     if isinstance(error, OSError) and error.strerror:
-        return plain(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 500)
+        return sanitize(f"{error.filename}: {error.strerror}" if error.filename else error.strerror, 500)
     if isinstance(error, (ValueError, UserError)):
-        return plain(str(error), 500)
-    return plain(f"{type(error).__name__}: {error}", 500)
+        return sanitize(str(error), 500)
+    return sanitize(f"{type(error).__name__}: {error}", 500)

@@ -11,7 +11,7 @@ import typer
 
 from nephila.cli.crawl.command import DEFAULT_OUT, seed_url
 from nephila.cli.output import note, print_json
-from nephila.cli.terminal import plain, plain_lines
+from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.read.source import place_of
@@ -40,18 +40,18 @@ def diff(
     keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
     page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)
     if page is None:
-        raise UserError(f"{place_of(source)} holds no page of {plain(href)}; nephila explain says what became of it")
+        raise UserError(f"{place_of(source)} holds no page of {sanitize(href)}; nephila explain says what became of it")
     now, before = page.now, page.before
     if json:
         print_json({"url": page.url, "job": page.job, "before": before and before._asdict(), "now": now._asdict()})
         return
     if before is None:
-        note(f"{plain(page.url)} has one version, last fetched {now.fetched_at}; it has not changed since")
+        note(f"{sanitize(page.url)} has one version, last fetched {now.fetched_at}; it has not changed since")
         return
     heads = (f"--- {page.url}  {_times(before)}", f"+++ {page.url}  {_times(now)}")
     old, new = [_text(version.title, version.text) for version in (before, now)]
     for line in (*heads, *difference(old, new)):
-        shown = plain(line, max(len(line), 1))
+        shown = sanitize(line, max(len(line), 1))
         colour = _COLOURS.get(shown[:1])
         typer.echo(typer.style(shown, fg=colour) if colour else shown)
 
@@ -62,7 +62,7 @@ def _times(version: object) -> str:
 
 
 def _text(title: str, text: str) -> list[str]:
-    return ([f"title: {plain(title, 1000)}"] if title else []) + list(plain_lines(text))
+    return ([f"title: {sanitize(title, 1000)}"] if title else []) + list(sanitize_lines(text))
 
 
 def difference(old: Sequence[str], new: Sequence[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ import typer
 
 from nephila import __version__
 from nephila.cli.output import print_json
-from nephila.cli.terminal import plain
+from nephila.cli.terminal import sanitize
 
 OPEN_FILES = 4096
 """Connections, their pipes and the database: 1,000 fetches at once need about twice as many descriptors."""
@@ -88,9 +88,9 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 def _show(checks: list[Check], usable: bool) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
-        typer.echo(f"{check.state:<4}  {check.name:<{width}}  {plain(check.found)}")
+        typer.echo(f"{check.state:<4}  {check.name:<{width}}  {sanitize(check.found)}")
         if check.remedy:
-            typer.echo(f"{'':<4}  {'':<{width}}  → {plain(check.remedy)}")
+            typer.echo(f"{'':<4}  {'':<{width}}  → {sanitize(check.remedy)}")
     failed = [check.name for check in checks if check.state == "fail"]
     typer.echo("This machine can crawl." if usable else f"This machine cannot crawl yet: {', '.join(failed)}.")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nephila.cli.output import note
-from nephila.cli.terminal import visible
+from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import Directory
@@ -79,7 +79,7 @@ def export(
         since=since,
         **({"text": texts} if texts is not None else {}),
         columns=chosen,
-        shown=visible,
+        shown=escape_controls,
     )
     if texts is not None:
         texts.close()
@@ -96,7 +96,7 @@ def _items(source: Source, format: str, out: str, job: str | None, columns: tupl
     from nephila.storage.read.export import export_items
 
     target = None if out == "-" else Path(out)
-    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=visible)
+    rows = export_items(source, format, target, job=job, raw_csv=raw_csv, columns=columns, shown=escape_controls)
     if out != "-":
         note(f"{rows:,} items written to {out}")
     elif not rows:

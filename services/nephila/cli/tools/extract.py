@@ -12,7 +12,7 @@ import typer
 
 from nephila.cli.options import AllowPrivate, Contact, HostMap, IgnoreRobots, UserAgent
 from nephila.cli.output import note, print_json, print_pairs
-from nephila.cli.terminal import plain_lines
+from nephila.cli.terminal import sanitize_lines
 from nephila.cli.tools.batch import lines, scalar_text
 from nephila.kernel import mime
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -112,7 +112,7 @@ def _show(found: dict[str, Any], file: str) -> None:
     )
     if text := found.get("markdown") or found.get("text"):
         sys.stdout.write("\n")
-        for line in plain_lines(text):
+        for line in sanitize_lines(text):
             sys.stdout.write(line + "\n")
     elif not found.get("title"):
         note(f"{file} has no text that can be read")

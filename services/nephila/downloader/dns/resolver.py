@@ -1,6 +1,6 @@
-"""Names into addresses: asked once, remembered for a while, checked by the egress guard before anybody sees them.
+"""Host names to checked addresses: one look-up per name, cached, every address checked by the egress guard.
 
-`Egress` is what a dialler holds: host map, resolver and guard in one. A name that is known costs one dict lookup.
+`GuardedResolver` combines host map, resolver, cache and guard. A cached name costs one dict look-up.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from nephila.kernel.runtime.clock import Clock
 class ResolveError(Exception):
     """A name has no address, or no server could be asked; the text is for people.
 
-    `lasting`: the DNS says that there is no address. Otherwise (no answer, SERVFAIL) a later question may have one.
+    `permanent`: the DNS says that there is no address. Otherwise (no answer, SERVFAIL) a later question may have one.
     """
 
-    def __init__(self, text: str, lasting: bool = False) -> None:
+    def __init__(self, text: str, permanent: bool = False) -> None:
         super().__init__(text)
-        self.lasting = lasting
+        self.permanent = permanent
 
 
-class NotAskedError(ResolveError):
+class NotLookedUpError(ResolveError):
     """The look-up waited too long for its turn and was never made: it says nothing about the name."""
 
 
@@ -42,52 +42,52 @@ class Resolver(Protocol):
         """End what is under way; nothing is looked up any more."""
 
 
-class Turns:
-    """At most `at_once` look-ups at a time, the others wait in order. The limit on a look-up begins with its turn."""
+class LookupSlots:
+    """At most `max_lookups` look-ups at a time; further ones wait in order. The time limit starts with the slot."""
 
-    def __init__(self, at_once: int, wait_s: float) -> None:
-        self._free = asyncio.Semaphore(at_once)
+    def __init__(self, max_lookups: int, wait_s: float) -> None:
+        self._free = asyncio.Semaphore(max_lookups)
         self._wait_s = wait_s
 
-    async def take(self) -> None:
-        """Wait for a turn; raises `NotAskedError` when it does not come within `wait_s`."""
+    async def acquire(self) -> None:
+        """Wait for a turn; raises `NotLookedUpError` when it does not come within `wait_s`."""
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._free.acquire()
         except TimeoutError:
-            raise NotAskedError(f"not looked up: too many look-ups under way for {self._wait_s:g} s") from None
+            raise NotLookedUpError(f"not looked up: too many look-ups under way for {self._wait_s:g} s") from None
 
-    def give(self) -> None:
+    def release(self) -> None:
         """A turn is over."""
         self._free.release()
 
     @asynccontextmanager
-    async def taken(self) -> AsyncIterator[None]:
+    async def held(self) -> AsyncIterator[None]:
         """A turn for the time of a block."""
-        await self.take()
+        await self.acquire()
         try:
             yield
         finally:
-            self.give()
+            self.release()
 
 
-_LASTING = tuple(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name))
+_PERMANENT = tuple(getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name))
 
 
 class SystemResolver:
     """getaddrinfo: hosts file, resolv.conf with its search list, nsswitch.conf.
 
     A call cannot be cancelled: its thread keeps its turn until the C library answers, so silent names can hold all
-    `at_once` of them. The threads are daemons: a look-up does not delay the end of the program.
+    `max_lookups` of them. The threads are daemons: a look-up does not delay the end of the program.
     """
 
-    def __init__(self, timeout_s: float = 15.0, at_once: int = 64) -> None:
+    def __init__(self, timeout_s: float = 15.0, max_lookups: int = 64) -> None:
         self._timeout_s = timeout_s
-        self._turns = Turns(at_once, timeout_s)
+        self._slots = LookupSlots(max_lookups, timeout_s)
 
     async def resolve(self, host: str) -> Sequence[str]:
         """See `Resolver.resolve`."""
-        await self._turns.take()
+        await self._slots.acquire()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[list[str]] = loop.create_future()
         threading.Thread(target=self._look_up, args=(host, loop, answer), daemon=True).start()
@@ -97,7 +97,7 @@ class SystemResolver:
         except TimeoutError:
             raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
         if not addresses:
-            raise ResolveError("no address", lasting=True)
+            raise ResolveError("no address", permanent=True)
         return interleave(addresses)
 
     def _look_up(self, host: str, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[list[str]]) -> None:
@@ -107,16 +107,16 @@ class SystemResolver:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
             addresses = list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
         except OSError as failure:
-            error = ResolveError(failure.strerror or str(failure), failure.errno in _LASTING)
+            error = ResolveError(failure.strerror or str(failure), failure.errno in _PERMANENT)
         except UnicodeError:
-            error = ResolveError("not a host name", lasting=True)
+            error = ResolveError("not a host name", permanent=True)
         try:
             loop.call_soon_threadsafe(self._looked_up, answer, addresses, error)
         except RuntimeError:  # the loop is closed: the program ends
             pass
 
     def _looked_up(self, answer: asyncio.Future[list[str]], addresses: list[str], error: ResolveError | None) -> None:
-        self._turns.give()
+        self._slots.release()
         if answer.done():  # the time was over, or the question was cancelled
             return
         if error is not None:
@@ -144,7 +144,7 @@ MAX_ADDRESSES = 32
 """Of one name; an answer has room for 4,000, and a zone for any number of names that have them."""
 
 
-class Egress:
+class GuardedResolver:
     """Where a host may be dialled. Look-ups of one name share one question. An answer is remembered for `ttl_s`, that
     there is none for `negative_ttl_s`; a failure that may pass is told to those who wait, and the next one asks again.
 
@@ -169,10 +169,10 @@ class Egress:
         self._ttl_s = ttl_s
         self._negative_ttl_s = negative_ttl_s
         self._size = max(1, cache_size)
-        self._cache: dict[str, tuple[float, Place | _Failure]] = {}
-        self._asking: dict[str, asyncio.Future[None]] = {}
+        self._cache: dict[str, tuple[float, Place | _CachedError]] = {}
+        self._pending: dict[str, asyncio.Future[None]] = {}
 
-    def known(self, host: str, port: int) -> Place | None:
+    def cached(self, host: str, port: int) -> Place | None:
         """Checked addresses and the port to dial, when they are known; None when `places` has to be awaited.
 
         Raises `EgressError` or `ResolveError` when that is what is known.
@@ -181,38 +181,38 @@ class Egress:
         if entry is None or entry[0] <= self._clock.monotonic():
             return None
         place = entry[1]
-        if isinstance(place, _Failure):
+        if isinstance(place, _CachedError):
             raise place.error()
         addresses, mapped = place
         port = mapped or port
         self._guard.check_port(port)
         return addresses, port
 
-    async def place(self, host: str, port: int) -> Place:
+    async def resolve(self, host: str, port: int) -> Place:
         """The same, asking where needed. `host` has no brackets."""
         self._guard.check_port(port)
         while True:
-            known = self.known(host, port)
+            known = self.cached(host, port)
             if known is not None:
                 return known
-            waiting = self._asking.get(host)
+            waiting = self._pending.get(host)
             if waiting is not None:
                 await asyncio.shield(waiting)
                 continue
-            waiting = self._asking[host] = asyncio.get_running_loop().create_future()
+            waiting = self._pending[host] = asyncio.get_running_loop().create_future()
             try:
-                await self._ask(host)
+                await self._look_up(host)
             finally:
-                del self._asking[host]
+                del self._pending[host]
                 waiting.set_result(None)
 
     async def close(self) -> None:
         """Look nothing up any more."""
         await self._resolver.close()
 
-    async def _ask(self, host: str) -> None:
+    async def _look_up(self, host: str) -> None:
         ttl_s = self._ttl_s
-        place: Place | _Failure
+        place: Place | _CachedError
         try:
             mapped = self._map.find(host)
             if mapped is not None:
@@ -223,10 +223,10 @@ class Egress:
                 found = await self._resolver.resolve(host)
                 place = self._guard.allowed(host, found[:MAX_ADDRESSES]), 0
         except EgressError as error:
-            place, ttl_s = _Failure(EgressError, error.args), self._negative_ttl_s
+            place, ttl_s = _CachedError(EgressError, error.args), self._negative_ttl_s
         except ResolveError as error:
-            place = _Failure(type(error), (str(error), error.lasting))
-            ttl_s = self._negative_ttl_s if error.lasting else 0.0
+            place = _CachedError(type(error), (str(error), error.permanent))
+            ttl_s = self._negative_ttl_s if error.permanent else 0.0
         self._cache.pop(host, None)
         while len(self._cache) >= self._size:
             del self._cache[next(iter(self._cache))]
@@ -234,7 +234,7 @@ class Egress:
         self._cache[host] = (self._clock.monotonic() + max(ttl_s, 0.05), place)
 
 
-class _Failure:
+class _CachedError:
     """An error as the cache keeps it: an exception would hold the frames it went through, and the fetches in them."""
 
     __slots__ = ("args", "kind")

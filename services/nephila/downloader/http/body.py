@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.chunked import Piece
 from nephila.downloader.http.contract import FetchError
-from nephila.downloader.http.decode import Bounded, Coding, pump_all
+from nephila.downloader.http.decode import BoundedCoding, Coding, pump_all
 
 # Below this many decoded bytes a ratio says nothing: an empty page of zeros is no danger.
 RATIO_FLOOR_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class Body:
     ) -> None:
         self._limit = max_bytes or config.max_body_bytes
         # Of codings in each other the last one's output is counted here, the others' where they are chained.
-        self._codings = [Bounded(coding) for coding in codings[:-1]] + codings[-1:]
+        self._codings = [BoundedCoding(coding) for coding in codings[:-1]] + codings[-1:]
         self._keep = keep
         self._ratio = config.max_ratio
         self._wire_limit = max_bytes or config.max_wire_bytes

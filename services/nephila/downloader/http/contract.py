@@ -2,7 +2,7 @@
 
 - `fetch()` returns at once; `on_done` is called exactly once, never before `fetch()` has returned, and not at all after
   `abort()`. It may order the next fetch.
-- Only `order.addresses` are dialled, up to three of them in order: they have passed the egress guard.
+- Only `request.addresses` are dialled, up to three of them in order: they have passed the egress guard.
 - Every limit holds while bytes stream in; what an answer costs in memory is bounded by the limits.
 - Nothing is followed, nothing is cached, no cookie is kept: middleware/ does that. A URL's credentials are sent and
   never logged.
@@ -25,7 +25,7 @@ SLICE_S = 0.01
 DRAIN_BYTES = 64 << 10
 
 
-class Order:
+class HttpRequest:
     """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error.
     `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
 
@@ -73,7 +73,7 @@ class Order:
         self.body: bytes | None = None
 
 
-class Answer:
+class HttpResponse:
     """How a fetch ended. `reason` is empty when a response came; `status` may be set beside a reason.
 
     Reasons: connect, tls, timeout, too_large, protocol, disconnected, encoding; content_type = stopped after the
@@ -115,7 +115,7 @@ class Answer:
         self.response_head = b""
 
 
-OnDone = Callable[[Answer], None]
+OnDone = Callable[[HttpResponse], None]
 
 
 class Handle(Protocol):
@@ -128,7 +128,7 @@ class Handle(Protocol):
 class Fetcher(Protocol):
     """See the module."""
 
-    def fetch(self, order: Order, on_done: OnDone) -> Handle:
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> Handle:
         """Start one fetch."""
 
     async def close(self) -> None:

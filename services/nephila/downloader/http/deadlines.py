@@ -15,7 +15,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 CONNECT, HEADERS, BODY = 1, 2, 3
 
 
-class Watched:
+class TimedFetch:
     """One fetch as the watch sees it. `dials` counts attempts to connect: each has the time of one."""
 
     __slots__ = ("dials", "phase", "phase_seen", "progress_seen", "progress_since", "since", "started")
@@ -37,10 +37,10 @@ class Watched:
         raise NotImplementedError
 
 
-W = TypeVar("W", bound=Watched)
+W = TypeVar("W", bound=TimedFetch)
 
 
-class Watch(Generic[W]):
+class DeadlineTimer(Generic[W]):
     """The fetches on their way. O(fetches) per tick; asleep when there are none and `on_tick` wants no other."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock, on_tick: Callable[[float], bool] | None = None) -> None:

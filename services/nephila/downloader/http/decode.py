@@ -63,7 +63,7 @@ def _slices(data: Piece) -> Iterator[Piece]:
         yield view[at : at + SLICE_BYTES]
 
 
-class _Members:
+class _MemberStream:
     """A stream of members, one behind the other. Behind a member comes another, padding, or garbage that everybody
     ignores."""
 
@@ -122,7 +122,7 @@ class _Members:
             raise FetchError("encoding", f"the {self.name} stream ends early")
 
 
-class _Gzip(_Members):
+class _Gzip(_MemberStream):
     name = "gzip"
     magic_bytes = 2
 
@@ -136,7 +136,7 @@ class _Gzip(_Members):
         return _inflate(self._inner, data, "gzip")
 
 
-class _Zstd(_Members):
+class _Zstd(_MemberStream):
     name = "zstd"
     magic_bytes = 4
 
@@ -248,7 +248,7 @@ def codings_of(header: str) -> list[Coding]:
     return [_CODINGS[name]() for name in reversed(names)]
 
 
-class Bounded:
+class BoundedCoding:
     """A coding whose output another coding takes. What is packed does not pack again: its output is bounded by its
     input, or a few bytes would be work without end for the inner coding."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import Egress, Resolver, SystemResolver
+from nephila.downloader.dns.resolver import GuardedResolver, Resolver, SystemResolver
 from nephila.downloader.http.contract import Fetcher
 from nephila.kernel.net.egress import EgressGuard, HostMap, literal
 from nephila.kernel.runtime.clock import Clock
@@ -26,9 +26,9 @@ def make_fetcher(config: DownloaderConfig, clock: Clock) -> Fetcher:
     return make(config, clock)
 
 
-def make_egress(config: DownloaderConfig, clock: Clock) -> Egress:
+def make_guarded_resolver(config: DownloaderConfig, clock: Clock) -> GuardedResolver:
     """Names to places, behind the guard; raises `UsageError` for a map that makes no sense."""
-    return Egress(
+    return GuardedResolver(
         EgressGuard(config.allow_private),
         make_resolver(config),
         clock,
@@ -51,11 +51,11 @@ def make_resolver(config: DownloaderConfig) -> Resolver:
 
 
 def _aiodns(config: DownloaderConfig) -> Resolver:
-    from nephila.downloader.dns.ares import AresResolver
+    from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
 
     if find_spec("aiodns") is None:
         raise UsageError("dns_resolver aiodns: aiodns is not installed; pip install 'nephila[downloader]'")
-    return AresResolver(config.dns_servers, config.dns_timeout_s, config.dns_concurrency)
+    return AiodnsResolver(config.dns_servers, config.dns_timeout_s, config.dns_concurrency)
 
 
 def _system(config: DownloaderConfig) -> Resolver:

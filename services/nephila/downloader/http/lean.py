@@ -12,8 +12,8 @@ import asyncio
 import ssl
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import MAX_DIALS, Answer, FetchError, OnDone, Order
-from nephila.downloader.http.deadlines import CONNECT, HEADERS, Watch, Watched
+from nephila.downloader.http.contract import MAX_DIALS, FetchError, HttpRequest, HttpResponse, OnDone
+from nephila.downloader.http.deadlines import CONNECT, HEADERS, DeadlineTimer, TimedFetch
 from nephila.downloader.http.lean_conn import Buffers, Connection
 from nephila.downloader.http.pool import Pool
 from nephila.downloader.http.request import RequestHeads, media_filter
@@ -21,17 +21,24 @@ from nephila.downloader.http.tls import dial_error, tls_context
 from nephila.kernel.runtime.clock import Clock
 
 
-class Exchange(Watched):
+class Exchange(TimedFetch):
     """One fetch on its way; the handle its caller holds."""
 
-    __slots__ = ("answer", "connection", "dial", "fetcher", "on_done", "order")
+    __slots__ = (
+        "connection",
+        "dial",
+        "fetcher",
+        "on_done",
+        "request",
+        "response",
+    )
 
-    def __init__(self, fetcher: LeanFetcher, order: Order, on_done: OnDone, started: float) -> None:
+    def __init__(self, fetcher: LeanFetcher, request: HttpRequest, on_done: OnDone, started: float) -> None:
         super().__init__(started)
         self.fetcher = fetcher
-        self.order = order
+        self.request = request
         self.on_done: OnDone | None = on_done
-        self.answer = Answer()
+        self.response = HttpResponse()
         self.connection: Connection | None = None
         self.dial: asyncio.Task[object] | None = None
 
@@ -43,11 +50,11 @@ class Exchange(Watched):
 
     @property
     def progress(self) -> int:
-        """See `Watched.progress`."""
+        """See `TimedFetch.progress`."""
         return self.connection.progress if self.connection is not None else 0
 
     def time_out(self, detail: str) -> None:
-        """See `Watched.time_out`."""
+        """See `TimedFetch.time_out`."""
         self.fetcher.time_out(self, detail)
 
 
@@ -61,17 +68,17 @@ class LeanFetcher:
         self.clock = clock
         self._heads = RequestHeads(config)
         self._pool: Pool[Connection] = Pool(config.pool_size, config.keepalive_s)
-        self._watch: Watch[Exchange] = Watch(config, clock, self._on_tick)
+        self._deadlines: DeadlineTimer[Exchange] = DeadlineTimer(config, clock, self._on_tick)
         self._tls: ssl.SSLContext | None = None
         self._closed = False
 
     # What callers see
 
-    def fetch(self, order: Order, on_done: OnDone) -> Exchange:
+    def fetch(self, request: HttpRequest, on_done: OnDone) -> Exchange:
         """See `Fetcher.fetch`."""
-        exchange = Exchange(self, order, on_done, self.clock.monotonic())
-        self._watch.add(exchange)
-        connection = self._pool.take(self._keys(order))
+        exchange = Exchange(self, request, on_done, self.clock.monotonic())
+        self._deadlines.add(exchange)
+        connection = self._pool.take(self._keys(request))
         if connection is not None:
             self._send(exchange, connection)
         else:
@@ -81,11 +88,11 @@ class LeanFetcher:
     async def close(self) -> None:
         """See `Fetcher.close`."""
         self._closed = True
-        for exchange in self._watch.all():
+        for exchange in self._deadlines.all():
             exchange.abort()
         for connection in self._pool.drain():
             connection.drop()
-        self._watch.close()
+        self._deadlines.close()
         # Transports tell their protocols in the next turns of the loop; without them sockets would outlive us.
         for _ in range(2):
             await asyncio.sleep(0)
@@ -98,23 +105,23 @@ class LeanFetcher:
     # Connections
 
     @staticmethod
-    def _keys(order: Order) -> list[tuple[str, int, str, str]]:
-        target = order.target
-        return [(address, order.dial_port, target.host, target.scheme) for address in order.addresses[:MAX_DIALS]]
+    def _keys(request: HttpRequest) -> list[tuple[str, int, str, str]]:
+        target = request.target
+        return [(address, request.dial_port, target.host, target.scheme) for address in request.addresses[:MAX_DIALS]]
 
     def _dial(self, exchange: Exchange) -> None:
-        order = exchange.order
-        target = order.target
+        request = exchange.request
+        target = request.target
         exchange.phase = CONNECT
-        address = exchange.answer.address = order.addresses[exchange.dials]
+        address = exchange.response.address = request.addresses[exchange.dials]
         exchange.dials += 1
         loop = asyncio.get_running_loop()
         secure = target.scheme == "https"
         exchange.dial = loop.create_task(
             loop.create_connection(
-                lambda: Connection(self, (address, order.dial_port, target.host, target.scheme)),
+                lambda: Connection(self, (address, request.dial_port, target.host, target.scheme)),
                 address,
-                order.dial_port,
+                request.dial_port,
                 ssl=self._context() if secure else None,
                 server_hostname=target.dial_host.rstrip(".") if secure else None,
             )
@@ -130,12 +137,12 @@ class LeanFetcher:
         if task.cancelled():
             self._not_connected(exchange, FetchError("connect", "the attempt was cancelled"))
         elif (error := task.exception()) is not None:
-            self._not_connected(exchange, dial_error(error, exchange.order.target.scheme))
+            self._not_connected(exchange, dial_error(error, exchange.request.target.scheme))
         else:
             self._send(exchange, task.result()[1])  # type: ignore[index]
 
     def _not_connected(self, exchange: Exchange, error: FetchError) -> None:
-        if exchange.dials < min(MAX_DIALS, len(exchange.order.addresses)):
+        if exchange.dials < min(MAX_DIALS, len(exchange.request.addresses)):
             self._dial(exchange)
         else:
             self.fail(exchange, error.reason, error.detail)
@@ -146,17 +153,17 @@ class LeanFetcher:
         return self._tls
 
     def _send(self, exchange: Exchange, connection: Connection) -> None:
-        answer = exchange.answer
-        answer.address = connection.key[0]
+        response = exchange.response
+        response.address = connection.key[0]
         exchange.connection = connection
         exchange.phase = HEADERS
-        head = self._heads.make(exchange.order)
+        head = self._heads.make(exchange.request)
         if self.config.raw_capture:
-            answer.request_head = self._heads.shown(exchange.order)
-        body = exchange.order.body
+            response.request_head = self._heads.shown(exchange.request)
+        body = exchange.request.body
         connection.send(exchange, head if body is None else head + body)
-        if exchange.order.on_sent is not None:
-            exchange.order.on_sent()
+        if exchange.request.on_sent is not None:
+            exchange.request.on_sent()
 
     # What connections report
 
@@ -170,17 +177,17 @@ class LeanFetcher:
                     evicted.drop()
             else:
                 connection.drop()
-        self._watch.discard(exchange)
+        self._deadlines.discard(exchange)
         on_done, exchange.on_done = exchange.on_done, None
         if on_done is not None:
-            on_done(exchange.answer)
+            on_done(exchange.response)
 
     def fail(self, exchange: Exchange, reason: str, detail: str) -> None:
         """The fetch ends without an answer worth having."""
-        answer = exchange.answer
-        answer.reason = reason
-        answer.detail = detail
-        answer.body = b""
+        response = exchange.response
+        response.reason = reason
+        response.detail = detail
+        response.body = b""
         self.done(exchange, False)
 
     def lost(self, exchange: Exchange, detail: str) -> None:
@@ -198,7 +205,7 @@ class LeanFetcher:
 
     def forget(self, exchange: Exchange) -> None:
         """Drop what an aborted exchange holds."""
-        self._watch.discard(exchange)
+        self._deadlines.discard(exchange)
         if exchange.dial is not None:
             task, exchange.dial = exchange.dial, None
             task.cancel()

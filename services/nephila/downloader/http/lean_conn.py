@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from nephila.downloader.http import response_head as heads
+from nephila.downloader.http import response_head
 from nephila.downloader.http.body import Body
 from nephila.downloader.http.chunked import Chunked
 from nephila.downloader.http.contract import DRAIN_BYTES, MAX_HEAD_BYTES, MAX_INTERIM, SLICE_S, FetchError
@@ -201,7 +201,7 @@ class Connection(asyncio.BufferedProtocol):
             buffer, view, stop = head, None, len(head)
         at = 0
         while True:
-            end = heads.find_end(buffer, max(at, start), stop)
+            end = response_head.find_end(buffer, max(at, start), stop)
             if (end if end >= 0 else stop) - at > MAX_HEAD_BYTES:
                 raise FetchError("protocol", "headers over 64 KiB")
             if end < 0:
@@ -232,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _parse(self, raw: bytes) -> tuple[int, dict[str, str], bool]:
         try:
-            return heads.parse(raw.lstrip(b"\r\n"))
+            return response_head.parse(raw.lstrip(b"\r\n"))
         except FetchError:
             if self.requests > 1:
                 # Left over from the answer before, whose length was a lie: this request had no answer yet.
@@ -243,42 +243,42 @@ class Connection(asyncio.BufferedProtocol):
         exchange = self._exchange
         assert exchange is not None
         fetcher = self._fetcher
-        answer = exchange.answer
-        answer.status = status
-        answer.headers = headers
+        response = exchange.response
+        response.status = status
+        response.headers = headers
         exchange.phase = BODY
         if fetcher.config.raw_capture:
-            answer.response_head = raw
+            response.response_head = raw
         value = headers.get("content-type")
         if value is not None:
-            answer.content_type, answer.charset = heads.media_type(value)
+            response.content_type, response.charset = response_head.media_type(value)
         wanted = 200 <= status < 300
-        if wanted and not exchange.order.any_type and not fetcher.wanted(answer.content_type):
-            answer.reason = "content_type"
-            answer.detail = f"{answer.content_type} is not wanted"
+        if wanted and not exchange.request.any_type and not fetcher.wanted(response.content_type):
+            response.reason = "content_type"
+            response.detail = f"{response.content_type} is not wanted"
             self._state = GONE
             fetcher.done(exchange, False)
             return
-        length, exact = heads.framing(status, headers)
-        self._reuse = exact and heads.keeps_alive(headers, http11)
+        length, exact = response_head.framing(status, headers)
+        self._reuse = exact and response_head.keeps_alive(headers, http11)
         self._begin_body(length, headers.get("content-encoding", ""), wanted, rest)
 
     # Body
 
     def _is_wanted(self, exchange: Exchange) -> bool:
-        return 200 <= exchange.answer.status < 300
+        return 200 <= exchange.response.status < 300
 
     def _begin_body(self, length: int, encoding: str, wanted: bool, rest: memoryview) -> None:
         exchange = self._exchange
         assert exchange is not None
-        config, order = self._fetcher.config, exchange.order
-        keep = order.keep if wanted else DRAIN_BYTES
+        config, request = self._fetcher.config, exchange.request
+        keep = request.keep if wanted else DRAIN_BYTES
         if length >= 0:
-            limit = order.max_bytes or config.max_wire_bytes
+            limit = request.max_bytes or config.max_wire_bytes
             if length > limit and not keep:
                 raise FetchError("too_large", f"Content-Length {length} is over {limit}")
             if not wanted and length > DRAIN_BYTES:
-                exchange.answer.truncated = "length"
+                exchange.response.truncated = "length"
                 self._finish(b"", False)
                 return
             if len(rest) > length:
@@ -288,9 +288,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._fill(length, rest)
                 return
         codings = codings_of(encoding) if wanted else []
-        self._body = Body(config, codings, keep, config.raw_capture, order.max_bytes)
+        self._body = Body(config, codings, keep, config.raw_capture, request.max_bytes)
         self._left = length
-        if length == heads.CHUNKED:
+        if length == response_head.CHUNKED:
             self._state = CHUNKS
             self._chunked = Chunked()
         else:
@@ -302,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         """The straight way: a length, no coding. In one read, or into a buffer of its own that the kernel fills."""
         have = len(rest)
         if have == length:
-            self._exchange.answer.wire_bytes = length  # type: ignore[union-attr]
+            self._exchange.response.wire_bytes = length  # type: ignore[union-attr]
             self._finish(bytes(rest), self._reuse)
             return
         own = self._own = self._fetcher.buffers.take()
@@ -314,7 +314,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finish_filled(self) -> None:
         body = bytes(self._own[: self._left])  # type: ignore[index]
-        self._exchange.answer.wire_bytes = self._left  # type: ignore[union-attr]
+        self._exchange.response.wire_bytes = self._left  # type: ignore[union-attr]
         self._release()
         self._finish(body, self._reuse)
 
@@ -397,22 +397,22 @@ class Connection(asyncio.BufferedProtocol):
         exchange, body = self._exchange, self._body
         assert exchange is not None
         assert body is not None
-        answer = exchange.answer
-        answer.wire_bytes = body.wire_bytes
-        answer.wire_body = body.wire_body()
+        response = exchange.response
+        response.wire_bytes = body.wire_bytes
+        response.wire_body = body.wire_body()
         if body.full:
-            answer.truncated = "length"
+            response.truncated = "length"
         self._finish(body.finish(), reuse)
 
     def _finish(self, body: bytes, reuse: bool) -> None:
         exchange, self._exchange = self._exchange, None
         assert exchange is not None
         self._body = self._chunked = self._work = None
-        answer = exchange.answer
+        response = exchange.response
         if self._is_wanted(exchange):
-            answer.body = body
+            response.body = body
         elif self._fetcher.config.raw_capture:
-            answer.wire_body = body
+            response.wire_body = body
         if len(body) >= LARGE_BYTES:
             # Whoever takes it hashes it in the same turn of the loop: tens of milliseconds beside those for joining it.
             self._state = GONE
@@ -429,13 +429,13 @@ class Connection(asyncio.BufferedProtocol):
             self._state = GONE
             self._exchange = None
             self._fetcher.lost(exchange, error.detail)
-        elif exchange.answer.status and not self._is_wanted(exchange):
+        elif exchange.response.status and not self._is_wanted(exchange):
             # The status said all there is to know; its body was only read to keep the connection.
-            exchange.answer.truncated = "disconnect"
+            exchange.response.truncated = "disconnect"
             self._finish(b"", False)
         else:
             if self._body is not None:
-                exchange.answer.wire_bytes = self._body.wire_bytes
+                exchange.response.wire_bytes = self._body.wire_bytes
             self._state = GONE
             self._exchange = None
             self._fetcher.fail(exchange, error.reason, error.detail)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Order
+from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.target import Target
@@ -37,14 +37,14 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
     return headers
 
 
-def order_headers(order: Order) -> list[tuple[str, str]]:
+def request_headers_of(request: HttpRequest) -> list[tuple[str, str]]:
     """The headers of this one order: credentials, validators, what the middleware has added."""
-    headers = list(order.headers.items())
-    if order.body is not None:
-        headers.append(("Content-Length", str(len(order.body))))
-    if order.target.authorization and "Authorization" not in order.headers:
-        headers.append(("Authorization", order.target.authorization))
-    for name, value in (("If-None-Match", order.etag), ("If-Modified-Since", order.last_modified)):
+    headers = list(request.headers.items())
+    if request.body is not None:
+        headers.append(("Content-Length", str(len(request.body))))
+    if request.target.authorization and "Authorization" not in request.headers:
+        headers.append(("Authorization", request.target.authorization))
+    for name, value in (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified)):
         # A validator is somebody else's text: only what fits on one header line goes back.
         if value and value.isprintable() and value.isascii():
             headers.append((name, value))
@@ -59,21 +59,21 @@ class RequestHeads:
         self._rest = "\r\n" + lines
         self._plain = self._rest + "\r\n"
 
-    def shown(self, order: Order) -> bytes:
+    def shown(self, request: HttpRequest) -> bytes:
         """The head without what may be secret: credentials and what the middleware has added. For archives."""
-        if not (order.headers or order.target.authorization):
-            return self.make(order)
-        plain = Order(order.target, (), 0, etag=order.etag, last_modified=order.last_modified)
+        if not (request.headers or request.target.authorization):
+            return self.make(request)
+        plain = HttpRequest(request.target, (), 0, etag=request.etag, last_modified=request.last_modified)
         return self.make(plain, secrets=False)
 
-    def make(self, order: Order, *, secrets: bool = True) -> bytes:
+    def make(self, request: HttpRequest, *, secrets: bool = True) -> bytes:
         """Request line and headers, CRLF lines, ending in an empty one."""
-        target = order.target
-        method = "GET" if order.body is None else "POST"
+        target = request.target
+        method = "GET" if request.body is None else "POST"
         start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
-        if not (target.authorization or order.etag or order.last_modified or order.headers):
+        if not (target.authorization or request.etag or request.last_modified or request.headers):
             return (start + self._plain).encode("ascii")
-        headers = (pair for pair in order_headers(order) if secrets or pair[0] != "Authorization")
+        headers = (pair for pair in request_headers_of(request) if secrets or pair[0] != "Authorization")
         own = "".join(f"{name}: {value}\r\n" for name, value in headers)
         # A cookie is octets, kept as Latin-1.
         return f"{start}{self._rest}{own}\r\n".encode("latin-1")
@@ -90,18 +90,18 @@ def names_list(path_query: str) -> bool:
     return name.endswith(_LIST_ENDS) or ("sitemap" in name and name.endswith(_PLAIN_LIST_ENDS))
 
 
-def order_of(
+def http_request_of(
     request: FetchRequest,
     target: Target,
-    place: tuple[tuple[str, ...], int],
+    route: tuple[tuple[str, ...], int],
     max_list_bytes: int,
     on_sent: Callable[[], None] | None,
-) -> Order:
+) -> HttpRequest:
     """What the fetcher is asked to do for a request, at a place that may be dialled."""
     is_robots = request.kind == FetchKind.ROBOTS
     is_list = not is_robots and names_list(target.path)
-    addresses, port = place
-    return Order(
+    addresses, port = route
+    return HttpRequest(
         target,
         addresses,
         port,

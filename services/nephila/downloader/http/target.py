@@ -51,10 +51,10 @@ def _basic(userinfo: str) -> str:
     return "Basic " + b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode("ascii")
 
 
-def counted_first(place: tuple[tuple[str, ...], int], counted: str) -> tuple[tuple[str, ...], int]:
+def prefer_counted_address(route: tuple[tuple[str, ...], int], counted: str) -> tuple[tuple[str, ...], int]:
     """Addresses and port, the address that a fetch was counted on before the others: its turn is there, and the order
     in which a name has its addresses says nothing."""
-    addresses, port = place
+    addresses, port = route
     if counted not in addresses[1:]:
-        return place
+        return route
     return (counted, *(one for one in addresses if one != counted)), port

@@ -1,8 +1,8 @@
 """The last guard of a server address: so many fetches at once, so long between two starts. Pure.
 
 The scheduler paces the addresses it knows; a host's first contact, and whatever else slips through, is held back here.
-It is not kept: what cannot start almost at once is refused and goes back, so that the scheduler learns the address and
-lines the host up. Only what must not go back (a further hop of a robots.txt) is `take`n without asking and waits here.
+A request that cannot start almost at once is refused and given back, so that the scheduler learns the address and
+queues the host. Only a redirect of a robots.txt, which must not be given back, calls `acquire` at once and waits here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Generic, TypeVar
 
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.address_pace import AddressPace
 
 T = TypeVar("T")
@@ -20,25 +20,24 @@ TOLERANCE_S = 0.05
 
 
 class AddressSlots(Generic[T]):
-    """Every operation is O(1) amortised but `forget`, O(waiting on the address)."""
+    """Every operation is O(1) amortised but `cancel`, O(waiting on the address)."""
 
-    def __init__(self, networks: Networks) -> None:
-        self._pace = AddressPace(networks)
+    def __init__(self, limits: AddressLimits) -> None:
+        self._pace = AddressPace(limits)
         self._waiting: dict[str, deque[T]] = {}
 
     def refuses(self, address: str, now: float) -> bool:
         """Whether no slot is free, or the next start is farther away than one gap."""
-        room = self._pace.room(address, now)
-        return room is None or room - now > self._pace.gap_s(address) + TOLERANCE_S
+        next_start = self._pace.next_start(address, now)
+        return next_start is None or next_start - now > self._pace.gap_s(address) + TOLERANCE_S
 
-    def take(self, address: str, one: T, now: float) -> float | None:
-        """Hold a slot: the instant from which `one` may be dialled, now at the earliest; None when it was put in line
-        for a slot."""
-        room = self._pace.room(address, now)
-        if room is None:
-            self._waiting.setdefault(address, deque()).append(one)
+    def acquire(self, address: str, waiter: T, now: float) -> float | None:
+        """Take a slot. Returns the instant of the dial, `now` at the earliest; None when `waiter` was queued."""
+        next_start = self._pace.next_start(address, now)
+        if next_start is None:
+            self._waiting.setdefault(address, deque()).append(waiter)
             return None
-        at = max(room, now)
+        at = max(next_start, now)
         self._pace.start(address, now, at)
         return at
 
@@ -46,30 +45,30 @@ class AddressSlots(Generic[T]):
         """Called by a holder when it dials: 0.0 when it may, else the instant at which to ask again."""
         return self._pace.confirm(address, now)
 
-    def sent(self, address: str, now: float) -> None:
+    def record_sent(self, address: str, now: float) -> None:
         """What a holder has dialled has reached the server: the gap counts from here."""
-        self._pace.delay(address, now)
+        self._pace.restart_gap(address, now)
 
-    def give(self, address: str, now: float) -> tuple[T, float] | None:
+    def release(self, address: str, now: float) -> tuple[T, float] | None:
         """A holder is done; the first in line holds the slot now and may be dialled from the instant returned."""
         self._pace.end(address, now)
-        line = self._waiting.get(address)
-        if not line:
+        queue = self._waiting.get(address)
+        if not queue:
             return None
-        one = line.popleft()
-        if not line:
+        waiter = queue.popleft()
+        if not queue:
             del self._waiting[address]
-        at = self._pace.room(address, now) or now
+        at = self._pace.next_start(address, now) or now
         self._pace.start(address, now, at)
-        return one, at
+        return waiter, at
 
-    def forget(self, address: str, one: T) -> bool:
-        """Take `one` out of the line; False when it was not waiting."""
-        line = self._waiting.get(address)
-        if line is None or one not in line:
+    def cancel(self, address: str, waiter: T) -> bool:
+        """Take `waiter` out of the line; False when it was not waiting."""
+        queue = self._waiting.get(address)
+        if queue is None or waiter not in queue:
             return False
-        line.remove(one)
-        if not line:
+        queue.remove(waiter)
+        if not queue:
             del self._waiting[address]
         return True
 
@@ -82,4 +81,4 @@ class AddressSlots(Generic[T]):
         self._pace.check()
         assert all(self._waiting.values()), "an empty line"
         for address in self._waiting:
-            assert self._pace.room(address, float("inf")) is None, "somebody waits for a free slot"
+            assert self._pace.next_start(address, float("inf")) is None, "somebody waits for a free slot"

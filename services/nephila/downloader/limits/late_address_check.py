@@ -15,22 +15,22 @@ from nephila.kernel.messages import FetchRequest
 REMEMBERED = 10_000
 
 
-class FirstContacts:
+class LateAddressCheck:
     """See the module. O(1)."""
 
     def __init__(self, alone: Callable[[], bool]) -> None:
         """`alone`: whether no other downloader has a partition."""
         self._alone = alone
-        self._sent_back: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+        self._given_back: OrderedDict[tuple[str, bytes], None] = OrderedDict()
 
-    def ask(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
-        """Say whether a fetch may begin on an address that it was not counted on: see `Downloader.contact`."""
+    def check(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
+        """Answer whether a fetch may start on an address it was not counted on; see `service.AddressCheck`."""
         key = (request.job, request.url_key)
-        if self._alone() or key in self._sent_back:
-            self._sent_back.pop(key, None)
+        if self._alone() or key in self._given_back:
+            self._given_back.pop(key, None)
             answer(True)
             return
-        self._sent_back[key] = None
-        if len(self._sent_back) > REMEMBERED:
-            self._sent_back.popitem(last=False)
+        self._given_back[key] = None
+        if len(self._given_back) > REMEMBERED:
+            self._given_back.popitem(last=False)
         answer(False)

@@ -10,31 +10,31 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from nephila.downloader.in_flight import Flight
+from nephila.downloader.in_flight import InFlight
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import Clock
 
-Mine = Callable[[Flight], bool]
+Selector = Callable[[InFlight], bool]
 
 
-class Shards:
-    """See the module; it is the `Handover` of the group. `flights`: all that is in hand, in order of arrival."""
+class Partitions:
+    """See the module; it is the `Handover` of the group. `fetches`: all that is in hand, in order of arrival."""
 
     def __init__(
         self,
         clock: Clock,
         move_s: float,
-        flights: dict[Flight, None],
-        give_back: Callable[[Flight], None],
-        drop: Callable[[Flight], None],
+        fetches: dict[InFlight, None],
+        give_back: Callable[[InFlight], None],
+        drop: Callable[[InFlight], None],
     ) -> None:
         self._clock = clock
         self._move_s = move_s
-        self._flights = flights
+        self._fetches = fetches
         self._give_back = give_back
         self._drop = drop
         self._draining = False
-        self._away: frozenset[int] = frozenset()
+        self._revoked: frozenset[int] = frozenset()
         self._epochs: dict[int, int] = {}
         self._waiters: set[asyncio.Event] = set()
         self.stale = 0
@@ -48,9 +48,9 @@ class Shards:
         self._epochs[partition] = request.epoch
         return False
 
-    def is_leaving(self, partition: int) -> bool:
+    def is_revoked(self, partition: int) -> bool:
         """Whether nothing may begin for a partition."""
-        return self._draining or partition in self._away
+        return self._draining or partition in self._revoked
 
     def ended(self) -> None:
         """A flight is no longer in hand."""
@@ -62,41 +62,41 @@ class Shards:
     async def drain(self, grace_s: float) -> None:
         """All of them leave: what is not dialled goes back now, the rest has `grace_s` seconds to end."""
         self._draining = True
-        await self._let_go(lambda flight: True, grace_s)
+        await self._release(lambda fetch: True, grace_s)
 
     async def gained(self, partitions: frozenset[int]) -> None:
         """See `Handover`."""
-        self._away -= partitions
+        self._revoked -= partitions
 
     async def leaving(self, partitions: frozenset[int]) -> None:
         """See `Handover`; returns within `move_s`, and gives back what is left when it is cancelled before."""
-        self._away |= partitions
-        await self._let_go(lambda flight: flight.delivery.partition in partitions, self._move_s)
+        self._revoked |= partitions
+        await self._release(lambda fetch: fetch.delivery.partition in partitions, self._move_s)
 
     def lost(self, partitions: frozenset[int]) -> None:
         """See `Handover`."""
-        self._away |= partitions
-        for flight in self._last_first(lambda flight: flight.delivery.partition in partitions):
-            self._drop(flight)
+        self._revoked |= partitions
+        for fetch in self._newest_first(lambda fetch: fetch.delivery.partition in partitions):
+            self._drop(fetch)
 
-    def _last_first(self, mine: Mine) -> list[Flight]:
+    def _newest_first(self, selects: Selector) -> list[InFlight]:
         # Nobody in line is left when a holder gives its slot.
-        return [flight for flight in reversed(list(self._flights)) if mine(flight)]
+        return [fetch for fetch in reversed(list(self._fetches)) if selects(fetch)]
 
-    async def _let_go(self, mine: Mine, grace_s: float) -> None:
-        for flight in self._last_first(mine):
-            if not flight.dialled:
-                self._give_back(flight)
+    async def _release(self, selects: Selector, grace_s: float) -> None:
+        for fetch in self._newest_first(selects):
+            if not fetch.dialled:
+                self._give_back(fetch)
         until = self._clock.monotonic() + grace_s
         changed = asyncio.Event()
         timer = self._clock.call_at(until, changed.set)
         self._waiters.add(changed)
         try:
-            while any(map(mine, self._flights)) and self._clock.monotonic() < until:
+            while any(map(selects, self._fetches)) and self._clock.monotonic() < until:
                 changed.clear()
                 await changed.wait()
         finally:
             self._waiters.discard(changed)
             timer.cancel()
-            for flight in self._last_first(mine):
-                self._give_back(flight)
+            for fetch in self._newest_first(selects):
+                self._give_back(fetch)

@@ -14,34 +14,34 @@ T = TypeVar("T")
 
 
 class Slots(Generic[T]):
-    """At most `limit` holders per key (0 = no limit). Every operation is O(1) but `forget`, O(waiting on the key)."""
+    """At most `limit` holders per key (0 = no limit). Every operation is O(1) but `cancel`, O(waiting on the key)."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._held: dict[Hashable, int] = {}
         self._waiting: dict[Hashable, deque[T]] = {}
 
-    def take(self, key: Hashable, one: T) -> bool:
-        """True when `one` may go on; False when it has been put in line."""
+    def acquire(self, key: Hashable, waiter: T) -> bool:
+        """True when `waiter` may go on; False when it has been put in line."""
         if self._limit <= 0:
             return True
         held = self._held.get(key, 0)
         if held < self._limit:
             self._held[key] = held + 1
             return True
-        self._waiting.setdefault(key, deque()).append(one)
+        self._waiting.setdefault(key, deque()).append(waiter)
         return False
 
-    def give(self, key: Hashable) -> T | None:
+    def release(self, key: Hashable) -> T | None:
         """A holder is done; the slot passes to the first in line, which is returned and may go on."""
         if self._limit <= 0:
             return None
-        line = self._waiting.get(key)
-        if line:
-            one = line.popleft()
-            if not line:
+        queue = self._waiting.get(key)
+        if queue:
+            waiter = queue.popleft()
+            if not queue:
                 del self._waiting[key]
-            return one
+            return waiter
         held = self._held[key] - 1
         if held:
             self._held[key] = held
@@ -49,13 +49,13 @@ class Slots(Generic[T]):
             del self._held[key]
         return None
 
-    def forget(self, key: Hashable, one: T) -> bool:
-        """Take `one` out of the line; False when it was not waiting."""
-        line = self._waiting.get(key)
-        if line is None or one not in line:
+    def cancel(self, key: Hashable, waiter: T) -> bool:
+        """Take `waiter` out of the line; False when it was not waiting."""
+        queue = self._waiting.get(key)
+        if queue is None or waiter not in queue:
             return False
-        line.remove(one)
-        if not line:
+        queue.remove(waiter)
+        if not queue:
             del self._waiting[key]
         return True
 

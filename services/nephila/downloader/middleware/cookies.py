@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
@@ -49,27 +49,27 @@ class Cookies:
             jar = self._jars[job] = self._given.copy() if self._given is not None else CookieJar()
         return jar
 
-    def prepare(self, request: m.FetchRequest, target: Target) -> None:
+    def before_request(self, request: m.FetchRequest, target: Target) -> None:
         """See `Middleware`."""
 
-    def outgoing(self, request: m.FetchRequest, order: Order) -> None:
+    def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """See `Middleware`. Cookies of the jar stand beside those of a configured header."""
         jar = self.jar(request.job)
         if jar is None:
             return
-        target = order.target
+        target = http_request.target
         value = jar.header(host_of(target), path_of(target), target.scheme == "https", self._clock.now())
         if value:
-            before = order.headers.get("Cookie")
-            order.headers["Cookie"] = f"{before}; {value}" if before else value
+            before = http_request.headers.get("Cookie")
+            http_request.headers["Cookie"] = f"{before}; {value}" if before else value
 
-    def incoming(self, request: m.FetchRequest, target: Target, answer: Answer) -> None:
+    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         """See `Middleware`."""
-        if SET_COOKIE not in answer.headers:
+        if SET_COOKIE not in response.headers:
             return
         jar = self.jar(request.job)
         if jar is not None:
-            headers = answer.headers[SET_COOKIE].split("\n")
+            headers = response.headers[SET_COOKIE].split("\n")
             jar.set_all(headers, host_of(target), path_of(target), target.scheme == "https", self._clock.now())
 
 

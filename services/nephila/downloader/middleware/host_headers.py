@@ -7,7 +7,7 @@ the hosts it names and for no other, redirects included, since it is looked up b
 from __future__ import annotations
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import Answer, Order
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.target import Target
 from nephila.kernel import messages as m
@@ -26,17 +26,17 @@ class HostHeaders:
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware`."""
 
-    def prepare(self, request: m.FetchRequest, target: Target) -> None:
+    def before_request(self, request: m.FetchRequest, target: Target) -> None:
         """See `Middleware`."""
 
-    def outgoing(self, request: m.FetchRequest, order: Order) -> None:
+    def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """See `Middleware`."""
-        host = order.target.host_header
+        host = http_request.target.host_header
         for pattern, name, value in self._lines:
             if matches(pattern, host):
-                order.headers[name] = value
+                http_request.headers[name] = value
 
-    def incoming(self, request: m.FetchRequest, target: Target, answer: Answer) -> None:
+    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         """See `Middleware`."""
 
 

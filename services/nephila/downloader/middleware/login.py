@@ -20,8 +20,8 @@ from typing import Any
 
 import re2
 
-from nephila.downloader.dns.resolver import Egress, ResolveError
-from nephila.downloader.http.contract import Answer, Fetcher, FetchError, Order
+from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
+from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
@@ -40,11 +40,11 @@ MAX_HOPS = 5
 PAGE_BYTES = 512 << 10
 """What is read of a login page."""
 SECRET_PREFIX = "NEPHILA_SECRET_"  # noqa: S105
-Dress = Callable[[m.FetchRequest, Order], None]
-Undress = Callable[[m.FetchRequest, Target, Answer], None]
+Dress = Callable[[m.FetchRequest, HttpRequest], None]
+Undress = Callable[[m.FetchRequest, Target, HttpResponse], None]
 
 
-class RefusedError(Exception):
+class LoginRefusedError(Exception):
     """The site, or the job's document, makes a login impossible: trying again would not help."""
 
 
@@ -74,17 +74,17 @@ class _Session:
         self.false_alarms = 0
 
 
-class LoginStep:
+class FormLogin:
     """See the module; `Middleware`. `dress` and `undress` are the steps before it, for the requests of a login."""
 
-    def __init__(self, clock: Clock, egress: Egress, fetcher: Fetcher, secrets: str) -> None:
+    def __init__(self, clock: Clock, resolver: GuardedResolver, fetcher: Fetcher, secrets: str) -> None:
         self._clock = clock
-        self._egress = egress
+        self._resolver = resolver
         self._fetcher = fetcher
         self._secrets = secrets
         self._sessions: dict[str, _Session] = {}
-        self.dress: Dress = lambda request, order: None
-        self.undress: Undress = lambda request, target, answer: None
+        self.dress: Dress = lambda request, http_request: None
+        self.undress: Undress = lambda request, target, response: None
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware`."""
@@ -100,12 +100,12 @@ class LoginStep:
             return None
         return session
 
-    def prepare(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
+    def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
         """See `Middleware`."""
         session = self._session(request, target)
-        return None if session is None or session.open else self._ready(session, request)
+        return None if session is None or session.open else self._await_session(session, request)
 
-    async def _ready(self, session: _Session, request: m.FetchRequest) -> None:
+    async def _await_session(self, session: _Session, request: m.FetchRequest) -> None:
         """Wait for the session; whoever comes first begins the login, and it goes on when that request is aborted."""
         if session.refused:
             raise FetchError("login", session.refused)
@@ -123,7 +123,7 @@ class LoginStep:
         session.failure = None
         try:
             await self._log_in(session, request)
-        except RefusedError as error:
+        except LoginRefusedError as error:
             session.refused = f"login at {session.target.host_header}: {error}"
             log.error("job %s: %s", request.job, session.refused)
         except FetchError as error:
@@ -144,20 +144,22 @@ class LoginStep:
         if form is None:
             if session.check is not None and session.check.search(page):
                 return  # the cookies of a file were enough
-            raise RefusedError(f"no form of the page has the fields {', '.join(names)}")
+            raise LoginRefusedError(f"no form of the page has the fields {', '.join(names)}")
         if form.method != "post":
-            raise RefusedError("the form is sent by GET, which would put the password into a URL")
+            raise LoginRefusedError("the form is sent by GET, which would put the password into a URL")
         try:
             action = Target(form.action or target.href, target.href)
         except ValueError as error:
-            raise RefusedError(f"the form leads nowhere: {error}") from None
+            raise LoginRefusedError(f"the form leads nowhere: {error}") from None
         values = {field.name: self._value(field) for field in session.login.fields}
         page, _ = await self._page(session, request, action, form.filled(values))
         if session.check is not None:
             if not session.check.search(page):
-                raise RefusedError("the page that answers does not match spec.login.check; are the credentials right?")
+                raise LoginRefusedError(
+                    "the page that answers does not match spec.login.check; are the credentials right?"
+                )
         elif any(one.has_password for one in forms_of(page)):
-            raise RefusedError("the page that answers asks for a password again; are the credentials right?")
+            raise LoginRefusedError("the page that answers asks for a password again; are the credentials right?")
 
     async def _page(
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None = None
@@ -165,94 +167,98 @@ class LoginStep:
         """A page of the login, its redirects followed within the site, each after the job's delay."""
         for _ in range(MAX_HOPS + 1):
             if site_of(host_of(target)) != session.site:
-                raise RefusedError(f"it leads to another site, {target.host_header}")
+                raise LoginRefusedError(f"it leads to another site, {target.host_header}")
             if session.target.scheme == "https" and target.scheme != "https":
-                raise RefusedError("it leads from https to http")
-            answer = await self._fetch(session, request, target, body)
-            self.undress(request, target, answer)
-            if answer.status not in REDIRECTS:
+                raise LoginRefusedError("it leads from https to http")
+            response = await self._fetch(session, request, target, body)
+            self.undress(request, target, response)
+            if response.status not in REDIRECTS:
                 break
             try:
-                target = location_of(target, answer)
+                target = location_of(target, response)
             except ValueError as error:
-                raise RefusedError(str(error)) from None
+                raise LoginRefusedError(str(error)) from None
             body = None
         else:
-            raise RefusedError(f"more than {MAX_HOPS} redirects")
-        if answer.status == 429 or answer.status >= 500:
-            raise FetchError(f"http_{answer.status}", f"login: {target.host_header} answers {answer.status}")
-        if answer.status >= 400:
-            raise RefusedError(f"status {answer.status}")
-        return answer.body.decode(answer.charset if _is_known(answer.charset) else "utf-8", "replace"), target
+            raise LoginRefusedError(f"more than {MAX_HOPS} redirects")
+        if response.status == 429 or response.status >= 500:
+            raise FetchError(f"http_{response.status}", f"login: {target.host_header} answers {response.status}")
+        if response.status >= 400:
+            raise LoginRefusedError(f"status {response.status}")
+        return response.body.decode(response.charset if _is_known(response.charset) else "utf-8", "replace"), target
 
-    async def _fetch(self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None) -> Answer:
+    async def _fetch(
+        self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
+    ) -> HttpResponse:
         try:
-            addresses, port = await self._egress.place(target.dial_host, target.port)
+            addresses, port = await self._resolver.resolve(target.dial_host, target.port)
         except EgressError as error:
-            raise RefusedError(str(error)) from None
+            raise LoginRefusedError(str(error)) from None
         except ResolveError as error:
             raise FetchError("dns", f"login: {error}") from None
-        order = Order(target, addresses, port, any_type=True, keep=PAGE_BYTES)
-        order.body = body
+        http_request = HttpRequest(target, addresses, port, any_type=True, keep=PAGE_BYTES)
+        http_request.body = body
         if body is not None:
-            order.headers["Content-Type"] = "application/x-www-form-urlencoded"
-        self.dress(request, order)
+            http_request.headers["Content-Type"] = "application/x-www-form-urlencoded"
+        self.dress(request, http_request)
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[Answer] = loop.create_future()
-        handle = self._fetcher.fetch(order, lambda answer: None if done.done() else done.set_result(answer))
+        done: asyncio.Future[HttpResponse] = loop.create_future()
+        handle = self._fetcher.fetch(http_request, lambda response: None if done.done() else done.set_result(response))
         try:
-            answer = await done
+            response = await done
         except asyncio.CancelledError:
             handle.abort()
             raise
-        if answer.reason:
-            reason = "disconnected" if answer.reason == "stale" else answer.reason
-            raise FetchError(reason, f"login at {target.host_header}: {answer.detail}")
+        if response.reason:
+            reason = "disconnected" if response.reason == "stale" else response.reason
+            raise FetchError(reason, f"login at {target.host_header}: {response.detail}")
         if session.delay_s:
             pause = loop.create_future()
             until = self._clock.monotonic() + session.delay_s
             self._clock.call_at(until, lambda: None if pause.done() else pause.set_result(None))
             await pause
-        return answer
+        return response
 
     def _value(self, field: m.LoginField) -> str:
         """The value of a field, from the document, the environment or a file of the secrets' directory."""
         if field.env:
             if not field.env.startswith(SECRET_PREFIX):
-                raise RefusedError(f"the variable {field.env} is not one of {SECRET_PREFIX}…")
+                raise LoginRefusedError(f"the variable {field.env} is not one of {SECRET_PREFIX}…")
             if field.env not in os.environ:
-                raise RefusedError(f"the variable {field.env} is not set where pages are fetched")
+                raise LoginRefusedError(f"the variable {field.env} is not set where pages are fetched")
             return os.environ[field.env]
         if not field.file:
             return field.value
         if not self._secrets:
-            raise RefusedError(f"the file {field.file}: no directory of secrets is configured (downloader.secrets)")
+            raise LoginRefusedError(
+                f"the file {field.file}: no directory of secrets is configured (downloader.secrets)"
+            )
         base = Path(self._secrets).resolve()
         path = (base / field.file).resolve()
         if not path.is_relative_to(base):
-            raise RefusedError(f"the file {field.file} is outside the directory of secrets")
+            raise LoginRefusedError(f"the file {field.file} is outside the directory of secrets")
         try:
             return path.read_text("utf-8").rstrip("\r\n")
         except (OSError, ValueError) as error:
-            raise RefusedError(f"the file {field.file}: {getattr(error, 'strerror', None) or error}") from None
+            raise LoginRefusedError(f"the file {field.file}: {getattr(error, 'strerror', None) or error}") from None
 
-    def outgoing(self, request: m.FetchRequest, order: Order) -> None:
+    def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
         """See `Middleware`."""
-        session = self._session(request, order.target)
+        session = self._session(request, http_request.target)
         if session is not None:
             session.sent[request.url_key] = session.number
 
-    def incoming(self, request: m.FetchRequest, target: Target, answer: Answer) -> None:
+    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
         """See `Middleware`. An answer for strangers closes the session and gives the request back."""
         session = self._session(request, target)
         if session is None:
             return
         number = session.sent.pop(request.url_key, session.number)
-        if answer.reason or not self._is_lost(session, target, answer):
+        if response.reason or not self._is_lost(session, target, response):
             return
         if not session.open or number < session.number:
             # Asked for in a session that others have found lost meanwhile.
-            _give_back(answer, "the session was lost")
+            _give_back(response, "the session was lost")
             return
         if request.url_key in session.suspects:
             session.suspects.discard(request.url_key)
@@ -262,23 +268,23 @@ class LoginStep:
             return
         session.suspects.add(request.url_key)
         session.open = False
-        _give_back(answer, "the session is lost; logging in again")
+        _give_back(response, "the session is lost; logging in again")
         log.info("job %s: the session at %s is lost", request.job, session.target.host_header)
 
     @staticmethod
-    def _is_lost(session: _Session, target: Target, answer: Answer) -> bool:
-        if answer.status == 401:
+    def _is_lost(session: _Session, target: Target, response: HttpResponse) -> bool:
+        if response.status == 401:
             return True
-        if answer.status in REDIRECTS:
+        if response.status in REDIRECTS:
             try:
-                there = location_of(target, answer)
+                there = location_of(target, response)
             except ValueError:
                 return False
-            place = (there.host_header, there.path.partition("?")[0])
-            return place == (session.target.host_header, session.target.path.partition("?")[0])
-        if session.lost is None or not 200 <= answer.status < 300:
+            route = (there.host_header, there.path.partition("?")[0])
+            return route == (session.target.host_header, session.target.path.partition("?")[0])
+        if session.lost is None or not 200 <= response.status < 300:
             return False
-        return bool(session.lost.search(answer.body.decode("utf-8", "replace")))
+        return bool(session.lost.search(response.body.decode("utf-8", "replace")))
 
     async def close(self) -> None:
         """Abort logins under way."""
@@ -288,8 +294,8 @@ class LoginStep:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _give_back(answer: Answer, detail: str) -> None:
-    answer.status, answer.reason, answer.detail = 0, "stale", detail
+def _give_back(response: HttpResponse, detail: str) -> None:
+    response.status, response.reason, response.detail = 0, "stale", detail
 
 
 def _is_known(charset: str) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from nephila.kernel.documents import document_files as documents
+from nephila.kernel.documents import document_files
 from nephila.kernel.documents.job_schema import DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
 from nephila.kernel.documents.schema_types import seconds
 from nephila.kernel.documents.yaml import Node, from_builtins
@@ -55,7 +55,7 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return documents.load(data, name, _document, "job", KIND)
+    return document_files.load(data, name, _document, "job", KIND)
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
@@ -65,7 +65,7 @@ def from_json(content: Any, place: str = "job") -> JobDocument:
 
 def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
     """The same, unless two of them are one job."""
-    return documents.distinct(found, "job")
+    return document_files.distinct(found, "job")
 
 
 def _document(node: Node) -> JobDocument:

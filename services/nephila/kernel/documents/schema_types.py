@@ -16,7 +16,7 @@ import re2
 
 from nephila.kernel.documents.yaml import Node
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.runtime.errors import Mistakes
+from nephila.kernel.runtime.errors import UsageErrors
 from nephila.native import UrlError
 
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -270,11 +270,11 @@ class ListOf:
             raise node.error(f"{path} has to be a list; write [a, b], or each value on a line of its own after '- '")
         if not self.least <= len(node.value) <= self.most:
             raise node.error(f"{path} has {len(node.value):,} values; it may have {self.least} to {self.most:,}")
-        mistakes, found = Mistakes(), []
+        mistakes, found = UsageErrors(), []
         for i, item in enumerate(node.value):
             with mistakes:
                 found.append(self.kind.read(item, f"{path}[{i}]"))
-        mistakes.tell()
+        mistakes.raise_all()
         return found
 
     def schema(self) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class Map:
         if not isinstance(node.value, dict):
             raise node.error(f"{where} has to be a map with the keys {', '.join(self.keys)}")
         found: dict[str, Any] = {}
-        mistakes = Mistakes()
+        mistakes = UsageErrors()
         for name, entry in node.value.items():
             key = self.keys.get(name)
             with mistakes:
@@ -321,7 +321,7 @@ class Map:
             with mistakes:
                 if key.needed and name not in node.value:
                     raise node.error(f"{where} lacks the key {name!r}: {key.about}")
-        mistakes.tell()
+        mistakes.raise_all()
         if self.only_one and len(found) != 1:
             raise node.error(f"{where} has to have exactly one of the keys {', '.join(self.keys)}")
         return found

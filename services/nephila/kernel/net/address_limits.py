@@ -17,7 +17,7 @@ _BITS = {4: 32, 6: 128}
 
 
 @dataclass(frozen=True, slots=True)
-class Bears:
+class AddressLimit:
     """What one address bears."""
 
     connections: int
@@ -26,34 +26,34 @@ class Bears:
     """Seconds between two starts; 0 = none."""
 
     @property
-    def anything(self) -> bool:
+    def unlimited(self) -> bool:
         """Whether neither count nor gap is limited."""
         return not self.connections and not self.gap_s
 
 
-class Networks:
-    """Address → `Bears`. A lookup is one dict access for each length of prefix in the table, none when it is empty.
+class AddressLimits:
+    """Address → `AddressLimit`. A look-up is one dict access per prefix length in the table, none when it is empty.
 
     Raises `UsageError` for a default or an entry that makes no sense.
     """
 
     def __init__(self, connections: int, gap_s: float, entries: Iterable[str] = (), where: str = "networks") -> None:
-        self.default = _bears(f"{where}: default {connections}/{gap_s:g}", connections, gap_s)
-        self._tables: dict[tuple[int, int], dict[int, Bears]] = {}
+        self.default = _limit(f"{where}: default {connections}/{gap_s:g}", connections, gap_s)
+        self._tables: dict[tuple[int, int], dict[int, AddressLimit]] = {}
         for entry in entries:
-            network, bears = _parse(entry, where)
+            network, limit = _parse(entry, where)
             table = self._tables.setdefault((network.version, network.prefixlen), {})
             if int(network.network_address) in table:
                 raise UsageError(f"{where}: {entry!r}: {network} is named twice; leave one of the two")
-            table[int(network.network_address)] = bears
+            table[int(network.network_address)] = limit
         self._lengths = sorted(self._tables, key=lambda key: -key[1])
 
     @property
     def unlimited(self) -> bool:
         """Whether no address has a limit."""
-        return self.default.anything and all(b.anything for table in self._tables.values() for b in table.values())
+        return self.default.unlimited and all(b.unlimited for table in self._tables.values() for b in table.values())
 
-    def find(self, address: str) -> Bears:
+    def find(self, address: str) -> AddressLimit:
         """What an address bears; the default for one that no entry holds, or that is none."""
         if not self._lengths:
             return self.default
@@ -67,13 +67,13 @@ class Networks:
         for version, length in self._lengths:
             if version == parsed.version:
                 shift = bits - length
-                bears = self._tables[version, length].get(number >> shift << shift)
-                if bears is not None:
-                    return bears
+                limit = self._tables[version, length].get(number >> shift << shift)
+                if limit is not None:
+                    return limit
         return self.default
 
 
-def _parse(entry: str, where: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, Bears]:
+def _parse(entry: str, where: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, AddressLimit]:
     name, equals, limits = (part.strip() for part in entry.partition("="))
     connections, slash, gap_s = (part.strip() for part in limits.partition("/"))
     if not (equals and slash and name and connections.isascii() and connections.isdigit() and len(connections) < 10):
@@ -88,10 +88,10 @@ def _parse(entry: str, where: str) -> tuple[ipaddress.IPv4Network | ipaddress.IP
         seconds = float(gap_s)
     except ValueError:
         raise UsageError(f"{where}: {entry!r}: {gap_s!r} is no number of seconds") from None
-    return network, _bears(f"{where}: {entry!r}", int(connections), seconds)
+    return network, _limit(f"{where}: {entry!r}", int(connections), seconds)
 
 
-def _bears(what: str, connections: int, gap_s: float) -> Bears:
+def _limit(what: str, connections: int, gap_s: float) -> AddressLimit:
     if connections < 0 or not math.isfinite(gap_s) or not 0 <= gap_s <= 3600:
         raise UsageError(f"{what}: connections are 0 or more, the gap is 0-3600 seconds (0 = no limit)")
-    return Bears(connections, gap_s)
+    return AddressLimit(connections, gap_s)

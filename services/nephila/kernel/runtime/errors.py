@@ -23,7 +23,7 @@ class UserError(Exception):
     """Something a person can put right; the text is one line that names the place and the remedy."""
 
 
-class Unready(UserError):
+class NotReadyError(UserError):
     """What keeps a service from its work, and may come right without it: it waits and says so (readiness)."""
 
 
@@ -34,7 +34,7 @@ class UsageError(UserError):
     """Further mistakes of the same file, for whoever tells all of them."""
 
 
-class Mistakes:
+class UsageErrors:
     """Context manager for the steps of reading something: each step's `UsageError` is kept, and all are raised as one,
     the first with the others."""
 
@@ -51,7 +51,7 @@ class Mistakes:
         error.others = ()
         return True
 
-    def tell(self) -> None:
+    def raise_all(self) -> None:
         """Raise what was kept, if anything was."""
         if self._all:
             first, *rest = self._all

@@ -1,7 +1,7 @@
-"""How a service shows its figures: they are read when somebody asks, so the hot path counts plain integers.
+"""Metrics of a service: values are read when Prometheus scrapes, so the hot path increments plain integers only.
 
-A service's metrics.py has one table of `Figure`; `Figures` is the collector that Prometheus' library asks. The help
-text says what a rise means.
+Each service has a metrics.py with one table of `Metric`. `MetricsCollector` is the collector that prometheus_client
+calls. The help text states what a rise means.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.registry import Collector
 
 S = TypeVar("S")
@@ -18,7 +19,7 @@ Read = Callable[[S], float | Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(Generic[S]):
+class Metric(Generic[S]):
     """One metric of a service: how it is read off the service, and what it means."""
 
     name: str
@@ -26,13 +27,13 @@ class Figure(Generic[S]):
     read: Callable[[S], float | Mapping[str, float]]
     """A number, or one for each value of `label`."""
     label: str = ""
-    rises: bool = False
+    counter: bool = False
     """A counter, which only ever rises; else a gauge."""
 
-    def family(self, service: S) -> Metric:
+    def family(self, service: S) -> MetricFamily:
         """The metric as it is now."""
         labels = [self.label] if self.label else []
-        kind = CounterMetricFamily if self.rises else GaugeMetricFamily
+        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         family: Any = kind(f"nephila_{self.name}", self.help, labels=labels)
         value = self.read(service)
         if isinstance(value, Mapping):
@@ -43,18 +44,18 @@ class Figure(Generic[S]):
         return family  # type: ignore[no-any-return]
 
 
-class Figures(Collector, Generic[S]):
-    """All figures of one service."""
+class MetricsCollector(Collector, Generic[S]):
+    """All metrics of one service."""
 
-    def __init__(self, service: S, table: Iterable[Figure[S]]) -> None:
+    def __init__(self, service: S, table: Iterable[Metric[S]]) -> None:
         self._service = service
         self._table = tuple(table)
 
-    def describe(self) -> Iterable[Metric]:
+    def describe(self) -> Iterable[MetricFamily]:
         """Nothing: the registry must not read a service that has not begun."""
         return ()
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[MetricFamily]:
         """See `Collector`."""
-        for figure in self._table:
-            yield figure.family(self._service)
+        for metric in self._table:
+            yield metric.family(self._service)

@@ -12,7 +12,7 @@ from typing import Any
 
 from nephila.kernel.documents.schema_types import Kind, Map, Text
 from nephila.kernel.documents.yaml import Node
-from nephila.kernel.runtime.errors import Mistakes
+from nephila.kernel.runtime.errors import UsageErrors
 from nephila.parser.rules import selectors
 from nephila.parser.rules.times import fault_of_format
 
@@ -90,7 +90,7 @@ class Named:
             raise node.error(f"{path} has to be a map from names to what each of them is")
         if len(node.value) > self.most:
             raise node.error(f"{path} has {len(node.value):,} names; at most {self.most}")
-        mistakes, found = Mistakes(), {}
+        mistakes, found = UsageErrors(), {}
         for name, entry in node.value.items():
             with mistakes:
                 if not re.fullmatch(NAME_PATTERN, name):
@@ -98,7 +98,7 @@ class Named:
         for name, entry in node.value.items():
             with mistakes:
                 found[name] = self.kind.read(entry.value, f"{path}.{name}")
-        mistakes.tell()
+        mistakes.raise_all()
         return found
 
     def schema(self) -> dict[str, Any]:
@@ -126,11 +126,11 @@ class OneOrMore:
             return [self.kind.read(node, path)]
         if not self.least <= len(node.value) <= self.most:
             raise node.error(f"{path} has {len(node.value):,} values; it may have {self.least} to {self.most:,}")
-        mistakes, found = Mistakes(), []
+        mistakes, found = UsageErrors(), []
         for i, item in enumerate(node.value):
             with mistakes:
                 found.append(self.kind.read(item, f"{path}[{i}]"))
-        mistakes.tell()
+        mistakes.raise_all()
         return found
 
     def schema(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.kernel.documents import document_files as documents
+from nephila.kernel.documents import document_files
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.spec import Rule, build
@@ -50,7 +50,7 @@ class RuleDocument:
 
 def load(data: bytes, name: str) -> list[RuleDocument]:
     """The rules of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return documents.load(data, name, _document, "rule", KIND)
+    return document_files.load(data, name, _document, "rule", KIND)
 
 
 def from_json(content: Any, place: str = "rule") -> RuleDocument:
@@ -69,7 +69,7 @@ def from_text(text: str, place: str = "rule") -> RuleDocument:
 
 def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
     """The same, unless two of them are one rule."""
-    return documents.distinct(found, "rule")
+    return document_files.distinct(found, "rule")
 
 
 def version_of(spec: dict[str, Any]) -> int:

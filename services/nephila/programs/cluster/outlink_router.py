@@ -17,7 +17,7 @@ from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Rec
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, RECORDS, Topic
-from nephila.programs.recently_seen import Recent, only
+from nephila.programs.recently_seen import RecentLinks, only
 
 GROUP = "exchange"
 HOLD_S = 0.05
@@ -43,7 +43,7 @@ class Exchange:
     """See the module: the bus as a parser sees it."""
 
     def __init__(self, bus: Outlet, clock: Clock, partitions: int) -> None:
-        self.recent = Recent()
+        self.recent = RecentLinks()
         self._bus = bus
         self._clock = clock
         self._partitions = partitions

@@ -36,18 +36,18 @@ from nephila.programs.process_setup import FOR_MAIN
 
 log = logging.getLogger(__name__)
 
-BARREN = 5
+MAX_IDLE_DEATHS = 5
 """Deaths in a row of workers that had no request in their hands: no page is to blame, and a new one would die too."""
-FRUITLESS = 20
+MAX_FRUITLESS_DEATHS = 20
 """Deaths in a row between which no request was ended."""
 BACKOFF_S = 0.1
 """Before the second death in a row is made good; doubles with each."""
-WATCH_S = 15.0
+CHECK_S = 15.0
 """Between two looks at workers that have something in their hands; with nothing to do nobody looks."""
-SILENT = 4
+MAX_MISSED_CHECKS = 4
 """Looks at which a worker gave no sign of life, though asked, before it is killed. Looks are counted, not seconds: a
 main process that stood still has heard nothing either."""
-MARGIN_S = 2.0
+KILL_MARGIN_S = 2.0
 """What a worker gets beyond its grace before it is killed."""
 
 
@@ -58,9 +58,9 @@ class _Process:
         self.member = member
         self.popen: subprocess.Popen[bytes] | None = None
         self.pipe: Pipe
-        self.heard = False
+        self.received = False
         """Something has come from it since it was looked at last."""
-        self.silent = 0
+        self.missed_checks = 0
         """Looks at which nothing had come."""
         self.drained = asyncio.Event()
         """It has nothing in its hands any more, or is gone."""
@@ -76,13 +76,13 @@ class WorkerProcesses:
         parser: ParserConfig,
         bus: LocalBus,
         clock: Clock,
-        watch_s: float = WATCH_S,
+        check_s: float = CHECK_S,
         first: int = 0,
     ) -> None:
         """`first`: begin with so many, and with another whenever those there are have a crowd of requests; 0: with
         all."""
         self.bus = Workers(bus, clock)
-        self.bus.on_busy = self._watch
+        self.bus.on_busy = self._schedule_check
         self.bus.on_crowd = self._grow
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, when workers cannot be kept alive."""
@@ -93,16 +93,16 @@ class WorkerProcesses:
         self._local = bus
         self._clock = clock
         self._count = count
-        self._begun = min(first or count, count)
+        self._started = min(first or count, count)
         self._growing = False
         self._downloader = downloader
         self._parser = parser
         self._processes: set[_Process] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._watch_s = watch_s
-        self._watching = False
-        self._barren = 0
-        self._fruitless = 0
+        self._check_s = check_s
+        self._check_scheduled = False
+        self._idle_deaths = 0
+        self._fruitless_deaths = 0
         self._ending = False
 
     @property
@@ -113,8 +113,8 @@ class WorkerProcesses:
     async def start(self) -> None:
         """Begin the workers, and take requests; they wait until a worker is ready."""
         self.bus.start()
-        for number in range(1, self._begun + 1):
-            await self._begin(number)
+        for number in range(1, self._started + 1):
+            await self._start_one(number)
 
     async def drain(self, grace_s: float) -> None:
         """Hand out nothing more; what workers have ends within `grace_s` seconds or goes back."""
@@ -122,7 +122,7 @@ class WorkerProcesses:
         self.bus.drain(grace_s)
         waits = [asyncio.ensure_future(one.drained.wait()) for one in self._processes]
         if waits:
-            _, late = await asyncio.wait(waits, timeout=grace_s + MARGIN_S)
+            _, late = await asyncio.wait(waits, timeout=grace_s + KILL_MARGIN_S)
             for wait in late:
                 wait.cancel()
         for one in list(self._processes):
@@ -146,18 +146,18 @@ class WorkerProcesses:
 
     def _grow(self) -> None:
         """One more, if there may be one and none is beginning."""
-        if self._begun < self._count and not self._growing and not self._ending:
+        if self._started < self._count and not self._growing and not self._ending:
             self._growing = True
-            self._begun += 1
-            self._task(self._begin_again(self._begun))
+            self._started += 1
+            self._task(self._start_again(self._started))
 
-    async def _begin_again(self, number: int) -> None:
+    async def _start_again(self, number: int) -> None:
         try:
-            await self._begin(number)
+            await self._start_one(number)
         except UserError as error:
             self._fatal(error)
 
-    async def _begin(self, number: int) -> None:
+    async def _start_one(self, number: int) -> None:
         process = _Process(Member(number))
         self.bus.connect(
             process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_word(process, w)
@@ -179,27 +179,27 @@ class WorkerProcesses:
         link.say(Settings(encode(self._downloader), encode(self._parser), pages))
 
     def _on_bytes(self, process: _Process, data: bytes) -> None:
-        process.heard = True
+        process.received = True
         process.member.link.receive(data)
 
-    def _watch(self) -> None:
-        if not self._watching:
-            self._watching = True
-            self._clock.call_at(self._clock.monotonic() + self._watch_s, self._look)
+    def _schedule_check(self) -> None:
+        if not self._check_scheduled:
+            self._check_scheduled = True
+            self._clock.call_at(self._clock.monotonic() + self._check_s, self._check_liveness)
 
-    def _look(self) -> None:
+    def _check_liveness(self) -> None:
         """Ask those that have something in their hands for a sign of life; kill who gave none for long."""
-        self._watching = False
+        self._check_scheduled = False
         for one in self._processes:
-            one.silent = 0 if one.heard or not one.member.load else one.silent + 1
-            one.heard = False
-            if one.silent > SILENT and one.popen is not None:
+            one.missed_checks = 0 if one.received or not one.member.load else one.missed_checks + 1
+            one.received = False
+            if one.missed_checks > MAX_MISSED_CHECKS and one.popen is not None:
                 log.error("worker %d gives no sign of life and is killed", one.member.number)
                 one.popen.kill()
             elif one.member.load:
                 one.member.link.say(Ping())
         if any(one.member.load for one in self._processes):
-            self._watch()
+            self._schedule_check()
 
     @staticmethod
     def _write_of(process: _Process) -> Callable[[bytearray], None]:
@@ -237,15 +237,15 @@ class WorkerProcesses:
         how = await self._reap(process)
         if self._ending:
             return
-        self._barren = 0 if lost else self._barren + 1
-        self._fruitless = 0 if process.member.done else self._fruitless + 1
-        log.warning("worker %d %s; %s", process.member.number, how, _told(lost))
-        if self._barren >= BARREN or self._fruitless >= FRUITLESS:
+        self._idle_deaths = 0 if lost else self._idle_deaths + 1
+        self._fruitless_deaths = 0 if process.member.done else self._fruitless_deaths + 1
+        log.warning("worker %d %s; %s", process.member.number, how, _replacement_text(lost))
+        if self._idle_deaths >= MAX_IDLE_DEATHS or self._fruitless_deaths >= MAX_FRUITLESS_DEATHS:
             self._fatal(UserError(f"worker processes keep dying ({how}); try --workers 0, and see nephila doctor"))
             return
-        if self._barren > 1:
-            await asyncio.sleep(BACKOFF_S * 2 ** (self._barren - 2))
-        await self._begin_again(process.member.number)
+        if self._idle_deaths > 1:
+            await asyncio.sleep(BACKOFF_S * 2 ** (self._idle_deaths - 2))
+        await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:
         """Wait for the end of a process, not for ever; says how it ended."""
@@ -253,7 +253,7 @@ class WorkerProcesses:
         assert popen is not None
         loop = asyncio.get_running_loop()
         try:
-            code = await loop.run_in_executor(None, popen.wait, MARGIN_S)
+            code = await loop.run_in_executor(None, popen.wait, KILL_MARGIN_S)
         except subprocess.TimeoutExpired:
             popen.kill()
             code = await loop.run_in_executor(None, popen.wait)
@@ -279,7 +279,7 @@ class WorkerProcesses:
             log.error("%s", error)
 
 
-def _told(lost: int) -> str:
+def _replacement_text(lost: int) -> str:
     if not lost:
         return "a new one is started"
     return f"a new one is started, and {lost} request{'' if lost == 1 else 's'} made again"

@@ -46,7 +46,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
 from nephila.programs.process_setup import FOR_MAIN, raise_open_files, run_loop
-from nephila.programs.recently_seen import Recent
+from nephila.programs.recently_seen import RecentLinks
 
 GROUP = "main"
 
@@ -57,7 +57,7 @@ class Worker:
     def __init__(self) -> None:
         self.clock = SystemClock()
         self.bus = LocalBus(self.clock)
-        self.recent = Recent()
+        self.recent = RecentLinks()
         self.pipe = Pipe(self._on_bytes, self._on_gone)
         self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
         self._downloader: Downloader | None = None
@@ -108,7 +108,7 @@ class Worker:
             )
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)
-            self._downloader.contact = self._ask
+            self._downloader.late_address_check = self._ask
             self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
             await self._parser.start()
             await self._downloader.start()

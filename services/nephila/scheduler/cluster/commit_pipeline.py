@@ -18,7 +18,7 @@ from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
 from nephila.scheduler.cluster.fencing import Fence
-from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.frontier.host_state import TurnOutput
 
 REFUSED_SEEDS = 1000
 
@@ -44,7 +44,7 @@ class Step:
     """One turn on its way out."""
 
     commits: list[FrontierCommit]
-    out: Dispatch
+    out: TurnOutput
     acks: list[Delivery]
     foreign: int = 0
     """Receipts of other partitions that are waited for."""

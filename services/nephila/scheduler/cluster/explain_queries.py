@@ -20,7 +20,7 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import ANSWERS, QUESTIONS
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.cluster.partition import Shard
-from nephila.scheduler.engine.release_quarantine import reopen
+from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
@@ -113,7 +113,7 @@ class Asked:
             answer.error = "the system has no job yet; see nephila crawl --bootstrap"
         elif question.release:
             shard.at()
-            answer.released = reopen(shard.frontier, question.job, parts.host_key, question.release)
+            answer.released = release_quarantine(shard.frontier, question.job, parts.host_key, question.release)
             if answer.released:
                 shard.wake()
             else:

@@ -37,10 +37,10 @@ from nephila.scheduler.cluster.fencing import Fence
 from nephila.scheduler.cluster.snapshot_store import ShardFiles
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
-from nephila.scheduler.engine.admission import add_links, add_seed, add_sent_on, note_anchor
+from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.frontier import Frontier, Slice
-from nephila.scheduler.frontier.host_state import Dispatch
+from nephila.scheduler.frontier.frontier import Frontier, PartitionSlice
+from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.scope import anchored_in
 from nephila.scheduler.frontier.seen import new_seen
@@ -96,7 +96,7 @@ class Shard:
             self.config,
             HostStore(directory),
             lambda number: new_seen(directory, number),
-            own=Slice(files.partition, files.partitions),
+            partition_slice=PartitionSlice(files.partition, files.partitions),
         )
         self._owner = owner
         self._share = Share(lines, self.wake)
@@ -118,7 +118,7 @@ class Shard:
         self.log_bytes = 0
         """About what the log has since the last snapshot."""
         self.epoch = 0
-        self._out = Dispatch()
+        self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._fence = Fence(self.number, bus, clock, self.wake, owner.fatal)
         self.gates = Gates(self.number, bus, counts, self._fence, self._held_back)
@@ -135,7 +135,7 @@ class Shard:
         """It is to take a turn."""
         self._owner.wake(self)
 
-    def begin(self, epoch: int, again: Dispatch) -> None:
+    def begin(self, epoch: int, again: TurnOutput) -> None:
         """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
         self.epoch = self.gates.epoch = self.frontier.partitions[0].epoch = epoch
         self._fence.begin(epoch)
@@ -186,7 +186,7 @@ class Shard:
     def at(self) -> float:
         """The instant at hand."""
         now = self.clock.monotonic()
-        self.frontier.at(now, self.clock.now())
+        self.frontier.begin_turn(now, self.clock.now())
         return now
 
     def job(self, uid: str, spec: CrawlJob) -> Job:
@@ -213,7 +213,7 @@ class Shard:
     def go_on(self, job: Job) -> None:
         """The job may take more than before."""
         self.at()
-        self.frontier.wake(job)
+        self.frontier.resume_hosts(job)
         self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
@@ -242,7 +242,7 @@ class Shard:
             self.counts.refused_seeds.append((seed.url, str(error)))
         else:
             if seed.sent_on:
-                add_sent_on(self.frontier, job, seed, parts)
+                add_forwarded(self.frontier, job, seed, parts)
             else:
                 refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
                 if refused:
@@ -261,14 +261,14 @@ class Shard:
         outcome: FetchOutcome = delivery.message
         if is_error(outcome):
             self.counts.errors[outcome.reason] += 1
-        self.dispatcher.endings.outcome(outcome, self.at(), self._out)
+        self.dispatcher.outcomes.outcome(outcome, self.at(), self._out)
         self.taken(delivery)
 
     def receipts(self, delivery: Delivery) -> None:
         """URLs are durable."""
         receipts: Receipts = delivery.message
         self.at()
-        self.dispatcher.endings.receipts(receipts)
+        self.dispatcher.outcomes.receipts(receipts)
         self.taken(delivery)
 
     def taken(self, delivery: Delivery) -> None:
@@ -285,18 +285,18 @@ class Shard:
             return
         now = self.at()
         frontier = self.frontier
-        out, self._out = self._out, Dispatch()
+        out, self._out = self._out, TurnOutput()
         acks, self._acks = self._acks, []
         if not self.stopped:
             self.dispatcher.dispatch(now, out)
-        foreign, frontier.foreign = frontier.foreign, []
+        foreign, frontier.for_other_partitions = frontier.for_other_partitions, []
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
             self.gates.send(Step(self._fitting(commits), out, acks, then=self._went_out), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
-        frontier.hosts.trim(frontier.busy)
+        frontier.hosts.trim(frontier.pinned_hosts)
         self._turning = True
         self.advance()
         self._turning = False
@@ -371,7 +371,7 @@ class Shard:
         sequence = self.frontier.partitions[0].sequence
         self.files.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = self.frontier.hosts.written_bytes = 0
-        self.gates.send(Step([], Dispatch(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
+        self.gates.send(Step([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
 
     def _begin_keeping(self, sequence: int, offset: int) -> None:
         # The files of the snapshot before go first: what they held is in the log, and in the blob store.

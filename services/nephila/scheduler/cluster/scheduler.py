@@ -20,9 +20,9 @@ from pathlib import Path
 from nephila.kernel.blobs import open_blobs, reach
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import CrawlJob, Outcome
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
-from nephila.kernel.runtime.errors import TemporaryError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
 from nephila.scheduler.cluster.addresses.shared_pace import Lines
@@ -34,7 +34,7 @@ from nephila.scheduler.cluster.request_liveness import Listener
 from nephila.scheduler.cluster.snapshot_store import ShardFiles, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import Strangers
-from nephila.scheduler.cluster.wakeups import Wakes
+from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import CREDITS, LOOK_S
@@ -66,7 +66,7 @@ class Shards:
         self.shards: dict[int, Shard] = {}
         self.counts = Counts()
         self.on_fatal: Callable[[BaseException], None] | None = None
-        networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._gates: dict[int, Gates] = {}
         me = bus.member, int(clock.now() * 1000)
         self.lines = Lines(networks, clock.monotonic(), me, config.partitions, self._gates)
@@ -81,7 +81,7 @@ class Shards:
         """Partitions that are being taken over, and which call of `gained` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
-        self._wakes = Wakes()
+        self._wakes = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
         self._strangers = Strangers(clock)
@@ -107,12 +107,12 @@ class Shards:
         self._share()
 
     async def reach(self) -> None:
-        """Return when the store of snapshots answers. Raises `Unready`."""
+        """Return when the store of snapshots answers. Raises `NotReadyError`."""
         if self._blobs is not None:
             try:
                 await asyncio.to_thread(reach, self._blobs)
             except TemporaryError as error:
-                raise Unready(f"the blob store of snapshots does not answer: {error}") from None
+                raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 
     async def drain(self, grace_s: float) -> None:
         """Hand out nothing more; the bus takes the partitions back afterwards, and waits for what is on its way."""

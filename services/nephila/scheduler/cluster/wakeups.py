@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from nephila.scheduler.cluster.partition import Shard
 
 
-class Wakes:
+class WakeupHeap:
     """Invariant: a shard's `wake_at` is the instant that counts; what else the heap has of it is passed over."""
 
     def __init__(self) -> None:

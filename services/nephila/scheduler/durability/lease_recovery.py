@@ -14,19 +14,19 @@ from collections.abc import Mapping
 from nephila.kernel.messages import LeasedUrl
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier, Key
-from nephila.scheduler.frontier.host_state import Dispatch, Outstanding, State
+from nephila.scheduler.frontier.host_state import Outstanding, State, TurnOutput
 from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
 """Least time that a lease has left when its partition is taken over."""
 
 
-def keep_leases(
+def recover_leases(
     dispatcher: Dispatcher, kept: Mapping[Key, LeasedUrl], on_way: Mapping[Key, tuple[int, bytes]], now: float
-) -> Dispatch:
+) -> TurnOutput:
     """Put everything that was on its way back there; returns what may not have been published. O(URLs on their way)."""
     frontier = dispatcher.frontier
-    out = Dispatch()
+    out = TurnOutput()
     leases = []
     for key, leased in kept.items():
         if key[0] in frontier.jobs and key not in on_way:

@@ -25,19 +25,19 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
-from nephila.scheduler.durability.lease_recovery import keep_leases
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.durability.lease_recovery import recover_leases
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
-from nephila.scheduler.frontier.host_state import Dispatch
-from nephila.scheduler.frontier.host_table import take_state, yield_of
+from nephila.scheduler.frontier.host_state import TurnOutput
+from nephila.scheduler.frontier.host_table import novelty_of, take_state
 from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
-from nephila.scheduler.politeness.address_queue import Addresses
-from nephila.scheduler.recrawl.due_table import OUT
+from nephila.scheduler.politeness.address_queue import AddressQueue
+from nephila.scheduler.recrawl.due_table import CHECKED_OUT
 
 Key = tuple[str, bytes]
 
@@ -59,7 +59,7 @@ class Restored:
     """Hosts whose robots.txt was being fetched."""
     kept: dict[Key, LeasedUrl] = field(default_factory=dict)
     """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
-    again: Dispatch = field(default_factory=Dispatch)
+    again: TurnOutput = field(default_factory=TurnOutput)
     """What the owner before may not have published: terminal rows, and requests of leases that go on."""
 
     def numbers(self) -> set[int]:
@@ -82,12 +82,12 @@ def restore(
     dispatcher: Dispatcher, entries: Iterable[FrontierSnapshot | FrontierCommit], now: float, utc_now: float
 ) -> Restored:
     """Rebuild all views from what was committed. O(commits since the snapshot + hosts)."""
-    dispatcher.frontier.at(now, utc_now)
+    dispatcher.frontier.begin_turn(now, utc_now)
     replay = Replay(dispatcher)
     for entry in entries:
         replay.take(entry)
     if replay.found.commits:
-        dispatcher.frontier.addresses = Addresses(dispatcher.frontier.networks, now)
+        dispatcher.frontier.addresses = AddressQueue(dispatcher.frontier.networks, now)
     return replay.finish(now, utc_now)
 
 
@@ -115,8 +115,8 @@ class Replay:
         for job in jobs:
             job.review(utc_now)
         found.leased = len(found.on_way)
-        if self.frontier.own is not None:
-            found.again = keep_leases(self.dispatcher, found.kept, found.on_way, now)
+        if self.frontier.partition_slice is not None:
+            found.again = recover_leases(self.dispatcher, found.kept, found.on_way, now)
             found.on_way.clear()
         _put_back(self.dispatcher, found, now, utc_now)
         found.urls = sum(job.queued for job in jobs)
@@ -142,16 +142,16 @@ class Replay:
         for packed in state.watched:
             self._watched(frontier.jobs[state.watched_job], packed)
         for url in state.urls:  # as snapshots of earlier programs of this format have them
-            agenda = frontier.jobs[url.job].agenda
-            agenda.put(url)
-            if url.next_at == OUT:
-                agenda.take(url.url_key)
+            due_table = frontier.jobs[url.job].due_table
+            due_table.put(url)
+            if url.next_at == CHECKED_OUT:
+                due_table.check_out(url.url_key)
                 if url.outcome is Outcome.STORED:
-                    frontier.jobs[url.job].keep_place(url.url_key)
+                    frontier.jobs[url.job].reserve_page(url.url_key)
         for queued in state.queued:
             self._wait(queued, on_way=not queued.not_before)
         for leased in state.leased:
-            if frontier.own is not None:
+            if frontier.partition_slice is not None:
                 self.found.kept[leased.job, leased.url_key] = leased
             elif leased.job:
                 self.found.attempts[leased.job, leased.url_key] = leased.attempt
@@ -160,16 +160,16 @@ class Replay:
 
     @staticmethod
     def _watched(job: Job, packed: bytes) -> None:
-        job.agenda.load(packed)
+        job.due_table.load(packed)
         url_key = packed[:16]
-        if job.agenda.is_out(url_key):
-            known = job.agenda.get(url_key)
+        if job.due_table.is_checked_out(url_key):
+            known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
-                job.keep_place(url_key)
+                job.reserve_page(url_key)
 
     def _job(self, state: JobState) -> None:
         assert state.spec is not None
-        job = self.frontier.take_job(state.spec, state.number)
+        job = self.frontier.apply_job(state.spec, state.number)
         assert job is not None
         job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
         if state.importance:
@@ -186,7 +186,7 @@ class Replay:
             return
         partition.sequence, partition.epoch = commit.sequence, commit.epoch
         for spec in commit.jobs:
-            frontier.take_job(spec)
+            frontier.apply_job(spec)
             if spec.deleted:
                 self._forget_job(spec.uid)
         jobs = frontier.jobs
@@ -197,13 +197,13 @@ class Replay:
             if quarantine.job in jobs:
                 jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
                 host = frontier.hosts.named(quarantine.host)
-                yield_of(host, jobs[quarantine.job]).restore(quarantine)
+                novelty_of(host, jobs[quarantine.job]).restore(quarantine)
                 host.changed = True
         for ended in commit.ended:
             self._ended(partition, ended)
         for state in commit.urls:
             if state.job in jobs:
-                jobs[state.job].agenda.put(state)
+                jobs[state.job].due_table.put(state)
         for queued in commit.queued:
             self._queued(queued)
         self._hosts(commit)
@@ -241,7 +241,7 @@ class Replay:
         found = self.found
         job = self.frontier.jobs.get(key[0])
         if job is not None:
-            job.take_place(key[1])
+            job.free_reservation(key[1])
         known = found.on_way.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
@@ -285,11 +285,11 @@ class Replay:
             self.found.aside.pop(key, None)
             self.found.attempts.pop(key, None)
             self.found.kept.pop(key, None)
-            state = job.agenda.get(queued.url_key) if queued.fetch_no > 1 else None
-            if state is not None and job.agenda.take(queued.url_key):
-                again.reopen(self.frontier, job, state)
+            state = job.due_table.get(queued.url_key) if queued.fetch_no > 1 else None
+            if state is not None and job.due_table.check_out(queued.url_key):
+                recrawl_queue.mark_open(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
-                job.keep_place(queued.url_key)
+                job.reserve_page(queued.url_key)
         if queued.not_before:
             self._wait(queued, on_way=False)
             return
@@ -310,7 +310,7 @@ class Replay:
             self.found.aside[key] = (number, packed, queued.not_before)
 
     def _leased(self, leased: LeasedUrl) -> None:
-        if self.frontier.own is not None:
+        if self.frontier.partition_slice is not None:
             self._on_way(leased)
             return
         if not leased.job:
@@ -385,11 +385,11 @@ def _return(
         attempt = found.attempts.get((job.uid, url_key))
         if attempt is not None:
             packed = repack(unpack(packed), min(attempt, frontier.config.tries - 1))
-            known = job.agenda.get(url_key)
+            known = job.due_table.get(url_key)
             if known is not None and known.outcome is Outcome.STORED:
-                job.keep_place(url_key)
+                job.reserve_page(url_key)
             else:
-                job.owed.add(url_key)
+                job.priority_refetch.add(url_key)
             host.pace.after_fetch(now, frontier.delay_s(host, job))
             host.changed = True
         store.push(number, job.number, HEAD, packed)

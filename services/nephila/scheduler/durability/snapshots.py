@@ -34,7 +34,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         (uid, waiting)
         for partition in frontier.partitions
         for (uid, _), waiting in partition.outstanding.items()
-        if not uid or uid in frontier.jobs or frontier.own is not None
+        if not uid or uid in frontier.jobs or frontier.partition_slice is not None
     ]
     yield FrontierSnapshot(
         [
@@ -53,7 +53,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
     )
     for job in frontier.jobs.values():
-        states = job.agenda.dump()
+        states = job.due_table.dump()
         while watched := list(itertools.islice(states, STATES_PER_FRAME)):
             yield FrontierSnapshot(watched_job=job.uid, watched=watched)
 

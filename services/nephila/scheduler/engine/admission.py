@@ -9,10 +9,10 @@ from nephila.kernel.fragment_routes import Routed
 from nephila.kernel.messages import Anchor, LinkSource, Outlinks, QueuedUrl, Seed
 from nephila.kernel.net.robots import Robots
 from nephila.native import UrlParts
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, host_of, pack
@@ -74,7 +74,7 @@ def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
     frontier.on_wider(job.uid)
 
 
-def add_sent_on(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
+def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
     """Admit a URL that another partition has found and judged as far as it could."""
     if seed.anchor:
         anchor(frontier, job, parts.host_key, parts.path_query)
@@ -111,11 +111,11 @@ def admit(
 ) -> None:
     """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
     here is left to it."""
-    if frontier.is_foreign(url_key):
+    if frontier.is_other_partition(url_key):
         seed = Seed(
             job.uid, url, "", True, depth, hops, head, bool(flags & SEED), priority, bool(flags & SEED and hops)
         )
-        frontier.send_on(seed, url_key)
+        frontier.forward(seed, url_key)
         return
     job.seen.add(url_key)
     number = frontier.store.host(host_key)
@@ -136,7 +136,7 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
     if job is None or 0 <= job.scope.max_depth < links.depth:
         return 0
     if links.lastmods:
-        again.told(frontier, job, links)
+        recrawl_queue.apply_lastmods(frontier, job, links)
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0
@@ -182,9 +182,9 @@ class _Page:
             raw = urls[ends[i - 1] if i else 0 : ends[i]]
             url = raw.decode()
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
-            if frontier.own is not None and frontier.is_foreign(url_key):
+            if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
-                frontier.send_on(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
+                frontier.forward(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
                 job.reject(url_key, limit)
                 continue
             hops = self.hops
@@ -221,15 +221,15 @@ class _Page:
         links, frontier = self.links, self.frontier
         if links.source is not LinkSource.SITEMAP:
             return 0
-        if frontier.is_foreign(links.parent_key):
+        if frontier.is_other_partition(links.parent_key):
             return 1
         waiting = frontier.partition(links.parent_key).outstanding.get((links.job, links.parent_key))
         return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
 
     def _listed(self, host_key: str) -> int:
         """Hops of one more sitemap of a host that an index lists; -1 when nothing is made of it at all."""
-        self.job.listed[host_key] += 1
-        beyond = self.job.listed[host_key] - MAX_SITEMAPS
+        self.job.sitemaps_listed[host_key] += 1
+        beyond = self.job.sitemaps_listed[host_key] - MAX_SITEMAPS
         if beyond > SITEMAPS_TOLD:
             return -1
         if beyond > 0:
@@ -249,7 +249,7 @@ class _Page:
             return False
         host = self.frontier.hosts.named(host_key)
         host.changed = True
-        return bool(yield_of(host, self.job).twin(url))
+        return bool(novelty_of(host, self.job).is_session_copy(url))
 
     def _tell_parent(self, admitted: list[str]) -> None:
         """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
@@ -259,7 +259,7 @@ class _Page:
             return
         host = self.frontier.hosts.known(host_of(links.parent_url))
         if host is not None:
-            yield_of(host, job).linked(links.parent_url, admitted)
+            novelty_of(host, job).linked(links.parent_url, admitted)
             host.changed = True
 
     def _importance(self, importance: Importance, new: list[int]) -> bytes:
@@ -305,7 +305,7 @@ class _Page:
         number = self.numbers.get(host_key)
         if number is None:
             number = self.numbers[host_key] = frontier.store.host(host_key)
-            if number in job.stalled:
+            if number in job.over_budget_hosts:
                 self.numbers[host_key] = number = -1
         if number < 0:
             return False

@@ -6,12 +6,12 @@ import heapq
 import itertools
 
 from nephila.kernel.messages import FetchRequest, Outcome
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
-from nephila.scheduler.engine.outcomes import Endings
+from nephila.scheduler.engine.outcomes import OutcomeHandler
 from nephila.scheduler.frontier.fair_share import FairShare
 from nephila.scheduler.frontier.frontier import Frontier
-from nephila.scheduler.frontier.host_state import Dispatch, Host, Outstanding
+from nephila.scheduler.frontier.host_state import Host, Outstanding, TurnOutput
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, Entry, unpack
 from nephila.scheduler.politeness.robots import origin_of, robots_request
@@ -33,13 +33,13 @@ READY_MAX = 100_000
 def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
     """Why a URL counts as part of a trap, or the empty string."""
     reason = shape(entry.url, frontier.utc_now)
-    if reason and job.odd[host.number] < LET_THROUGH:
-        job.odd[host.number] += 1
+    if reason and job.odd_shape_count[host.number] < LET_THROUGH:
+        job.odd_shape_count[host.number] += 1
         reason = ""
-    if not reason and job.uid in host.yields:
-        judge = host.yields[job.uid]
+    if not reason and job.uid in host.novelty:
+        judge = host.novelty[job.uid]
         reason = judge.verdict(entry.url)
-        if reason and judge.spare(entry.url):
+        if reason and judge.exempt(entry.url):
             return ""
     return reason
 
@@ -49,7 +49,7 @@ class Dispatcher:
 
     def __init__(self, frontier: Frontier) -> None:
         self.frontier = frontier
-        self.endings = Endings(frontier, self.retry_later)
+        self.outcomes = OutcomeHandler(frontier, self.retry_later)
         self.shares: FairShare[int] = FairShare()
         self._weights: dict[int, float] = {}
         self._charged = -1
@@ -59,7 +59,7 @@ class Dispatcher:
         self._order = itertools.count()
         self._effort = 0
         """Of this turn; see EFFORT_PER_TURN."""
-        frontier.busy = self._kept
+        frontier.pinned_hosts = self._kept
 
     @property
     def room(self) -> bool:
@@ -77,7 +77,7 @@ class Dispatcher:
         if self.room:
             # A job without a place for anything new may have pages to fetch again.
             able = any(job.open for job in self.frontier.jobs.values())
-            fetch = self.next_fetch() if able else again.next_due(self.frontier)
+            fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
         if lease is None or fetch is None:
             return fetch if lease is None else lease
         return min(lease, fetch)
@@ -86,14 +86,15 @@ class Dispatcher:
         """When the next URL that waits for nothing but time may be fetched; None when none does."""
         frontier = self.frontier
         aside = self._delayed[0][0] if self._delayed else None
-        instants = (frontier.store.next_ready(), frontier.addresses.next_ready(), aside, again.next_due(frontier))
+        stored, paced = frontier.store.next_ready(), frontier.addresses.next_ready()
+        instants = (stored, paced, aside, recrawl_queue.next_due(frontier))
         return min((at for at in instants if at is not None), default=None)
 
     # ---- URLs kept aside
 
     def retry_later(self, host: int, job: Job, packed: bytes, when: float) -> None:
         """Keep a URL aside until `when`; it then goes to the head of its host's queue."""
-        job.aside += 1
+        job.delayed += 1
         heapq.heappush(self._delayed, (when, next(self._order), host, job.number, packed))
 
     def delayed(self) -> list[tuple[float, int, str, bytes]]:
@@ -104,18 +105,18 @@ class Dispatcher:
     def _kept(self) -> set[int]:
         return {host for _, _, host, _, _ in self._delayed}
 
-    def _due(self, now: float, out: Dispatch) -> None:
-        again.queue_due(self.frontier)
+    def _due(self, now: float, out: TurnOutput) -> None:
+        recrawl_queue.queue_due(self.frontier)
         while self._delayed and self._delayed[0][0] <= now:
             _, _, host, number, packed = heapq.heappop(self._delayed)
             job = self.frontier.numbered.get(number)
             if job is not None:
-                job.aside -= 1
+                job.delayed -= 1
                 self.frontier.store.push(host, job.number, HEAD, packed)
                 self.frontier.newly_queued(host, job, HEAD)
         until = self._first_lease()
         while until is not None and until <= now:
-            self.endings.lease_expired(next(iter(self.frontier.leases)), now, out)
+            self.outcomes.lease_expired(next(iter(self.frontier.leases)), now, out)
             until = self._first_lease()
 
     def _first_lease(self) -> float | None:
@@ -124,13 +125,13 @@ class Dispatcher:
 
     # ---- which host, for which job
 
-    def dispatch(self, now: float, out: Dispatch) -> None:
+    def dispatch(self, now: float, out: TurnOutput) -> None:
         """Take URLs of ready hosts while there is room; requests and terminal rows go to `out`."""
         self._due(now, out)
         moves = MOVED_PER_TURN
         self._effort = 0
         while self.room and self._effort <= EFFORT_PER_TURN:
-            if self._serve_lined_up(now, out):
+            if self._serve_waiting_for_address(now, out):
                 continue
             moves -= self._fill(now, moves)
             job = self._choose()
@@ -140,10 +141,10 @@ class Dispatcher:
             if number >= 0:
                 self._serve(self.frontier.hosts.get(number), job, now, out)
 
-    def _serve_lined_up(self, now: float, out: Dispatch) -> bool:
+    def _serve_waiting_for_address(self, now: float, out: TurnOutput) -> bool:
         """One fetch from the host that is first in the line of an address; False when there is none."""
         frontier = self.frontier
-        number = frontier.take_lined_up()
+        number = frontier.take_waiting_for_address()
         if number < 0:
             return False
         heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
@@ -174,7 +175,7 @@ class Dispatcher:
                 ready.add(number, going)
             else:
                 jobs = [numbered[job] for job, _ in heads if job in numbered]
-                frontier.park(number, (job for job in jobs if number not in job.stalled))
+                frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
         return moved
 
     def _somebody_waits(self) -> bool:
@@ -185,7 +186,7 @@ class Dispatcher:
 
     @staticmethod
     def _idle(job: Job, number: int) -> bool:
-        return job.shut or number in job.stalled or number in job.parked
+        return job.is_blocked or number in job.over_budget_hosts or number in job.waiting_hosts
 
     def _choose(self) -> Job | None:
         """The job whose turn it is among those that can take a URL."""
@@ -218,7 +219,7 @@ class Dispatcher:
         if host.pace.not_before > now:  # it was only bytes when its turn was set
             frontier.store.schedule(host.number, host.pace.not_before)
             return True
-        if job.accounts and frontier.stall_or_not(host, job):
+        if job.counts_host_use and frontier.update_host_budget(host, job):
             frontier.schedule(host.number, now)
             return True
         if host.address and job.policies.paced_by_address:
@@ -228,7 +229,7 @@ class Dispatcher:
                 return True
         return False
 
-    def _serve(self, host: Host, job: Job, now: float, out: Dispatch, lined_up: bool = False) -> None:
+    def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, lined_up: bool = False) -> None:
         """One fetch from a ready host, and whatever ends without one on the way to it."""
         frontier = self.frontier
         store = frontier.store
@@ -245,7 +246,7 @@ class Dispatcher:
             if not job.may_take(packed[:16]):
                 if self._owed_to_front(host, job):
                     continue
-                frontier.park(host.number, (job,))
+                frontier.set_waiting_for_job(host.number, (job,))
                 break
             entry = unpack(packed)
             if job.importance is not None and job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
@@ -259,9 +260,9 @@ class Dispatcher:
             store.pop(host.number, job.number)
             if job.importance is not None:
                 job.importance.take(entry.url_key)
-            job.take_place(entry.url_key)
+            job.free_reservation(entry.url_key)
             if unwanted:
-                self.endings.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
+                self.outcomes.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
             elif not self._denied(host, job, entry, out):
                 self._lease(host, job, entry, now, out)
                 break
@@ -302,7 +303,7 @@ class Dispatcher:
             return "trap"
         return ""
 
-    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> bool:
+    def _robots_first(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> bool:
         """Ask for robots.txt when none is believed for the URL's origin; True when the URL has to wait for it."""
         origin = origin_of(entry.url, host.key)
         robots = host.robots.get(origin)
@@ -322,11 +323,11 @@ class Dispatcher:
         robots = host.robots.get(origin_of(entry.url, host.key)) if not job.ignore_robots else None
         return robots.effort(self.frontier.config.agent, entry.url) if robots is not None else 0
 
-    def _denied(self, host: Host, job: Job, entry: Entry, out: Dispatch) -> bool:
+    def _denied(self, host: Host, job: Job, entry: Entry, out: TurnOutput) -> bool:
         """Give the URL its terminal row when robots.txt forbids it or its host cannot be reached."""
         if job.ignore_robots:
             return False
-        end = self.endings.end_unfetched
+        end = self.outcomes.end_unfetched
         robots = host.robots[origin_of(entry.url, host.key)]
         if robots.policy == "failed":
             denied = robots.text.reason == "address"
@@ -337,9 +338,9 @@ class Dispatcher:
             return False
         return True
 
-    def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: Dispatch) -> None:
+    def _lease(self, host: Host, job: Job, entry: Entry, now: float, out: TurnOutput) -> None:
         job.leased += 1
-        job.handed += 1
+        job.dispatched += 1
         request = self._request(host, job, entry)
         address = host.address if job.policies.paced_by_address else ""
         self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
@@ -364,11 +365,11 @@ class Dispatcher:
     @staticmethod
     def _make_conditional(request: FetchRequest, job: Job) -> None:
         """Ask for the page only if it is not the stored copy."""
-        state = job.agenda.get(request.url_key)
+        state = job.due_table.get(request.url_key)
         if state is not None and state.outcome is Outcome.STORED:
             request.etag, request.last_modified = state.etag, state.last_modified
 
-    def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: Dispatch) -> None:
+    def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: TurnOutput) -> None:
         frontier = self.frontier
         partition = frontier.partitions[host.partition]
         until = now + frontier.config.start_by_s + frontier.config.lease_s

@@ -45,7 +45,7 @@ def _check_leases(frontier: Frontier, on_way: list[Outstanding]) -> None:
 
 def _check_hosts(frontier: Frontier) -> None:
     store = frontier.store
-    parked = {number for job in frontier.jobs.values() for number in job.parked}
+    parked = {number for job in frontier.jobs.values() for number in job.waiting_hosts}
     for number in store.ids():
         name = store.name(number)
         scheduled, ready = store.ready_at(number) is not None, number in frontier.ready
@@ -58,7 +58,7 @@ def _check_hosts(frontier: Frontier) -> None:
             continue
         users = [frontier.numbered[job] for job, _ in store.jobs(number)]
         flying = host is not None and host.in_flight
-        stalled = all(number in job.stalled for job in users)
+        stalled = all(number in job.over_budget_hosts for job in users)
         assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
@@ -81,7 +81,7 @@ def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> Non
     keys = queued + [w.entry.url_key for w in mine]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"
     assert all(key in job.seen for key in keys), f"{uid}: a URL was not seen"
-    assert job.owed | job.kept <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
-    assert not job.owed & job.kept, f"{uid}: two places are kept for a URL"
+    assert job.priority_refetch | job.reserved <= set(queued), f"{uid}: a place is kept for a URL that is not queued"
+    assert not job.priority_refetch & job.reserved, f"{uid}: two places are kept for a URL"
     ended = sum(job.ended.values())
     assert len(job.seen) == len(keys) + ended, f"{uid}: {len(job.seen)} seen, {len(keys)} left, {ended} ended"

@@ -9,7 +9,7 @@ from nephila.scheduler.frontier.frontier import Frontier, Key
 from nephila.scheduler.frontier.host_state import State
 
 
-def first_contact(frontier: Frontier, key: Key, attempt: int, address: str, now: float) -> bool:
+def check_late_address(frontier: Frontier, key: Key, attempt: int, address: str, now: float) -> bool:
     """Whether an attempt may begin on an address now; it is counted there from then on, and its host lives there.
 
     False: it is to be given back with the address, so that its host gets in line. O(1).

@@ -19,11 +19,11 @@ from nephila.kernel.messages import (
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
 from nephila.scheduler.cluster.request_liveness import given_at, is_taken
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
-from nephila.scheduler.frontier.host_state import Dispatch, Host, Outstanding, State
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_state import Host, Outstanding, State, TurnOutput
+from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, queued_of, repack
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, UNHEARD, is_refusal, may_retry, took_s
@@ -40,7 +40,7 @@ UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 """The attempt does not count: nobody dialled, or who did is dead."""
 
 
-class Endings:
+class OutcomeHandler:
     """Applies outcomes and receipts; `retry_later` keeps a URL aside for a while."""
 
     def __init__(self, frontier: Frontier, retry_later: RetryLater) -> None:
@@ -49,7 +49,7 @@ class Endings:
 
     # ---- outcomes
 
-    def outcome(self, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+    def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """One attempt has ended. A late or unknown outcome changes the host's pace only."""
         frontier = self.frontier
         if outcome.reason not in OF_SILENCE:
@@ -92,8 +92,8 @@ class Endings:
             self._account(host, job, outcome)
             self._page(waiting, job, outcome, now, out)
         else:
-            self._off_its_way(waiting)
-        self._log_host(partition, host, before, now, always=job is not None and job.accounts)
+            self._finish_untracked(waiting)
+        self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
         frontier.reschedule(host)
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
@@ -115,7 +115,7 @@ class Endings:
 
     def _account(self, host: Host, job: Job, outcome: FetchOutcome) -> None:
         """Write a fetch down to the job's budget on the host."""
-        if not job.accounts or outcome.started_at <= 0:
+        if not job.counts_host_use or outcome.started_at <= 0:
             return
         use = host.uses.get(job.uid)
         if use is None:
@@ -123,7 +123,7 @@ class Endings:
         use.pages += 1
         use.bytes += outcome.wire_bytes
         use.time_s += max(outcome.ended_at - outcome.started_at, 0.0)
-        self.frontier.stall_or_not(host, job)
+        self.frontier.update_host_budget(host, job)
 
     def _log_host(self, partition: Partition, host: Host, before: float, now: float, always: bool = False) -> None:
         """A pause that has been set, and what was spent, must outlive a restart."""
@@ -131,14 +131,14 @@ class Endings:
             host.changed = True
             self.frontier.pending(partition).hosts.append(self.frontier.hosts.state_of(host))
 
-    def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+    def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         result = outcome.result
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
             waiting.state = State.FETCHED
             if waiting.receipted is not None:
                 self._ended(waiting, waiting.receipted)
             else:
-                self.frontier.note_on_way(waiting)
+                self.frontier.log_outstanding(waiting)
         elif result in UNDONE:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
@@ -173,7 +173,7 @@ class Endings:
     def _robots(self, waiting: Outstanding, outcome: FetchOutcome, now: float) -> None:
         frontier = self.frontier
         host = waiting.host
-        partition = self._off_its_way(waiting)
+        partition = self._finish_untracked(waiting)
         if outcome.result in UNDONE:
             return
         tried = host.robots_tries + 1
@@ -194,13 +194,13 @@ class Endings:
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
 
-    def _off_its_way(self, waiting: Outstanding) -> Partition:
+    def _finish_untracked(self, waiting: Outstanding) -> Partition:
         """It is waited for no more: a robots.txt, or what a deleted job has left in the air."""
         waiting.state = State.FETCHED
-        self.frontier.note_on_way(waiting)
-        return self.frontier.settle(waiting)
+        self.frontier.log_outstanding(waiting)
+        return self.frontier.remove_outstanding(waiting)
 
-    def lease_expired(self, key: Key, now: float, out: Dispatch) -> None:
+    def lease_expired(self, key: Key, now: float, out: TurnOutput) -> None:
         """No outcome came in time: a try that failed like any other, and what comes later is late. Where nobody
         has taken it, it says nothing about the URL, which is handed out until somebody does."""
         utc = self.frontier.utc_now
@@ -234,12 +234,12 @@ class Endings:
         frontier = self.frontier
         entry = entry or waiting.entry
         host = waiting.host
-        partition = frontier.settle(waiting)
+        partition = frontier.remove_outstanding(waiting)
         job.leased -= 1
         job.last_fetch_no = max(job.last_fetch_no, entry.fetch_no)
-        state = job.agenda.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
+        state = job.due_table.get(entry.url_key) if job.max_pages and entry.fetch_no > job.first_fetch_no else None
         if state is not None and state.outcome is Outcome.STORED:
-            job.keep_place(entry.url_key)
+            job.reserve_page(entry.url_key)
         packed = repack(entry, attempts)
         not_before = now + wait_s + frontier.utc_offset if wait_s > 0 else 0.0
         frontier.pending(partition).queued.append(
@@ -250,11 +250,11 @@ class Endings:
         else:
             frontier.store.push(host.number, job.number, HEAD, packed)
             frontier.newly_queued(host.number, job, HEAD)
-        frontier.wake(job)
+        frontier.resume_hosts(job)
 
     # ---- redirects
 
-    def _redirect(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: Dispatch) -> None:
+    def _redirect(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """The target goes through the queue like any URL: scope, seen, robots, pace and egress apply to it."""
         entry = waiting.entry
         try:
@@ -268,8 +268,8 @@ class Endings:
             return
         if target.fingerprint == entry.url_key and target.host_key == waiting.host.key:
             # Another spelling of the same canonical URL: the row is still to come, from the next fetch.
-            again = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
-            self._requeue(waiting, job, 0, now, entry=again)
+            hop = entry._replace(url=target.href, hops=hops, fetch_no=entry.fetch_no + 1)
+            self._requeue(waiting, job, 0, now, entry=hop)
             return
         self._end(waiting, job, out, Outcome.DROPPED, "redirect", outcome, target.href)
         seed = bool(entry.flags & SEED) and hops <= SEED_HOPS
@@ -277,7 +277,7 @@ class Endings:
             if job.scope.excluded(target.href):
                 return
             anchor(self.frontier, job, target.host_key, target.path_query)
-        elif self.frontier.is_foreign(target.fingerprint):
+        elif self.frontier.is_other_partition(target.fingerprint):
             pass  # whoever has it knows whether its host is wanted
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
             return
@@ -297,20 +297,20 @@ class Endings:
 
     # ---- ends
 
-    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: Dispatch, outcome: Outcome, reason: str) -> None:
+    def end_unfetched(self, host: Host, job: Job, entry: Entry, out: TurnOutput, outcome: Outcome, reason: str) -> None:
         """A URL that was never dialled gets its terminal row."""
         waiting = Outstanding(job.uid, host, entry, entry.attempts)
         self.frontier.partitions[host.partition].outstanding[(job.uid, entry.url_key)] = waiting
         self.frontier.outstanding += 1
         job.leased += 1
-        job.handed += 1
+        job.dispatched += 1
         self._end(waiting, job, out, outcome, reason, None)
 
     def _end(
         self,
         waiting: Outstanding,
         job: Job,
-        out: Dispatch,
+        out: TurnOutput,
         outcome: Outcome,
         reason: str,
         fetched: FetchOutcome | None,
@@ -335,10 +335,10 @@ class Endings:
             fetched_at=fetched.ended_at if fetched and fetched.ended_at else self.frontier.utc_now,
         )
         out.records.append((waiting.host.partition, record))
-        if self.frontier.own is not None:
+        if self.frontier.partition_slice is not None:
             waiting.record = record
-            self.frontier.note_on_way(waiting)
-        self.frontier.wake(job)
+            self.frontier.log_outstanding(waiting)
+        self.frontier.resume_hosts(job)
 
     def receipts(self, message: Receipts) -> None:
         """These URLs are durable in storage: they have ended."""
@@ -348,7 +348,7 @@ class Endings:
                 continue
             if waiting.state is State.LEASED:
                 waiting.receipted = receipt
-                self.frontier.note_on_way(waiting)
+                self.frontier.log_outstanding(waiting)
             else:
                 self._ended(waiting, receipt)
 
@@ -360,14 +360,14 @@ class Endings:
             host = frontier.hosts.named(host.key)  # it was put away meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
-        closed = yield_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
+        closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
         if closed is not None:
             frontier.note_quarantine(job, host, closed)
 
     def _ended(self, waiting: Outstanding, receipt: Receipt) -> None:
         outcome = receipt.outcome
         frontier = self.frontier
-        partition = frontier.settle(waiting)
+        partition = frontier.remove_outstanding(waiting)
         job = frontier.jobs.get(waiting.job)
         if job is None:
             return
@@ -381,6 +381,6 @@ class Endings:
         )
         if outcome is Outcome.STORED and entry.fetch_no == job.first_fetch_no and not job.traps.off:
             self._yielded(job, waiting, receipt)
-        again.fetched(frontier, job, waiting, receipt)
+        recrawl_queue.record_fetch(frontier, job, waiting, receipt)
         if outcome is not Outcome.STORED:
-            frontier.wake(job)
+            frontier.resume_hosts(job)

@@ -1,7 +1,7 @@
-"""Fetching again: from a job's agenda back into the queues, and what a fetch or a sitemap says into the agenda. Pure.
+"""Recrawl queue: URLs that are due move from a job's due table into the host queues; fetches and sitemaps update it.
 
-A URL that is due is open again: it is not counted among the ended, and it is out of the agenda until its next fetch has
-ended. Both are in the log, by the URL's place in the queue and by its new state.
+A due URL is open again. It does not count among the ended URLs, and the due table holds it as checked out until its
+next fetch has ended. The log holds both facts: the queue entry and the new state of the URL.
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ def queue_due(frontier: Frontier) -> None:
     if not frontier.config.recrawl:
         return
     now = frontier.utc_now
-    set_back = now < frontier.looked_at - REWIND_S
-    frontier.looked_at = now
-    if frontier.soonest_due > now and not set_back:
+    set_back = now < frontier.recrawl_checked_at - REWIND_S
+    frontier.recrawl_checked_at = now
+    if frontier.next_recrawl > now and not set_back:
         return
     soonest = math.inf
     for job in frontier.jobs.values():
         if set_back:
-            job.agenda.rewind(now)
+            job.due_table.rewind(now)
         if job.recrawl.active and not job.spec.paused:
-            if job.agenda.next_due() <= now:
-                for _, state in zip(range(AT_ONCE), job.agenda.due(now), strict=False):
+            if job.due_table.next_due() <= now:
+                for _, state in zip(range(AT_ONCE), job.due_table.due(now), strict=False):
                     requeue(frontier, job, state)
-            soonest = min(soonest, job.agenda.next_due())
-    frontier.soonest_due = soonest
+            soonest = min(soonest, job.due_table.next_due())
+    frontier.next_recrawl = soonest
 
 
 def next_due(frontier: Frontier) -> float | None:
     """When the next URL is due, in monotonic seconds; None when none ever is."""
-    first = frontier.soonest_due if frontier.config.recrawl else math.inf
+    first = frontier.next_recrawl if frontier.config.recrawl else math.inf
     return first - frontier.utc_offset if first < math.inf else None
 
 
 def requeue(frontier: Frontier, job: Job, state: UrlState) -> None:
-    """Queue a URL that has ended, whose state is out of the agenda, for its next fetch."""
-    reopen(frontier, job, state)
+    """Queue a URL that has ended, whose state is out of the due table, for its next fetch."""
+    mark_open(frontier, job, state)
     enqueue(frontier, job, state)
 
 
@@ -82,20 +82,20 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     frontier.newly_queued(number, job, order)
 
 
-def reopen(frontier: Frontier, job: Job, state: UrlState) -> None:
+def mark_open(frontier: Frontier, job: Job, state: UrlState) -> None:
     """A URL that had ended is open again."""
     job.ended[state.outcome] -= 1
     if state.outcome is Outcome.STORED:
-        job.keep_place(state.url_key)
+        job.reserve_page(state.url_key)
     frontier.partition(state.url_key).ended[job.uid, state.outcome] -= 1
 
 
-def fetched(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
+def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt) -> None:
     """A fetch has ended: when the next one is."""
     entry = waiting.entry
     seed = bool(entry.flags & SEED)
     watched = job.recrawl.watches(seed)
-    old = job.agenda.get(entry.url_key)
+    old = job.due_table.get(entry.url_key)
     if old is None:
         if not watched:
             return
@@ -107,22 +107,22 @@ def fetched(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Receipt
     _keep(frontier, job, new)
 
 
-def told(frontier: Frontier, job: Job, links: Outlinks) -> None:
+def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
     """A sitemap or feed says when its pages changed last."""
     if not links.lastmods or not job.recrawl.active:
         return
     for i, lastmod in enumerate(memoryview(links.lastmods).cast("d")):
         if lastmod <= 0:
             continue
-        old = job.agenda.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
-        if old is not None and not job.agenda.is_out(old.url_key):
-            new = job.recrawl.told(old, lastmod, frontier.utc_now)
+        old = job.due_table.get(bytes(links.fingerprints[16 * i : 16 * i + 16]))
+        if old is not None and not job.due_table.is_checked_out(old.url_key):
+            new = job.recrawl.after_lastmod(old, lastmod, frontier.utc_now)
             if new is not None:
                 _keep(frontier, job, new)
 
 
 def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
-    job.agenda.put(state)
+    job.due_table.put(state)
     if state.next_at > 0:
-        frontier.soonest_due = min(frontier.soonest_due, state.next_at)
+        frontier.next_recrawl = min(frontier.next_recrawl, state.next_at)
     frontier.pending(frontier.partition(state.url_key)).urls.append(state)

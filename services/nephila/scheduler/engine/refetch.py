@@ -1,8 +1,8 @@
 """URLs that have ended go back into the queues because a person asks for it: a retry of failures, a lifted denial, a
 refresh of what is due. Pure; one object per request, before the first URL is handed out.
 
-A URL is queued with the number of its next fetch and with a state in the job's agenda, in one commit, so that a restart
-finds it open. Invariant: a URL that is queued, leased or without receipt is left alone; no URL is queued twice.
+A URL is queued with the number of its next fetch and with a state in the job's due table, in one commit, so that a
+restart finds it open. Invariant: a URL that is queued, leased or without receipt is left alone; no URL is queued twice.
 Cost: each host's queue is read once, O(queued URLs of the hosts that are named).
 """
 
@@ -13,7 +13,7 @@ import msgspec
 from nephila.kernel.fragment_routes import parse_for
 from nephila.kernel.messages import UrlState
 from nephila.native import UrlError
-from nephila.scheduler.engine import recrawl_queue as again
+from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import admit
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.host_state import Host
@@ -41,9 +41,11 @@ class Refetch:
             return False
         if self._is_open(host_key, key):
             return False
-        known = job.agenda.get(key)
+        known = job.due_table.get(key)
         state = self._merged(row, known, host_key)
-        if due and not job.recrawl.takes(state if known is not None else job.recrawl.adopted(state), frontier.utc_now):
+        if due and not job.recrawl.refresh_due(
+            state if known is not None else job.recrawl.adopted(state), frontier.utc_now
+        ):
             return False
         if job.scope.excluded(row.url) if state.seed else not self._in_scope(state):
             return False
@@ -51,13 +53,13 @@ class Refetch:
             state.etag = state.last_modified = ""
         state.next_at = 0.0
         self._ask_robots_again(frontier.hosts.named(host_key), row.url)
-        job.agenda.put(state)
+        job.due_table.put(state)
         frontier.pending(frontier.partition(key)).urls.append(state)
         if job.seen.add(key):
-            again.enqueue(frontier, job, state)  # the frontier was made anew: the URL was never counted as ended
+            recrawl_queue.enqueue(frontier, job, state)  # a new frontier never counted it as ended
         else:
-            job.agenda.take(key)
-            again.requeue(frontier, job, state)
+            job.due_table.check_out(key)
+            recrawl_queue.requeue(frontier, job, state)
         self._queued[frontier.store.host(host_key)].add(key)
         return True
 
@@ -82,7 +84,9 @@ class Refetch:
         if queued is None:
             queued = self._queued[number] = {packed[:16] for _, packed in frontier.store.items(number, job.number)}
         outstanding = frontier.partition(key).outstanding
-        return key in queued or key in self._delayed or job.agenda.is_out(key) or (job.uid, key) in outstanding
+        return (
+            key in queued or key in self._delayed or job.due_table.is_checked_out(key) or (job.uid, key) in outstanding
+        )
 
     def _merged(self, row: UrlState, known: UrlState | None, host_key: str) -> UrlState:
         if known is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from nephila.scheduler.frontier.frontier import Frontier
 
 
-def reopen(frontier: Frontier, uid: str, host: str, place: str) -> bool:
+def release_quarantine(frontier: Frontier, uid: str, host: str, place: str) -> bool:
     """For good; in the next commit. False when it is not closed."""
     job, found = frontier.jobs.get(uid), frontier.hosts.known(host)
-    closed = found.yields.get(uid) if found is not None else None
+    closed = found.novelty.get(uid) if found is not None else None
     released = closed.release(place) if closed is not None else None
     if job is None or found is None or released is None:
         return False

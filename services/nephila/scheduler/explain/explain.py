@@ -99,7 +99,7 @@ def explain(
     frontier = dispatcher.frontier
     key = parts.fingerprint
     host = frontier.hosts.known(parts.host_key)
-    watched: UrlState | None = job.agenda.get(key)
+    watched: UrlState | None = job.due_table.get(key)
     lease = facts.lease(dispatcher, job, key, now)
     placed = facts.queued(dispatcher, host, job, key, watched, row is not None) if lease is None else None
     entry, queued = placed if placed else (None, None)

@@ -20,7 +20,7 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
 from nephila.scheduler.politeness.robots import origin_of
-from nephila.scheduler.traps.path_patterns import where
+from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 
 LOOKED_AT = 20_000
@@ -221,7 +221,7 @@ def queued(
         if packed.startswith(key):
             entry = unpack(packed)
             return entry, _place(entry, position, of, order == HEAD)
-    again = state is not None and job.agenda.is_out(key)
+    again = state is not None and job.due_table.is_checked_out(key)
     if of <= LOOKED_AT or key not in job.seen or (ended and not again):
         return None
     depth, fetch_no = (state.depth, state.fetch_no + 1) if again and state is not None else (0, 1)
@@ -317,11 +317,11 @@ def trap(
     """What speaks for a trap; None when nothing does, or when nothing is judged: seeds, fetches again, traps off."""
     if job.traps.off or (entry is not None and (entry.flags & SEED or entry.fetch_no > 1)):
         return None
-    spared = LET_THROUGH - job.odd[host.number] if host is not None else LET_THROUGH
+    spared = LET_THROUGH - job.odd_shape_count[host.number] if host is not None else LET_THROUGH
     fact = TrapFact(shape(url, dispatcher.frontier.utc_now), max(spared, 0))
-    part = host.yields.get(job.uid) if host is not None else None
+    part = host.novelty.get(job.uid) if host is not None else None
     if part is not None:
-        fact.copy_of = part.is_copy(url)
+        fact.copy_of = part.session_copy_of(url)
         closed = _closed(part.closed, url)
         if closed is not None:
             fact.place, fact.reason, fact.since = closed.place, closed.reason, closed.since
@@ -334,7 +334,7 @@ def trap(
 
 def _closed(closed: dict[str, Quarantine], url: str) -> Quarantine | None:
     """The quarantine that is in force for the URL, else one that was lifted."""
-    found = [closed[place] for place in where(url).places if place in closed] if closed else []
+    found = [closed[place] for place in patterns_of(url).patterns if place in closed] if closed else []
     return min(found, key=lambda one: one.released, default=None)
 
 
@@ -343,7 +343,7 @@ def recrawl(job: Job, state: UrlState | None, key: bytes) -> RecrawlFact | None:
     policy = job.recrawl
     if state is None or not policy.active:
         return None
-    out = job.agenda.is_out(key)
+    out = job.due_table.is_checked_out(key)
     return RecrawlFact(
         policy="cron" if policy.schedule is not None else "fixed" if policy.every_s else "adaptive",
         interval_s=state.interval_s,

@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Seed
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, Outstanding, Place, State
-from nephila.scheduler.frontier.host_table import Hosts
+from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
-from nephila.scheduler.frontier.ready_hosts import Ready
+from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 from nephila.scheduler.frontier.seen import Seen
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
 DELETED = "\0"
@@ -33,7 +33,7 @@ MAX_JOBS = 65_535
 """Numbers a frontier can give to jobs in its life."""
 
 
-class Slice(NamedTuple):
+class PartitionSlice(NamedTuple):
     """Which partition a frontier has, where it has one of many."""
 
     number: int
@@ -63,7 +63,7 @@ class Frontier:
         store: HostStore,
         new_seen: Callable[[int], Seen],
         rng: random.Random | None = None,
-        own: Slice | None = None,
+        partition_slice: PartitionSlice | None = None,
     ) -> None:
         """`own`: it is the frontier of one partition (`config.partitions` is 1 then). What belongs to others goes to
         `foreign`, and the log says enough of what is on its way for a successor to wait for it."""
@@ -73,25 +73,29 @@ class Frontier:
         self.store = store
         self.jobs: dict[str, Job] = {}
         self.numbered: dict[int, Job] = {}
-        self.hosts = Hosts(store, config, self.numbered)
-        self.ready = Ready()
+        self.hosts = HostTable(store, config, self.numbered)
+        self.ready = ReadyHosts()
         self.new_seen = new_seen
         self.now = 0.0
         self.utc_now = 0.0
         """Instants of the turn that is being worked on."""
         self.rng = rng or random.Random()
-        self.partitions = [Partition(n) for n in range(config.partitions)] if own is None else [Partition(own.number)]
-        self.own = own
-        self.foreign: list[tuple[int, Seed]] = []
+        self.partitions = (
+            [Partition(n) for n in range(config.partitions)]
+            if partition_slice is None
+            else [Partition(partition_slice.number)]
+        )
+        self.partition_slice = partition_slice
+        self.for_other_partitions: list[tuple[int, Seed]] = []
         """(partition, URL) of what was found here and belongs to others: to be sent on before the next commit."""
         self.concurrency, self.window = config.concurrency, config.window
         """Limits of `in_fetch` and `outstanding`."""
         self.next_job = 0
         self.deleted: dict[str, int] = {}
         """Uid of a deleted job → highest number that a fetch of it had: rows of it are left, and later ones count."""
-        self.soonest_due = -math.inf
+        self.next_recrawl = -math.inf
         """When the first page of all jobs is due again, or sooner: UTC. Jobs are looked at then, and after a change."""
-        self.looked_at = -math.inf
+        self.recrawl_checked_at = -math.inf
         self.in_fetch = 0
         """Requests without outcome."""
         self.outstanding = 0
@@ -100,11 +104,11 @@ class Frontier:
         """When each lease ends, in order; all leases are equally long."""
         self.heard_at = math.inf
         """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
-        self.networks = Networks(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self.addresses: Addresses[Place] = Addresses(self.networks)
+        self.networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+        self.addresses: AddressQueue[Place] = AddressQueue(self.networks)
         self.lined_up: dict[int, Place] = {}
         """Hosts that wait in the line of a server address."""
-        self.busy: Callable[[], set[int]] = set
+        self.pinned_hosts: Callable[[], set[int]] = set
         """Numbers of hosts that must stay objects."""
         self.on_wider: Callable[[str], None] = lambda uid: None
         """Called with the uid of a job whose scope has a further anchor: what was refused before may be wanted."""
@@ -112,7 +116,7 @@ class Frontier:
         """Called with the uid of a job and a place that its scope is anchored at from now on."""
         self._dirty: list[Partition] = []
 
-    def at(self, now: float, utc_now: float) -> None:
+    def begin_turn(self, now: float, utc_now: float) -> None:
         """A turn begins."""
         self.now = self.hosts.now = now
         self.utc_now = utc_now
@@ -152,20 +156,23 @@ class Frontier:
         self._dirty.clear()
         return commits
 
-    def is_foreign(self, url_key: bytes) -> bool:
+    def is_other_partition(self, url_key: bytes) -> bool:
         """Whether a URL belongs to a partition that is not here."""
-        return self.own is not None and partition_of(url_key, self.own.of) != self.own.number
+        return (
+            self.partition_slice is not None
+            and partition_of(url_key, self.partition_slice.of) != self.partition_slice.number
+        )
 
-    def send_on(self, seed: Seed, url_key: bytes) -> None:
+    def forward(self, seed: Seed, url_key: bytes) -> None:
         """Leave a URL to the partition that it belongs to."""
-        assert self.own is not None
-        self.foreign.append((partition_of(url_key, self.own.of), seed))
+        assert self.partition_slice is not None
+        self.for_other_partitions.append((partition_of(url_key, self.partition_slice.of), seed))
 
     def lease_of(self, waiting: Outstanding) -> LeasedUrl:
         """What the log says of a URL on its way; more of it where a successor is to wait for it."""
         entry = waiting.entry
         leased = LeasedUrl(entry.url_key, waiting.job, waiting.host.key, waiting.attempt)
-        if self.own is not None:
+        if self.partition_slice is not None:
             until = self.leases.get((waiting.job, entry.url_key))
             leased.lease_until = until + self.utc_offset if until is not None else 0.0
             leased.address = waiting.address
@@ -177,12 +184,12 @@ class Frontier:
             leased.receipt = waiting.receipted
         return leased
 
-    def note_on_way(self, waiting: Outstanding) -> None:
+    def log_outstanding(self, waiting: Outstanding) -> None:
         """The log has to say how a URL on its way stands now, where a successor is to wait for it."""
-        if self.own is not None:
+        if self.partition_slice is not None:
             self.pending(self.partitions[waiting.host.partition]).leased.append(self.lease_of(waiting))
 
-    def settle(self, waiting: Outstanding) -> Partition:
+    def remove_outstanding(self, waiting: Outstanding) -> Partition:
         """Take a URL off those that are on their way; returns its partition."""
         partition = self.partitions[waiting.host.partition]
         del partition.outstanding[waiting.job, waiting.entry.url_key]
@@ -193,31 +200,31 @@ class Frontier:
 
     def put_job(self, spec: CrawlJob) -> Job | None:
         """Take a job, a changed desired state of one, or its deletion; into the log, too."""
-        job = self.take_job(spec)
+        job = self.apply_job(spec)
         self.pending(self.partitions[0]).jobs.append(spec)
         return job
 
-    def take_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
+    def apply_job(self, spec: CrawlJob, number: int = -1) -> Job | None:
         """Make the desired state of a job the actual one; None when the job is deleted."""
         known = self.jobs.get(spec.uid)
-        self.soonest_due = -math.inf
+        self.next_recrawl = -math.inf
         if spec.deleted:
             if known is not None:
-                self._drop(known)
-                self._look_anew()
+                self._delete_job(known)
+                self._reschedule_ready()
             return None
         if known is None:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
         known.review(self.utc_now)
-        limited = unlimited and self._keep_places(known)
+        limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
             self._reorder(known)
-        for host in list(known.stalled):
-            self.stall_or_not(self.hosts.get(host), known)
-        self.wake(known)
-        self._look_anew()
+        for host in list(known.over_budget_hosts):
+            self.update_host_budget(self.hosts.get(host), known)
+        self.resume_hosts(known)
+        self._reschedule_ready()
         return known
 
     def _new_job(self, spec: CrawlJob, number: int) -> Job:
@@ -228,12 +235,12 @@ class Frontier:
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
         job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
-        if self.own is not None:
-            job.places = 0
+        if self.partition_slice is not None:
+            job.page_quota = 0
         self.jobs[spec.uid] = self.numbered[number] = job
         return job
 
-    def _drop(self, job: Job) -> None:
+    def _delete_job(self, job: Job) -> None:
         """All that is known of a job goes; what is being fetched for it frees its host when it ends."""
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
@@ -244,7 +251,7 @@ class Frontier:
         for partition in self.partitions:
             for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
                 if waiting.state is not State.LEASED:
-                    self.settle(waiting)
+                    self.remove_outstanding(waiting)
                     continue
                 # Under a name that no job can have: one of the same name may come before this fetch has ended.
                 url_key = waiting.entry.url_key
@@ -260,16 +267,16 @@ class Frontier:
             self.leases = OrderedDict((renamed.get(key, key), until) for key, until in self.leases.items())
         for host in self.hosts.hot.values():
             host.uses.pop(job.uid, None)
-            host.yields.pop(job.uid, None)
+            host.novelty.pop(job.uid, None)
 
-    def _keep_places(self, job: Job) -> bool:
+    def _reserve_due_pages(self, job: Job) -> bool:
         """A job that had no page budget may have one now: its stored pages that are due have their places in it.
         Returns whether there are any. O(watched URLs)."""
-        for state in job.agenda.states() if job.max_pages else ():
-            due = state.outcome is Outcome.STORED and job.agenda.is_out(state.url_key)
+        for state in job.due_table.states() if job.max_pages else ():
+            due = state.outcome is Outcome.STORED and job.due_table.is_checked_out(state.url_key)
             if due and (job.uid, state.url_key) not in self.partition(state.url_key).outstanding:
-                job.keep_place(state.url_key)
-        return bool(job.kept)
+                job.reserve_page(state.url_key)
+        return bool(job.reserved)
 
     def _reorder(self, job: Job) -> None:
         """Put what is queued into the order of another strategy, pages with a place before all. O(queued URLs)."""
@@ -278,7 +285,7 @@ class Frontier:
             items = store.items(host, job.number)
             store.drop_queue(host, job.number)
             for order, packed in items:
-                if packed[:16] in job.kept:
+                if packed[:16] in job.reserved:
                     order = 0
                 elif order:
                     entry = unpack(packed)
@@ -301,7 +308,7 @@ class Frontier:
         elif not host.in_flight or host.in_flight < self._limit(host):
             store.schedule(number, max(host.pace.not_before, earliest, self.now))
 
-    def _look_anew(self) -> None:
+    def _reschedule_ready(self) -> None:
         """Put ready hosts back on the workbench: they stand there for the jobs that could go when they came, and a host
         that waits for a job which was paused or deleted since would be lost to the others. O(hosts that are ready)."""
         for number in self.ready.hosts():
@@ -322,7 +329,7 @@ class Frontier:
 
     def newly_queued(self, number: int, job: Job, order: int) -> None:
         """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""
-        job.parked.pop(number, None)
+        job.waiting_hosts.pop(number, None)
         if number in self.ready:
             self.ready.offer(number, job.number, order)
         else:
@@ -349,7 +356,7 @@ class Frontier:
         place = self.lined_up.setdefault(host.number, Place(host.number))
         self.addresses.wait(host.address, place, self.now, head)
 
-    def take_lined_up(self) -> int:
+    def take_waiting_for_address(self) -> int:
         """The host that is next in the line of an address that has room, out of its line; -1 when there is none."""
         taken = self.addresses.take(self.now)
         if taken is None:
@@ -362,26 +369,26 @@ class Frontier:
         job.quarantines[quarantine.host, quarantine.place] = quarantine
         self.pending(self.partitions[host.partition]).quarantines.append(quarantine)
 
-    def park(self, number: int, jobs: Iterable[Job]) -> None:
+    def set_waiting_for_job(self, number: int, jobs: Iterable[Job]) -> None:
         """Set a host aside until one of the jobs can take more."""
         for job in jobs:
-            job.parked[number] = None
+            job.waiting_hosts[number] = None
 
-    def wake(self, job: Job) -> None:
+    def resume_hosts(self, job: Job) -> None:
         """Reconsider hosts that were set aside because the job could not take more."""
-        if job.parked and job.open:
-            parked, job.parked = job.parked, {}
+        if job.waiting_hosts and job.open:
+            parked, job.waiting_hosts = job.waiting_hosts, {}
             for number in parked:
                 self.ready.discard(number)  # it stands there for others
                 self.schedule(number)
 
-    def stall_or_not(self, host: Host, job: Job) -> bool:
+    def update_host_budget(self, host: Host, job: Job) -> bool:
         """Note whether the job's budget on a host is spent; a host whose budget was raised goes on."""
         if job.spent(host.uses.get(job.uid)):
-            job.stalled[host.number] = None
+            job.over_budget_hosts[host.number] = None
             return True
-        if host.number in job.stalled:
-            del job.stalled[host.number]
+        if host.number in job.over_budget_hosts:
+            del job.over_budget_hosts[host.number]
             self.schedule(host.number)
         return False
 

@@ -9,8 +9,8 @@ from typing import Any
 from nephila.kernel.messages import HostUse, Receipt, Record, RobotsTxt
 from nephila.kernel.net.robots import Robots
 from nephila.scheduler.frontier.queue_entry import Entry
-from nephila.scheduler.politeness.host_pace import Pace
-from nephila.scheduler.traps.novelty import Yield
+from nephila.scheduler.politeness.host_pace import HostPace
+from nephila.scheduler.traps.novelty import NoveltyTracker
 
 
 @dataclass(slots=True)
@@ -44,13 +44,13 @@ class Host:
         "crawl_delay_s",
         "in_flight",
         "key",
+        "novelty",
         "number",
         "pace",
         "partition",
         "robots",
         "robots_tries",
         "uses",
-        "yields",
     )
 
     def __init__(self, number: int, key: str, partition: int) -> None:
@@ -58,7 +58,7 @@ class Host:
         """Its number in the host store."""
         self.key = key
         self.partition = partition
-        self.pace = Pace()
+        self.pace = HostPace()
         self.in_flight = 0
         self.robots: dict[str, OriginRobots] = {}
         self.robots_tries = 0
@@ -66,7 +66,7 @@ class Host:
         self.address = ""
         self.uses: dict[str, HostUse] = {}
         """What jobs with a budget per host have spent here."""
-        self.yields: dict[str, Yield] = {}
+        self.novelty: dict[str, NoveltyTracker] = {}
         """What its parts have yielded to jobs."""
         self.changed = False
         """What the store holds of it is out of date."""
@@ -111,7 +111,7 @@ class Outstanding:
 
 
 @dataclass(slots=True)
-class Dispatch:
+class TurnOutput:
     """What a turn of the scheduler wants published once its commit is written."""
 
     requests: list[tuple[int, Any]] = field(default_factory=list)

@@ -21,7 +21,7 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.politeness.host_pace import from_state
 from nephila.scheduler.politeness.robots import believe, crawl_delay_s, logged
 from nephila.scheduler.politeness.robots_cache import RobotsCache
-from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, Yield
+from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, NoveltyTracker
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(HostRecord).decode
 
 
-class Hosts:
+class HostTable:
     """Hosts by number or name. `now` (monotonic) and `utc_offset` are those of the turn that is worked on."""
 
     def __init__(self, store: HostStore, config: SchedulerConfig, numbered: Mapping[int, Job]) -> None:
@@ -84,10 +84,10 @@ class Hosts:
         for text in record.robots:
             self.take_robots(host, text)
         for part in self._named(record.yields):
-            host.yields[part.job] = self._yield(host, part)
+            host.novelty[part.job] = self._yield(host, part)
 
-    def _yield(self, host: Host, part: HostYield) -> Yield:
-        known = Yield(part.job, host.key)
+    def _yield(self, host: Host, part: HostYield) -> NoveltyTracker:
+        known = NoveltyTracker(part.job, host.key)
         try:
             known.unpack(part.packed)
         except ValueError as error:
@@ -127,12 +127,12 @@ class Hosts:
         host.changed = False
         pace = host.pace
         robots = [known for known in host.robots.values() if known.expires > self.now]
-        if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.yields:
+        if pace.not_before <= self.now and not pace.backoff_s and not robots and not host.uses and not host.novelty:
             self.store.set_state(host.number, b"")
             return
-        accounts = bool(host.uses or host.yields)
+        accounts = bool(host.uses or host.novelty)
         names = {job.uid: f"{_NUMBER}{number}" for number, job in self.numbered.items() if accounts}
-        yields = [HostYield(names[job], part.pack()) for job, part in host.yields.items() if job in names]
+        yields = [HostYield(names[job], part.pack()) for job, part in host.novelty.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
         packed = _encode(HostRecord(state, [logged(known) for known in robots], yields))
@@ -184,11 +184,11 @@ class Hosts:
             assert self.store.name(number) == host.key, f"{host.key} is under another name"
 
 
-def yield_of(host: Host, job: Job) -> Yield:
+def novelty_of(host: Host, job: Job) -> NoveltyTracker:
     """What the parts of a host have yielded to a job, under its limits as they are now."""
-    known = host.yields.get(job.uid)
+    known = host.novelty.get(job.uid)
     if known is None:
-        known = host.yields[job.uid] = Yield(job.uid, host.key)
+        known = host.novelty[job.uid] = NoveltyTracker(job.uid, host.key)
     known.cap_fetches = job.traps.cap_fetches or CAP_FETCHES
     known.cap_share = job.traps.cap_share or CAP_SHARE
     return known

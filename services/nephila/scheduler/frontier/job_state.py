@@ -20,10 +20,10 @@ from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
-from nephila.scheduler.frontier.strategies import Row, row_of
-from nephila.scheduler.politeness.host_policy import Policies
-from nephila.scheduler.recrawl.due_table import Agenda
-from nephila.scheduler.recrawl.policy import Policy
+from nephila.scheduler.frontier.strategies import StrategyRow, row_of
+from nephila.scheduler.politeness.host_policy import HostPolicies
+from nephila.scheduler.recrawl.due_table import DueTable
+from nephila.scheduler.recrawl.policy import RecrawlPolicy
 
 
 def _host_key(url: str) -> str:
@@ -45,39 +45,39 @@ class Job:
         """URLs that the scope refused since the program started; one is counted again when `rejected` was cleared."""
         self.importance: Importance | None = None
         """What pages fetched so far give their links, where the strategy asks for it."""
-        self.parked: dict[int, None] = {}
+        self.waiting_hosts: dict[int, None] = {}
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
-        self.stalled: dict[int, None] = {}
+        self.over_budget_hosts: dict[int, None] = {}
         """Hosts on which the job has spent its budget; their URLs stay in the queue and are not waited for."""
         self.first_fetch_no = self.last_fetch_no = 1
         """Number of every URL's first fetch (a job of this name may have left rows before), and the highest given."""
         self.seed_anchors: set[str] = set()
         """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
-        self.aside = 0
+        self.delayed = 0
         """URLs kept outside the queues until an instant."""
         self.leased = 0
         """Fetches in flight or on the way to storage as a page."""
-        self.handed = 0
+        self.dispatched = 0
         """URLs taken out of their queues since this program began with the job."""
-        self.places: int | None = None
+        self.page_quota: int | None = None
         """Of the page budget, for one of many partitions; None: all are here."""
         self.spent_elsewhere = False
         """All partitions together have stored what the page budget allows."""
-        self.kept: set[bytes] = set()
+        self.reserved: set[bytes] = set()
         """Stored pages that are queued to be fetched again: each has its place in the page budget."""
-        self.owed: set[bytes] = set()
+        self.priority_refetch: set[bytes] = set()
         """Queued URLs that were handed out by a run that was killed, so that their rows may be in the table already:
         each goes before what is new, but not before what is kept, for it may have been about to end without a page."""
         self.ended: Counter[Outcome] = Counter()
-        self.listed: Counter[str] = Counter()
+        self.sitemaps_listed: Counter[str] = Counter()
         """Host → sitemaps that indexes have listed; not kept over a restart."""
-        self.odd: Counter[int] = Counter()
+        self.odd_shape_count: Counter[int] = Counter()
         """Host → URLs of a trap's shape that were let through; not kept over a restart."""
         self.quarantines: dict[tuple[str, str], Quarantine] = {}
         """(host, place) → why it was closed, or that it was opened again."""
         # Of a later generation: what is queued may have been admitted by an earlier scope.
         self._recheck = spec.generation > 1
-        self.agenda = Agenda(spec.uid)
+        self.due_table = DueTable(spec.uid)
         """URLs that are fetched again, and when."""
         self._apply(spec, ())
 
@@ -85,18 +85,18 @@ class Job:
         self.spec = spec
         self.uid = spec.uid
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
-        self.strategy: Row = row_of(int(spec.strategy))
+        self.strategy: StrategyRow = row_of(int(spec.strategy))
         if self.strategy.importance and self.importance is None:
             self.importance = Importance()
         politeness = spec.politeness or Politeness()
-        self.policies = Policies(politeness)
+        self.policies = HostPolicies(politeness)
         self.ignore_robots = politeness.ignore_robots
         self.max_pages = spec.scope.max_pages if spec.scope else 0
         self.budget = spec.host_budget or HostBudget()
-        self.accounts = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
+        self.counts_host_use = bool(self.budget.pages or self.budget.bytes or self.budget.time_s)
         """Whether what the job spends on each host is counted."""
         self.traps = spec.traps or Traps()
-        self.recrawl = Policy(spec.recrawl)
+        self.recrawl = RecrawlPolicy(spec.recrawl)
         self._seed_hosts: frozenset[str] | None = None
 
     def change(self, spec: CrawlJob) -> None:
@@ -109,22 +109,22 @@ class Job:
 
     def review(self, utc_now: float) -> None:
         """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
-        for state in self.agenda.states():
-            if not self.agenda.is_out(state.url_key):
+        for state in self.due_table.states():
+            if not self.due_table.is_checked_out(state.url_key):
                 new = self.recrawl.reviewed(state, utc_now)
                 if new is not state:
-                    self.agenda.put(new)
+                    self.due_table.put(new)
 
     @property
     def queued(self) -> int:
         """URLs that wait, those kept aside included."""
         stale = self.importance.stale if self.importance is not None else 0
-        return self._store.job_length(self.number) + self.aside - stale
+        return self._store.job_length(self.number) + self.delayed - stale
 
     @property
     def waiting(self) -> int:
         """URLs that wait for something that will come: not those behind a spent budget. O(stalled hosts)."""
-        return max(self.queued - sum(self._store.length(host, self.number) for host in self.stalled), 0)
+        return max(self.queued - sum(self._store.length(host, self.number) for host in self.over_budget_hosts), 0)
 
     @property
     def open(self) -> bool:
@@ -132,19 +132,19 @@ class Job:
         return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
 
     @property
-    def shut(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether nothing will be taken until somebody changes the job."""
         return self.spec.paused or self.budget_spent
 
     @property
     def _budget_left(self) -> int:
-        places = self.max_pages if self.places is None else self.places
+        places = self.max_pages if self.page_quota is None else self.page_quota
         return places - self.ended[Outcome.STORED] - self.leased
 
     @property
-    def used(self) -> int:
+    def pages_claimed(self) -> int:
         """Places of the page budget that are taken: pages stored or on the way, and those kept for queued URLs."""
-        return self.ended[Outcome.STORED] + self.leased + len(self.kept) + len(self.owed)
+        return self.ended[Outcome.STORED] + self.leased + len(self.reserved) + len(self.priority_refetch)
 
     def is_seed_host(self, host_key: str) -> bool:
         """Whether the scope is anchored there; without anchors whether the job names a seed there. O(1) amortised."""
@@ -154,17 +154,17 @@ class Job:
             self._seed_hosts = frozenset(filter(None, map(_host_key, self.spec.seeds)))
         return host_key in self._seed_hosts
 
-    def keep_place(self, url_key: bytes) -> None:
+    def reserve_page(self, url_key: bytes) -> None:
         """A stored page waits to be fetched again."""
         if self.max_pages:
-            self.kept.add(url_key)
-            self.owed.discard(url_key)
+            self.reserved.add(url_key)
+            self.priority_refetch.discard(url_key)
 
-    def take_place(self, url_key: bytes) -> None:
+    def free_reservation(self, url_key: bytes) -> None:
         """A URL is taken, or has ended: its place in the page budget is its own."""
-        if self.kept or self.owed:
-            self.kept.discard(url_key)
-            self.owed.discard(url_key)
+        if self.reserved or self.priority_refetch:
+            self.reserved.discard(url_key)
+            self.priority_refetch.discard(url_key)
 
     def copy_of(self, url_key: bytes) -> int:
         """Which copy of a URL an entry that is queued now belongs to."""
@@ -174,9 +174,9 @@ class Job:
         """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""
         if not self.max_pages:
             return not self.spec.paused
-        if url_key in self.kept:
+        if url_key in self.reserved:
             return self.open
-        before = len(self.kept) + (len(self.owed) if url_key not in self.owed else 0)
+        before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
         return not self.spec.paused and self._budget_left > before
 
     @property
@@ -184,13 +184,13 @@ class Job:
         """Whether max_pages pages are stored."""
         if not self.max_pages:
             return False
-        if self.places is not None:
-            return self.spent_elsewhere and not self.kept and not self.owed
+        if self.page_quota is not None:
+            return self.spent_elsewhere and not self.reserved and not self.priority_refetch
         return self.ended[Outcome.STORED] >= self.max_pages
 
     def spent(self, use: HostUse | None) -> str:
         """Which budget of a host is spent, in words; the empty string when none is."""
-        if use is None or not self.accounts:
+        if use is None or not self.counts_host_use:
             return ""
         budget = self.budget
         if budget.pages and use.pages >= budget.pages:

@@ -14,7 +14,7 @@ _STAMP_BITS = 40
 _SPARE = 64
 
 
-class Ready:
+class ReadyHosts:
     """Operations are O(log hosts) amortised, memory that of hosts x jobs. Hosts and jobs are small integers."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ DECAY_IN_NAV: Final = 0.25
 """and a link in navigation, which stands there for the site and not for the page."""
 
 
-class Row(NamedTuple):
+class StrategyRow(NamedTuple):
     """A strategy: its number in messages, its order, and which of equals comes first."""
 
     number: Strategy
@@ -50,16 +50,16 @@ def _by_priority(depth: int, priority: int) -> int:
     return MAX_PRIORITY + 1 - min(max(priority, 0), MAX_PRIORITY)
 
 
-STRATEGIES: Final[dict[str, Row]] = {
-    "bfs": Row(Strategy.UNSPECIFIED, _by_depth),
-    "dfs": Row(Strategy.DFS, _deepest, newest_first=True),
-    "best-first": Row(Strategy.BEST_FIRST, _by_priority, relevance=True),
-    "opic": Row(Strategy.OPIC, _by_priority, importance=True),
+STRATEGIES: Final[dict[str, StrategyRow]] = {
+    "bfs": StrategyRow(Strategy.UNSPECIFIED, _by_depth),
+    "dfs": StrategyRow(Strategy.DFS, _deepest, newest_first=True),
+    "best-first": StrategyRow(Strategy.BEST_FIRST, _by_priority, relevance=True),
+    "opic": StrategyRow(Strategy.OPIC, _by_priority, importance=True),
 }
 _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
 
-def row_of(number: int) -> Row:
+def row_of(number: int) -> StrategyRow:
     """The row of a job's strategy; breadth-first for a number of a later version. O(1)."""
     return _BY_NUMBER.get(number, STRATEGIES["bfs"])
 

@@ -14,7 +14,7 @@ import itertools
 from collections import deque
 from typing import Generic, Protocol, TypeVar
 
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.address_pace import AddressPace
 
 
@@ -45,14 +45,14 @@ class _Line(Generic[H]):
         return entries[0][1] if entries else None
 
 
-class Addresses(Generic[H]):
+class AddressQueue(Generic[H]):
     """Operations are O(log lines) amortised, memory that of addresses with a fetch, a gap or a line."""
 
     def __init__(
-        self, networks: Networks, nobody_before: float = float("-inf"), pace: AddressPace | None = None
+        self, networks: AddressLimits, restarted_at: float = float("-inf"), pace: AddressPace | None = None
     ) -> None:
-        """`nobody_before`: the instant of a restart, see `AddressPace`; `pace`: another one than that alone."""
-        self._pace = AddressPace(networks, nobody_before) if pace is None else pace
+        """`restarted_at`: the instant of a restart, see `AddressPace`; `pace`: another one than that alone."""
+        self._pace = AddressPace(networks, restarted_at) if pace is None else pace
         self._lines: dict[str, _Line[H]] = {}
         self._heap: list[tuple[float, int, str]] = []
         self._order = itertools.count(1)
@@ -62,7 +62,7 @@ class Addresses(Generic[H]):
 
         Who is not `first`, as is the host that `take` has just given, comes after the line: no room while one waits.
         """
-        room = self._pace.room(address, now)
+        room = self._pace.next_start(address, now)
         if first or room is None:
             return room
         line = self._lines.get(address)
@@ -77,7 +77,7 @@ class Addresses(Generic[H]):
 
     def sent(self, address: str, at: float) -> None:
         """A request that was started has reached the server: the gap counts from here."""
-        self._pace.sent(address, at)
+        self._pace.record_sent(address, at)
 
     def end(self, address: str, now: float, refused: bool = False) -> None:
         """A fetch that was started there has ended, whatever became of it; `refused` when the downloader sent it back
@@ -93,7 +93,7 @@ class Addresses(Generic[H]):
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = _Line()
-            self._pace.keep(address)
+            self._pace.pin(address)
         host.line = next(self._order)
         (line.entries.appendleft if head else line.entries.append)((host.line, host))
         if line.due is None:
@@ -122,8 +122,8 @@ class Addresses(Generic[H]):
             host = line.first()
             if host is None:
                 del self._lines[address]
-                self._pace.let_go(address)
-            elif self._pace.room(address, now) != 0.0:
+                self._pace.unpin(address)
+            elif self._pace.next_start(address, now) != 0.0:
                 self._arm(address, line, now)
             else:
                 line.entries.popleft()
@@ -133,7 +133,7 @@ class Addresses(Generic[H]):
         return None
 
     def _arm(self, address: str, line: _Line[H], now: float) -> None:
-        room = self._pace.room(address, now)
+        room = self._pace.next_start(address, now)
         if room is not None:
             line.due = max(room, now)
             heapq.heappush(self._heap, (line.due, next(self._order), address))
@@ -165,6 +165,6 @@ class Addresses(Generic[H]):
         for address, line in self._lines.items():
             assert due.get(address) == line.due, f"nobody will look at the line of {address}"
             if line.due is None:
-                assert self._pace.room(address, float("inf")) is None, (
+                assert self._pace.next_start(address, float("inf")) is None, (
                     f"{address} has room, and its line waits for ever"
                 )

@@ -26,7 +26,7 @@ _NEVER = float("-inf")
 
 
 @dataclass(slots=True)
-class Pace:
+class HostPace:
     """What is remembered of a host. `not_before` and `refused_at` are monotonic seconds."""
 
     not_before: float = 0.0
@@ -113,11 +113,11 @@ class Pace:
         )
 
 
-def from_state(state: HostState, now: float, utc_now: float) -> Pace:
+def from_state(state: HostState, now: float, utc_now: float) -> HostPace:
     """The pace as stored, clamped to what its pause allows."""
     remaining = min(max(state.not_before - utc_now, 0.0), state.pause_s)
     since_refusal = max(utc_now - state.refused_at, 0.0)
-    return Pace(
+    return HostPace(
         not_before=now + remaining,
         pause_s=state.pause_s,
         backoff_s=state.backoff_s,

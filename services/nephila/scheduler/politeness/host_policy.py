@@ -21,7 +21,7 @@ AS_THE_JOB = -1.0
 """A policy's delay that leaves the job's."""
 
 
-class Policies:
+class HostPolicies:
     """Raises `UsageError` for a delay or a pattern that makes no sense."""
 
     def __init__(self, politeness: Politeness) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, RobotsTxt
-from nephila.kernel.net import robots as rfc9309
+from nephila.kernel.net import robots
 from nephila.native import parse_url
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host, OriginRobots
@@ -34,7 +34,7 @@ def robots_request(origin: str, host: Host) -> FetchRequest:
 
 def from_outcome(outcome: FetchOutcome, origin: str, now_utc: float, config: SchedulerConfig) -> RobotsTxt:
     """What the answer says, with the instant until which it is believed."""
-    policy = rfc9309.policy_for(outcome.status, outcome.reason)
+    policy = robots.policy_for(outcome.status, outcome.reason)
     ttl = config.robots_ttl_s if policy in ("rules", "allow") else config.robots_retry_s
     body = outcome.body if policy == "rules" else b""
     return RobotsTxt(origin, outcome.host, outcome.status, body, now_utc, now_utc + ttl, outcome.reason)
@@ -45,7 +45,7 @@ def believe(text: RobotsTxt, now: float, now_utc: float, cache: RobotsCache) -> 
     if text.reason in UNREACHABLE or text.reason == "address":
         policy = "failed"
     else:
-        policy = rfc9309.policy_for(text.status, text.reason)
+        policy = robots.policy_for(text.status, text.reason)
     rules = cache.take(text.body) if policy == "rules" else None
     remaining = min(text.expires_at - now_utc, max(text.expires_at - text.fetched_at, 0.0))
     return OriginRobots(policy, rules, now + remaining, msgspec.structs.replace(text, body=b""))

@@ -27,9 +27,9 @@ _HEAD = struct.Struct("<ddIIIfffIHHHBBHBB")
 """next_at, fetched_at, first_at, changed_at, lastmod, interval_s, quiet_s, changed_s, fetch_no, checks, changes, depth,
 missing, flags, and the lengths of URL, ETag and hash; then text_hash, URL, host where the URL does not hold it, ETag or
 date, each after the other. So in snapshots, too: a change of this needs another number of the frontier's format."""
-OUT = -1.0
+CHECKED_OUT = -1.0
 """next_at, in a snapshot, of a URL that is queued or on its way."""
-_OUT = _NEXT.pack(OUT)
+_CHECKED_OUT = _NEXT.pack(CHECKED_OUT)
 _NEVER = _NEXT.pack(0.0)
 _SEED, _DATE, _HOST = 1, 2, 4
 _OUTCOME_SHIFT = 4
@@ -38,7 +38,7 @@ _SPARE = 4096
 _KEY = 16
 
 
-class Agenda:
+class DueTable:
     """The states of one job. `put`, `get` and one step of `due` are O(log slots)."""
 
     def __init__(self, job: str, states: Iterable[UrlState] = ()) -> None:
@@ -52,7 +52,7 @@ class Agenda:
         self._opened = -1
         """The highest slot that was ever opened; what is due in it or before goes to `_near`."""
         self._near: list[tuple[float, bytes]] = []
-        self._out: set[bytes] = set()
+        self._checked_out: set[bytes] = set()
         self._entries = 0
         self._now = -math.inf
         for state in states:
@@ -65,9 +65,9 @@ class Agenda:
         return url_key in self._packed
 
     @property
-    def out(self) -> int:
+    def checked_out(self) -> int:
         """States that were handed out and have not come back."""
-        return len(self._out)
+        return len(self._checked_out)
 
     def put(self, state: UrlState) -> None:
         """Keep a state in place of the one before; it is due at its next_at, never when that is 0."""
@@ -80,7 +80,7 @@ class Agenda:
 
     def remove(self, url_key: bytes) -> bool:
         """Forget a URL; True when it was there."""
-        self._out.discard(url_key)
+        self._checked_out.discard(url_key)
         return self._packed.pop(url_key, None) is not None
 
     def due(self, now: float) -> Iterator[UrlState]:
@@ -90,7 +90,7 @@ class Agenda:
             self.rewind(now)
         self._now = now
         while (found := self._pop(now)) is not None:
-            self._out.add(found)
+            self._checked_out.add(found)
             yield _unpack(self.job, found, self._packed[found])
 
     def rewind(self, now: float) -> None:
@@ -101,16 +101,16 @@ class Agenda:
                 self._packed[key] = _NEXT.pack(latest) + packed[_NEXT.size :]
         self._rebuild()
 
-    def take(self, url_key: bytes) -> bool:
+    def check_out(self, url_key: bytes) -> bool:
         """Hand out one URL whether it is due or not; False when it is not here or out already."""
         if not self._waits(url_key):
             return False
-        self._out.add(url_key)
+        self._checked_out.add(url_key)
         return True
 
-    def is_out(self, url_key: bytes) -> bool:
+    def is_checked_out(self, url_key: bytes) -> bool:
         """Whether a URL was handed out and has not come back."""
-        return url_key in self._out
+        return url_key in self._checked_out
 
     def next_due(self) -> float:
         """The earliest instant at which `due` may have something, at most a minute early; infinity when never."""
@@ -121,17 +121,17 @@ class Agenda:
 
     def dump(self) -> Iterator[bytes]:
         """All of them, each packed behind its key, for a snapshot; nothing may be put meanwhile. 0.2 µs each."""
-        out = self._out
+        out = self._checked_out
         for key, packed in self._packed.items():
-            yield key + packed if key not in out else key + _OUT + packed[_NEXT.size :]
+            yield key + packed if key not in out else key + _CHECKED_OUT + packed[_NEXT.size :]
 
     def load(self, dumped: bytes) -> None:
         """Take over one of what `dump` gave."""
         key, packed = dumped[:_KEY], dumped[_KEY:]
-        is_out = packed.startswith(_OUT)
-        self._keep(key, _NEVER + packed[_NEXT.size :] if is_out else packed)
-        if is_out:
-            self._out.add(key)
+        is_checked_out = packed.startswith(_CHECKED_OUT)
+        self._keep(key, _NEVER + packed[_NEXT.size :] if is_checked_out else packed)
+        if is_checked_out:
+            self._checked_out.add(key)
 
     def states(self) -> Iterator[UrlState]:
         """All of them; only what is here already may be put meanwhile."""
@@ -144,7 +144,7 @@ class Agenda:
 
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold. O(n)."""
-        assert self._out <= self._packed.keys(), "a state is out that is not here"
+        assert self._checked_out <= self._packed.keys(), "a state is out that is not here"
         assert sorted(self._order) == sorted(self._slots), "slots and their order differ"
         assert all(number > self._opened for number in self._slots), "a slot waits that was opened"
         assert self._entries == sum(map(len, self._slots.values())) // _KEY, "entries miscounted"
@@ -153,7 +153,7 @@ class Agenda:
         opened = {bytes(key) for key in _keys(self._open)}
         for key, packed in self._packed.items():
             next_at = _next_at(packed)
-            if next_at <= 0 or key in self._out:
+            if next_at <= 0 or key in self._checked_out:
                 continue
             slot = _slot(next_at)
             waits = key in members.get(slot, ()) or (next_at, key) in near or (slot == self._opened and key in opened)
@@ -163,9 +163,9 @@ class Agenda:
 
     def _keep(self, key: bytes, packed: bytes) -> None:
         before = self._packed.get(key)
-        placed = -1 if before is None or key in self._out else _slot(_next_at(before))
+        placed = -1 if before is None or key in self._checked_out else _slot(_next_at(before))
         self._packed[key] = packed
-        self._out.discard(key)
+        self._checked_out.discard(key)
         next_at = _next_at(packed)
         if next_at <= 0:
             return
@@ -209,14 +209,14 @@ class Agenda:
                 return None
 
     def _waits(self, key: bytes) -> bool:
-        return key in self._packed and key not in self._out
+        return key in self._packed and key not in self._checked_out
 
     def _rebuild(self) -> None:
         self._slots, self._order, self._near, self._entries = {}, [], [], 0
         self._open, self._opened = bytearray(), -1
         for key, packed in self._packed.items():
             next_at = _next_at(packed)
-            if next_at > 0 and key not in self._out:
+            if next_at > 0 and key not in self._checked_out:
                 self._enter(_slot(next_at), key)
 
 

@@ -50,7 +50,7 @@ _GONE = (404, 410)
 _MIX = 0x9E3779B97F4A7C15
 
 
-class Policy:
+class RecrawlPolicy:
     """When the pages of one job are fetched again."""
 
     def __init__(self, recrawl: Recrawl | None) -> None:
@@ -91,7 +91,7 @@ class Policy:
         wanted = math.sqrt(self.min_s**2 + 2 * PRICE * self.min_s / self.rate(state))
         return min(max(wanted, self.min_s), self.max_s)
 
-    def takes(self, state: UrlState, now: float) -> bool:
+    def refresh_due(self, state: UrlState, now: float) -> bool:
         """Whether a run that fetches once what is due takes this URL: without a policy, all but what is gone."""
         if self._gone(state) or not self.active:
             return not self._gone(state)
@@ -134,11 +134,11 @@ class Policy:
         before = old.interval_s or (self.interval(old) if self.adaptive else 0.0)
         return self._due(new, old, at, min(max(2 * before, self.min_s), self.max_s))
 
-    def told(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
+    def after_lastmod(self, old: UrlState, lastmod: float, now: float) -> UrlState | None:
         """A sitemap or feed says when the page changed last; the new state, or None when it makes no difference.
 
         A change since our last fetch makes the page due, min_s after that fetch at the earliest. That nothing has
-        changed puts the next fetch off. Sites say all sorts of things: see `_believed`.
+        changed puts the next fetch off. Sites say all sorts of things: see `_lastmod_reliable`.
         """
         if not self.adaptive or not 0 < lastmod <= now + SKEW_S or not old.fetch_no:
             return None
@@ -147,7 +147,7 @@ class Policy:
         lastmod = min(lastmod, now)
         if lastmod <= old.fetched_at:
             return self._unchanged(old, lastmod, now)
-        if lastmod <= old.lastmod or _lied(old):
+        if lastmod <= old.lastmod or _lastmod_wrong(old):
             return None
         due = max(now, old.fetched_at + self.min_s)
         if old.next_at and old.next_at <= due:
@@ -234,7 +234,7 @@ class Policy:
         """The site says that our copy is the last: believed, it is as good as a 304 until max_s have passed."""
         # A date without a time may mean any time of that day.
         until = lastmod + DAY_S if lastmod % DAY_S == 0 else lastmod
-        if until > old.fetched_at or not old.next_at or not _believed(old):
+        if until > old.fetched_at or not old.next_at or not _lastmod_reliable(old):
             return None
         due = min(now + old.interval_s, old.fetched_at + self.max_s)
         return msgspec.structs.replace(old, next_at=due) if due > old.next_at else None
@@ -243,12 +243,12 @@ class Policy:
         return state.missing >= self.gone_after
 
 
-def _believed(state: UrlState) -> bool:
+def _lastmod_reliable(state: UrlState) -> bool:
     """The last change was announced and found, and none was found that had not been announced."""
     return state.first_at < state.lastmod <= state.changed_at
 
 
-def _lied(state: UrlState) -> bool:
+def _lastmod_wrong(state: UrlState) -> bool:
     """A change was announced, the page was fetched after it, and there was none (sitemaps made at each request say
     "now" for every page). Until a change is found nobody is hurried any more."""
     return state.first_at < state.lastmod <= state.fetched_at and state.changed_at < state.lastmod

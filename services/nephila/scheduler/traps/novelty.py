@@ -11,7 +11,7 @@ neither way, for the first COPIES of a text.
 Invariants: the root of a host is never closed; a page with a new text of a new length, or with a new link to a place
 that is not barren, sets the count of all its places back to nothing; what was released by hand is not judged again;
 of a closed place up to half a cap of queued URLs are fetched all the same (`spare`), for it may have stopped growing
-just then; memory is bounded (`MAX_PLACES`, `MAX_CLOSED`, two memories of hashes); the same calls give the same
+just then; memory is bounded (`MAX_PATTERNS`, `MAX_CLOSED`, two memories of hashes); the same calls give the same
 verdicts.
 """
 
@@ -25,8 +25,8 @@ from typing import Final
 import msgspec
 
 from nephila.kernel.messages import Quarantine
-from nephila.scheduler.traps.path_patterns import Where, stem, where
-from nephila.scheduler.traps.recent_hashes import Memory
+from nephila.scheduler.traps.path_patterns import Patterns, common_prefix, patterns_of
+from nephila.scheduler.traps.recent_hashes import RecentHashSet
 from nephila.scheduler.traps.url_shape import without_session
 
 CAP_FETCHES: Final = 100
@@ -34,7 +34,7 @@ CAP_SHARE: Final = 0.05
 WATCH_FROM: Final = 16
 """Fetches a job makes on a host before its places are worth their memory (2 KB): most hosts never have so many. Texts
 are remembered from the first. With a cap of less than 64, a quarter of it."""
-MAX_PLACES: Final = 256
+MAX_PATTERNS: Final = 256
 MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192
 """Texts remembered per host: 64 KiB."""
@@ -52,45 +52,67 @@ Texts that people write spread over more than the 52 lengths this makes; a row o
 accident."""
 COPIES: Final = 8
 """Directories in which a text is a copy of the one that the host showed first."""
-BARREN: Final = 20
+EXHAUSTED_AFTER: Final = 20
 """After this many texts in a row that were not new, a link into a place is no news any more."""
 NEVER: Final = 50
 """A parameter with at most one new text in this many fetches needs no growth to be closed: /login?return=…"""
 
 _VERSION: Final = 1
-_FIELDS: Final = ("fetches", "news", "run", "weight", "near", "grown", "fresh", "dry")
+_FIELDS: Final = (
+    "fetches",
+    "new_texts",
+    "duplicate_run",
+    "weight",
+    "near_duplicates",
+    "self_links",
+    "new_values",
+    "since_new_text",
+)
 _fields_of: Final = attrgetter(*_FIELDS)
 _Row = tuple[str, int, int, int, int, int, int, int, int, list[tuple[int, int]]]
 _STATE: Final = msgspec.msgpack.Decoder(tuple[int, int, bytes, bytes, bytes, list[_Row], list[Quarantine]])
 
 
-class Place:
+class PatternCounts:
     """What came of one place. `run` counts fetches since the last news, `weight` the same in thirds, `dry` those since
     the last new text, whatever links came."""
 
-    __slots__ = ("dry", "fetches", "fresh", "grown", "idle", "near", "news", "run", "sizes", "weight")
+    __slots__ = (
+        "duplicate_run",
+        "fetches",
+        "near_duplicates",
+        "new_texts",
+        "new_values",
+        "self_links",
+        "since_new_text",
+        "since_self_link",
+        "sizes",
+        "weight",
+    )
 
     def __init__(self) -> None:
-        self.idle = 0
+        self.since_self_link = 0
         """Barren fetches since the last new URL of the place. Not in a snapshot: after one it counts as growing."""
-        self.fetches = self.news = self.run = self.weight = self.near = 0
-        self.grown = self.fresh = self.dry = 0
+        self.fetches = self.new_texts = self.duplicate_run = self.weight = self.near_duplicates = 0
+        self.self_links = self.new_values = self.since_new_text = 0
         self.sizes: list[tuple[int, int]] = []
 
     def clear(self) -> None:
         """Something new came: the count begins again."""
-        self.run = self.weight = self.near = self.grown = self.fresh = self.idle = 0
+        self.duplicate_run = self.weight = self.near_duplicates = self.self_links = self.new_values = (
+            self.since_self_link
+        ) = 0
 
-    def barren(self, weight: int, fresh: bool) -> None:
+    def record_duplicate(self, weight: int, fresh: bool) -> None:
         """A page that brought nothing, under a parameter's value that may be fresh."""
-        self.run += 1
-        self.dry += 1
-        self.idle += 1
+        self.duplicate_run += 1
+        self.since_new_text += 1
+        self.since_self_link += 1
         self.weight += weight
-        self.near += weight == SAME_SIZE
-        self.fresh += fresh
+        self.near_duplicates += weight == SAME_SIZE
+        self.new_values += fresh
 
-    def has_size(self, size_bytes: int) -> bool:
+    def known_size(self, size_bytes: int) -> bool:
         """Whether a body is about as long as one of this place's last; it is one of them from now on."""
         known, now = False, self.fetches
         others = [(size_bytes, now)]
@@ -102,25 +124,25 @@ class Place:
         self.sizes = others[:SIZES]
         return known
 
-    def closable(self, cap: float, name: str) -> bool:
+    def can_close(self, cap: float, name: str) -> bool:
         """Whether it is certain enough that nothing will come."""
         parameter = "?" in name
-        if name.endswith("/") and self.run < self.news:
+        if name.endswith("/") and self.duplicate_run < self.new_texts:
             # A whole directory that was fruitful: the narrower places in it are closed long before.
             return False
-        if self.weight < SAME_TEXT * cap or (parameter and 2 * self.fresh < self.run):
+        if self.weight < SAME_TEXT * cap or (parameter and 2 * self.new_values < self.duplicate_run):
             return False
-        if 4 * self.grown >= self.run and 2 * self.idle < cap:
+        if 4 * self.self_links >= self.duplicate_run and 2 * self.since_self_link < cap:
             return True
-        return parameter and NEVER * (self.news + self.near) <= self.run
+        return parameter and NEVER * (self.new_texts + self.near_duplicates) <= self.duplicate_run
 
 
-class Yield:
+class NoveltyTracker:
     """What the parts of one host bring one job. `cap_fetches` and `cap_share` may be set anew at any time."""
 
     __slots__ = (
-        "_places",
-        "_spared",
+        "_exempt",
+        "_patterns",
         "_texts",
         "_twins",
         "_values",
@@ -141,12 +163,12 @@ class Yield:
         self.fetches = fetches
         self.closed: dict[str, Quarantine] = {}
         """By place; those released by hand too. Empty for nearly every host: ask before `verdict`."""
-        self._places: dict[str, Place] = {}
-        self._spared: dict[str, int] = {}
+        self._patterns: dict[str, PatternCounts] = {}
+        self._exempt: dict[str, int] = {}
         """Closed place → queued URLs of it that are fetched all the same. Not in a snapshot."""
-        self._texts = Memory(MAX_TEXTS)
-        self._twins: Memory | None = None
-        self._values: Memory | None = None
+        self._texts = RecentHashSet(MAX_TEXTS)
+        self._twins: RecentHashSet | None = None
+        self._values: RecentHashSet | None = None
 
     # ---- verdicts
 
@@ -154,22 +176,22 @@ class Yield:
         """Why a URL is not fetched, or the empty string. Free while nothing is closed, then some microseconds."""
         if not self.closed:
             return ""
-        for place in where(url).places:
+        for place in patterns_of(url).patterns:
             quarantine = self.closed.get(place)
             if quarantine is not None and not quarantine.released:
                 return f"{place} was closed as a trap: {quarantine.reason}"
         return ""
 
-    def spare(self, url: str) -> bool:
+    def exempt(self, url: str) -> bool:
         """Whether a queued URL of a closed place is fetched all the same; counted down. News there allow some more."""
-        for place in where(url).places:
-            left = self._spared.get(place, 0)
+        for place in patterns_of(url).patterns:
+            left = self._exempt.get(place, 0)
             if left:
-                self._spared[place] = left - 1
+                self._exempt[place] = left - 1
                 return True
         return False
 
-    def twin(self, url: str) -> str:
+    def is_session_copy(self, url: str) -> str:
         """Why a *link* is another copy of a page under a new session id, or the empty string; remembers the link.
 
         Two copies are let through: the first may come to nothing. Not for seeds and targets of redirects: a server may
@@ -179,13 +201,13 @@ class Yield:
         if not bare:
             return ""
         if self._twins is None:
-            self._twins = Memory(MAX_TWINS)
+            self._twins = RecentHashSet(MAX_TWINS)
         key = _hash(bare)
         if self._twins.add(key) or self._twins.add(key ^ 1):
             return ""
         return f"session id: {bare[:200]} is known under others"
 
-    def is_copy(self, url: str) -> str:
+    def session_copy_of(self, url: str) -> str:
         """The URL without its session id, when `twin` would refuse a link to it; remembers nothing."""
         bare = without_session(url) if self._twins is not None else ""
         if not bare or self._twins is None:
@@ -204,28 +226,28 @@ class Yield:
         if not self.watches:
             return
         root = parent[: parent.find("/", 8) + 1]
-        inside = stem(parent)
-        grown, leads = 0, False
+        inside = common_prefix(parent)
+        self_links, leads = 0, False
         for url in new:
-            if url.startswith(inside) or (url.startswith(root) and self._is_barren(url)):
-                grown += 1
+            if url.startswith(inside) or (url.startswith(root) and self._is_exhausted(url)):
+                self_links += 1
             else:
                 leads = True
                 break
-        if not grown and not leads:
+        if not self_links and not leads:
             return
-        places = where(parent).places
-        if len(self._places) + len(places) > MAX_PLACES:
+        places = patterns_of(parent).patterns
+        if len(self._patterns) + len(places) > MAX_PATTERNS:
             self._forget()
         for name in places:
-            place = self._places.get(name)
+            place = self._patterns.get(name)
             if place is None:
-                place = self._places[name] = Place()
+                place = self._patterns[name] = PatternCounts()
             if leads:
                 place.clear()
-            place.grown += grown
-            if grown:
-                place.idle = 0
+            place.self_links += self_links
+            if self_links:
+                place.since_self_link = 0
 
     def fetched(self, url: str, text_hash: bytes, size_bytes: int, now_utc: float) -> Quarantine | None:
         """A page was fetched for the first time: its text's hash (empty: it has none), the length of its body.
@@ -237,26 +259,26 @@ class Yield:
         if not self.watches:
             self._is_new(url, text_hash)
             return None
-        at = where(url)
-        if len(self._places) + len(at.places) > MAX_PLACES:
+        at = patterns_of(url)
+        if len(self._patterns) + len(at.patterns) > MAX_PATTERNS:
             self._forget()
         weight = self._weight(url, at, text_hash, size_bytes)
-        if not at.places:
+        if not at.patterns:
             return None
-        watched = not self.closed or not any(place in self.closed for place in at.places)
-        for name, value in zip(at.places, at.values, strict=True):
-            place = self._places.get(name)
+        watched = not self.closed or not any(place in self.closed for place in at.patterns)
+        for name, value in zip(at.patterns, at.values, strict=True):
+            place = self._patterns.get(name)
             if place is None:
-                place = self._places[name] = Place()
+                place = self._patterns[name] = PatternCounts()
             place.fetches += 1
             if weight == 0:
-                place.news += 1
-                place.dry = 0
+                place.new_texts += 1
+                place.since_new_text = 0
                 place.clear()
-                if name in self._spared:
-                    self._spared[name] = self.cap_fetches // 10
+                if name in self._exempt:
+                    self._exempt[name] = self.cap_fetches // 10
             elif weight > 0 and watched:
-                place.barren(weight, bool(value) and self._is_fresh(name, value))
+                place.record_duplicate(weight, bool(value) and self._is_fresh(name, value))
         return self._close(at, now_utc) if weight > 0 and watched else None
 
     @property
@@ -281,38 +303,38 @@ class Yield:
 
     def _is_fresh(self, place: str, value: str) -> bool:
         if self._values is None:
-            self._values = Memory(MAX_VALUES)
+            self._values = RecentHashSet(MAX_VALUES)
         return self._values.add(_hash(f"{place}={value}"))
 
-    def _weight(self, url: str, at: Where, text_hash: bytes, size_bytes: int) -> int:
+    def _weight(self, url: str, at: Patterns, text_hash: bytes, size_bytes: int) -> int:
         """0 for news, else how barren the page was; -1 for what says nothing: no text, or a copy's."""
         if not text_hash:
             return -1
-        narrowest = self._places.get(at.places[0]) if at.places else None
-        known_size = narrowest is not None and narrowest.has_size(size_bytes)
+        narrowest = self._patterns.get(at.patterns[0]) if at.patterns else None
+        known_size = narrowest is not None and narrowest.known_size(size_bytes)
         if not self._is_new(url, text_hash):
             return -1 if self._is_copy(url, text_hash) else SAME_TEXT
         return SAME_SIZE if known_size else 0
 
-    def _close(self, at: Where, now_utc: float) -> Quarantine | None:
+    def _close(self, at: Patterns, now_utc: float) -> Quarantine | None:
         cap = max(float(self.cap_fetches), self.cap_share * self.fetches)
-        found = [name for name in at.places if self._places[name].closable(cap, name)]
+        found = [name for name in at.patterns if self._patterns[name].can_close(cap, name)]
         if not found or len(self.closed) >= MAX_CLOSED:
             return None
         # The place that has brought least; of equals the narrowest.
-        name = min(found, key=lambda n: self._places[n].news / self._places[n].fetches)
-        place = self._places.pop(name)
-        for other in at.places:
+        name = min(found, key=lambda n: self._patterns[n].new_texts / self._patterns[n].fetches)
+        place = self._patterns.pop(name)
+        for other in at.patterns:
             # What the closed place has cost is explained; the places around it begin again.
             if other != name:
-                self._places[other].clear()
-        what = "nothing new" if not place.near else "nothing but pages of the same texts or lengths"
-        reason = f"{what} in its last {place.run} fetches of {place.fetches}"
+                self._patterns[other].clear()
+        what = "nothing new" if not place.near_duplicates else "nothing but pages of the same texts or lengths"
+        reason = f"{what} in its last {place.duplicate_run} fetches of {place.fetches}"
         quarantine = Quarantine(self.job, self.host, name, reason, now_utc, place.fetches)
         self.closed[name] = quarantine
         # Half a cap, and where that would be more than twice the cap in all a tenth.
         left = 2 * cap - place.fetches - WATCH_FROM
-        self._spared[name] = int(min(max(left, cap / 10), cap / 2))
+        self._exempt[name] = int(min(max(left, cap / 10), cap / 2))
         return quarantine
 
     # ---- quarantines
@@ -329,32 +351,34 @@ class Yield:
     def restore(self, quarantine: Quarantine) -> None:
         """Take over a logged quarantine."""
         self.closed[quarantine.place] = quarantine
-        self._places.pop(quarantine.place, None)
+        self._patterns.pop(quarantine.place, None)
 
     def places(self) -> Iterator[tuple[str, int, int, int]]:
         """(place, fetches, pages with news, barren fetches in a row) of what is judged, for people."""
-        for name, place in self._places.items():
-            yield name, place.fetches, place.news, place.run
+        for name, place in self._patterns.items():
+            yield name, place.fetches, place.new_texts, place.duplicate_run
 
     # ---- places
 
-    def _is_barren(self, url: str) -> bool:
-        known = (self._places.get(name) for name in where(url).places)
-        return any(place.dry >= BARREN for place in known if place is not None)
+    def _is_exhausted(self, url: str) -> bool:
+        known = (self._patterns.get(name) for name in patterns_of(url).patterns)
+        return any(place.since_new_text >= EXHAUSTED_AFTER for place in known if place is not None)
 
     def _forget(self) -> None:
         """Drop the quarter that is farthest from a verdict; O(places), once in 64 new ones. What gets fetches comes
         back before it could have got far."""
-        ranked = sorted(self._places, key=lambda name: (self._places[name].weight, self._places[name].fetches, name))
-        for name in ranked[: MAX_PLACES // 4]:
-            del self._places[name]
+        ranked = sorted(
+            self._patterns, key=lambda name: (self._patterns[name].weight, self._patterns[name].fetches, name)
+        )
+        for name in ranked[: MAX_PATTERNS // 4]:
+            del self._patterns[name]
 
     # ---- snapshots
 
     def pack(self) -> bytes:
         """Everything, quarantines included. O(size), at most about 180 KiB."""
         memories = [b"" if memory is None else memory.pack() for memory in (self._texts, self._twins, self._values)]
-        places = [(name, *_fields_of(place), place.sizes) for name, place in self._places.items()]
+        places = [(name, *_fields_of(place), place.sizes) for name, place in self._patterns.items()]
         state = (_VERSION, self.fetches, *memories, places, list(self.closed.values()))
         return msgspec.msgpack.encode(state)
 
@@ -364,15 +388,15 @@ class Yield:
             version, fetches, texts, twins, values, rows, closed = _STATE.decode(packed)
             if version != _VERSION:
                 raise ValueError(f"version {version}, not {_VERSION}")
-            memories = Memory(MAX_TEXTS), Memory(MAX_TWINS), Memory(MAX_VALUES)
+            memories = RecentHashSet(MAX_TEXTS), RecentHashSet(MAX_TWINS), RecentHashSet(MAX_VALUES)
             for memory, state in zip(memories, (texts, twins, values), strict=True):
                 memory.restore(state)
-            if len(rows) > MAX_PLACES or len(closed) > MAX_CLOSED:
+            if len(rows) > MAX_PATTERNS or len(closed) > MAX_CLOSED:
                 raise ValueError(f"{len(rows)} places, {len(closed)} closed")
-            places = {row[0]: _place_of(row[1:-1], row[-1]) for row in rows}
+            places = {row[0]: _counts_of(row[1:-1], row[-1]) for row in rows}
         except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
             raise ValueError(f"state of the traps of {self.host} is damaged: {error}") from None
-        self.fetches, self._places = fetches, places
+        self.fetches, self._patterns = fetches, places
         self._texts, self._twins, self._values = (
             memories[0],
             memories[1] if twins else None,
@@ -383,21 +407,27 @@ class Yield:
     def check(self) -> None:
         """Raise AssertionError when an invariant does not hold."""
         self._texts.check()
-        assert len(self._places) <= MAX_PLACES, f"{len(self._places)} places"
+        assert len(self._patterns) <= MAX_PATTERNS, f"{len(self._patterns)} places"
         assert len(self.closed) <= MAX_CLOSED, f"{len(self.closed)} closed places"
-        for name, p in self._places.items():
+        for name, p in self._patterns.items():
             assert name != "/", "the root is judged"
-            assert p.news <= p.fetches <= self.fetches, (
-                f"{name}: {p.news} news in {p.fetches} of {self.fetches} fetches"
+            assert p.new_texts <= p.fetches <= self.fetches, (
+                f"{name}: {p.new_texts} news in {p.fetches} of {self.fetches} fetches"
             )
-            assert p.near <= p.run <= p.fetches, f"{name}: {p.run} barren of {p.fetches} fetches"
-            assert p.weight == SAME_TEXT * (p.run - p.near) + SAME_SIZE * p.near, f"{name}: weight {p.weight}"
-            assert p.fresh <= p.run <= p.dry, f"{name}: {p.fresh} fresh values in {p.run} fetches, {p.dry} dry"
+            assert p.near_duplicates <= p.duplicate_run <= p.fetches, (
+                f"{name}: {p.duplicate_run} barren of {p.fetches} fetches"
+            )
+            assert p.weight == SAME_TEXT * (p.duplicate_run - p.near_duplicates) + SAME_SIZE * p.near_duplicates, (
+                f"{name}: weight {p.weight}"
+            )
+            assert p.new_values <= p.duplicate_run <= p.since_new_text, (
+                f"{name}: {p.new_values} fresh values in {p.duplicate_run} fetches, {p.since_new_text} dry"
+            )
             assert len(p.sizes) <= SIZES, f"{name}: {len(p.sizes)} sizes"
 
 
-def _place_of(numbers: Sequence[int], sizes: list[tuple[int, int]]) -> Place:
-    place = Place()
+def _counts_of(numbers: Sequence[int], sizes: list[tuple[int, int]]) -> PatternCounts:
+    place = PatternCounts()
     for field, number in zip(_FIELDS, numbers, strict=True):
         setattr(place, field, number)
     place.sizes = sizes[:SIZES]

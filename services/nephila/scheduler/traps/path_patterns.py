@@ -11,40 +11,40 @@ import re
 from typing import Final, NamedTuple
 
 MAX_PARAMETERS: Final = 8
-MAX_PLACE_CHARS: Final = 120
+MAX_PATTERN_CHARS: Final = 120
 """Longer ones are cut: the place of a hostile URL stays small."""
 _VARIABLE: Final = re.compile(r"[0-9a-f]{16,}|[0-9]+")
 
 
-class Where(NamedTuple):
+class Patterns(NamedTuple):
     """The places of one URL, the narrowest first, and what varies there: the parameter's value, or nothing."""
 
-    places: list[str]
+    patterns: list[str]
     values: list[str]
 
 
-def where(url: str) -> Where:
+def patterns_of(url: str) -> Patterns:
     """The places of a WHATWG href. O(length of the URL), some microseconds."""
     path, _, query = url[url.find("/", 8) :].partition("#")[0].partition("?")
     masked = path if "%" in path else _VARIABLE.sub("*", path)
-    masked = masked[:MAX_PLACE_CHARS]
-    places: list[str] = []
+    masked = masked[:MAX_PATTERN_CHARS]
+    patterns: list[str] = []
     values: list[str] = []
     if query:
         parameters = {name[:40]: value for name, _, value in map(_split, query.split("&", 64))}
         for name in list(parameters)[-MAX_PARAMETERS:]:
-            places.append(f"{masked}?{name}")
+            patterns.append(f"{masked}?{name}")
             values.append(parameters[name])
-        places.append(masked + "?")
+        patterns.append(masked + "?")
         values.append(query)
     elif masked != path:
-        places.append(masked)
+        patterns.append(masked)
         values.append("")
     for place in _directories(masked):
-        if place not in places:
-            places.append(place)
+        if place not in patterns:
+            patterns.append(place)
             values.append("")
-    return Where(places, values)
+    return Patterns(patterns, values)
 
 
 def _split(pair: str) -> tuple[str, str, str]:
@@ -60,7 +60,7 @@ def _directories(path: str) -> list[str]:
     return [path[:second], path[:first]] if second else [path[:first]]
 
 
-def stem(url: str) -> str:
+def common_prefix(url: str) -> str:
     """The start that links share which lead from a place into itself: up to the query, else the first directory, else
     the name in the root up to its first digit."""
     path = url.find("/", 8)

@@ -15,7 +15,7 @@ _WAYS: Final = 8
 _FIRST: Final = _WAYS
 
 
-class Memory:
+class RecentHashSet:
     """Which hashes were seen lately. `add` is O(1) amortised, under a microsecond; 8 bytes a slot."""
 
     __slots__ = ("_filled", "_limit", "_slots")
@@ -86,7 +86,7 @@ class Memory:
         size = len(packed) // 8
         if len(packed) % 8 or size > self._limit or size & (size - 1) or 0 < size < _FIRST:
             raise ValueError(f"a memory of {len(packed)} bytes")
-        copy = Memory(self._limit)
+        copy = RecentHashSet(self._limit)
         copy._slots = _little(array("Q", packed))
         copy._filled = size - copy._slots.count(0)
         if not copy._in_place():

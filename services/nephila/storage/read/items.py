@@ -15,7 +15,7 @@ from typing import IO, Any, Final, NamedTuple
 from nephila import __version__
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import sqlite_fault
-from nephila.storage.ledgers import item_parts as completing
+from nephila.storage.ledgers import item_parts
 from nephila.storage.ledgers.schema import DATABASE, prepare, version
 from nephila.storage.read.reading import Reading, reading
 from nephila.storage.read.source import Source
@@ -165,7 +165,7 @@ class Replacing:
         query = (
             "SELECT final_url FROM pages WHERE job = ? AND url_key = ? AND outcome = 'dropped' AND reason = 'redirect'"
         )
-        row = self._db.execute(query, (job, completing.key_of(url))).fetchone()
+        row = self._db.execute(query, (job, item_parts.key_of(url))).fetchone()
         return str(row[0] or "") if row else ""
 
     def put(self, job: str, key: str, rule: str, version: int, data: Sequence[str]) -> None:
@@ -179,5 +179,5 @@ class Replacing:
             f"UPDATE pages SET rule = ?, rule_version = ?, meta = {meta} WHERE job = ? AND url_key = ?",
             (rule, version, job, key),
         )
-        completing.put(self._reading, job, key, items)
-        completing.settle(self._reading, job, key)
+        item_parts.put(self._reading, job, key, items)
+        item_parts.settle(self._reading, job, key)

@@ -35,7 +35,7 @@ from aiokafka.errors import (
 
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.topic_settings import Settings, alter, described
-from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.topics import TOPICS, Topic
 
 MAX_MESSAGE_BYTES = 2 << 20
@@ -95,13 +95,13 @@ def hush() -> None:
 def trouble_with(config: KafkaConfig, error: BaseException) -> UserError:
     """The line for a broker that does not answer, or for what it says instead of doing what it is asked."""
     if isinstance(error, SILENT):
-        return Unready(
+        return NotReadyError(
             f"no Kafka broker answers at {config.bootstrap} ({type(error).__name__}): start one, or name another "
             "with --bootstrap HOST:PORT or NEPHILA_BOOTSTRAP"
         )
     what = " ".join(str(error).split()) or type(error).__name__
     remedy = next((f": {words}" for kinds, words in REMEDIES if isinstance(error, kinds)), "")
-    return Unready(f"the broker at {config.bootstrap} refuses: {what}{remedy}")
+    return NotReadyError(f"the broker at {config.bootstrap} refuses: {what}{remedy}")
 
 
 @contextlib.asynccontextmanager
@@ -254,7 +254,7 @@ async def check(config: KafkaConfig, topics: Sequence[Topic]) -> None:
     _compare(config, there, topics)
     missing = [f"{config.prefix}{topic.name}" for topic in topics if topic.name not in there]
     if missing:
-        raise Unready(
+        raise NotReadyError(
             f"the broker at {config.bootstrap} has no topic {', '.join(missing)}: "
             f"create them with: nephila topics apply --bootstrap {config.bootstrap}"
         )

@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import Batch, DeadHandler, Handler, Receipt
 from nephila.kernel.bus.dead_letters import letter_of
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.claim_check import Claims, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import Tables
@@ -34,7 +34,7 @@ from nephila.kernel.bus.kafka.producer import Outbox
 from nephila.kernel.bus.kafka.wire import frame_of, seal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import DEAD, TOPICS, Topic
 
 log = logging.getLogger(__name__)
@@ -210,7 +210,7 @@ class KafkaBus:
         """Compare the topics, connect, read the tables, join the groups. Raises `UserError` in one line."""
         self._started = True
         mend()
-        await kafka_topics.check(self.config, TOPICS)
+        await admin.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
         if self.claims is not None:
             await self._reach(self.claims)
@@ -228,7 +228,7 @@ class KafkaBus:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
             await self.close()
-            raise kafka_topics.trouble_with(self.config, error) from None
+            raise admin.trouble_with(self.config, error) from None
         except BaseException:
             await self.close()
             raise
@@ -250,7 +250,7 @@ class KafkaBus:
         try:
             await asyncio.to_thread(claims.reach)
         except TemporaryError as error:
-            raise Unready(f"the blob store does not answer: {error}") from None
+            raise NotReadyError(f"the blob store does not answer: {error}") from None
 
     def _spawn(self, routine: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(routine))

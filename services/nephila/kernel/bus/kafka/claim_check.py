@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 SPARE_S = 2 * DAY_S
-"""A record outlives its topic's retention by the rest of its segment, a day at most (kafka_topics.py)."""
+"""A record outlives its topic's retention by the rest of its segment, a day at most (admin.py)."""
 SWEEP_S = 6 * 3600.0
 FIRST_SWEEP_S = 600.0
 """Not all members at once, and not only those that live for six hours."""

@@ -22,7 +22,7 @@ from nephila.kernel.bus.kafka.client.consumer import unhurried
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
-from nephila.kernel.runtime.errors import PermanentError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -81,8 +81,8 @@ class Tables:
         table.readers.append(reader)
 
     async def start(self) -> None:
-        """Return once everything that is there has been delivered. Raises `Unready` for what a newer release wrote: who
-        has not read all of a table does not begin to work."""
+        """Return once everything that is there has been delivered. Raises `NotReadyError` for what a newer release
+        wrote: who has not read all of a table does not begin to work."""
         if not self._tables:
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -159,7 +159,7 @@ class Tables:
                 where = f"{tp.topic} at {table.next}"
                 newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
                 if not self.caught_up.is_set():
-                    raise Unready(newer) from None
+                    raise NotReadyError(newer) from None
                 table.stopped = True
                 consumer.pause(tp)
-                self._fatal(Unready(newer))
+                self._fatal(NotReadyError(newer))

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.admin import POLL_S, UNSET, VISIBLE_S, Applied
 from nephila.kernel.bus.kafka.config import MAX_PARTITIONS, KafkaConfig
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -34,19 +34,19 @@ STATE = (FRONTIER, PROGRESS, JOB_STATUS, ADDRESSES)
 async def grow(config: KafkaConfig, *, forget: bool = False) -> tuple[int, list[Applied]]:
     """Double the partitions of an idle system; (the number it has now, what became of each topic). Raises `UsageError`
     when it is not idle, or would lose its frontier, `UserError` for what the broker says."""
-    there = await kafka_topics.existing(config)
+    there = await admin.existing(config)
     target = _target(config, there)
-    compared = await kafka_topics.compared(config)
+    compared = await admin.compared(config)
     chosen = {one.name: {key: now for key, now, _ in one.changes if now != UNSET} for one in compared}
-    async with kafka_topics.admin(config) as admin:
-        await _check_groups(config, admin)
-        await _check_read(config, admin, there)
+    async with admin.admin(config) as client:
+        await _check_groups(config, client)
+        await _check_read(config, client, there)
         await _check_frontier(config, there, target, forget=forget)
         if forget:
-            await _forget(config, admin, there, target)
-        await _split(config, admin, there, target)
+            await _forget(config, client, there, target)
+        await _split(config, client, there, target)
     grown = KafkaConfig(bootstrap=config.bootstrap, prefix=config.prefix, partitions=target)
-    applied = await kafka_topics.apply(grown, choices=chosen)
+    applied = await admin.apply(grown, choices=chosen)
     return target, [Applied(one.name, one.partitions, there.get(one.name) != one.partitions) for one in applied]
 
 
@@ -64,11 +64,11 @@ def _target(config: KafkaConfig, there: dict[str, int]) -> int:
     return target
 
 
-async def _check_groups(config: KafkaConfig, admin: AIOKafkaAdminClient) -> None:
+async def _check_groups(config: KafkaConfig, client: AIOKafkaAdminClient) -> None:
     busy = []
     for name in GROUPS:
         # One at a time: aiokafka 0.14 misreads an answer about several.
-        state = await _asked(partial(_state, admin, config.prefix + name))
+        state = await _asked(partial(_state, client, config.prefix + name))
         if state not in IDLE:
             busy.append(f"{name} ({state.lower()})")
     if busy:
@@ -78,8 +78,8 @@ async def _check_groups(config: KafkaConfig, admin: AIOKafkaAdminClient) -> None
         )
 
 
-async def _state(admin: AIOKafkaAdminClient, group: str) -> str:
-    (answer,) = await admin.describe_consumer_groups([group])
+async def _state(client: AIOKafkaAdminClient, group: str) -> str:
+    (answer,) = await client.describe_consumer_groups([group])
     ((code, _, state, *_),) = answer.groups
     if code in UNKNOWN_YET:
         raise GroupCoordinatorNotAvailableError(f"group {group}: error {code}")
@@ -96,11 +96,11 @@ async def _asked(question: Callable[[], Awaitable[Any]]) -> Any:
     return await question()
 
 
-async def _check_read(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int]) -> None:
+async def _check_read(config: KafkaConfig, client: AIOKafkaAdminClient, there: dict[str, int]) -> None:
     read = [topic for topic in TOPICS if not topic.key and topic.name in there and topic not in (DEAD, FRONTIER)]
     ends = await _ends(config, read, there)
     committed = {
-        group: await _asked(partial(admin.list_consumer_group_offsets, config.prefix + group)) for group in GROUPS
+        group: await _asked(partial(client.list_consumer_group_offsets, config.prefix + group)) for group in GROUPS
     }
     behind: dict[str, int] = {}
     for topic in read:
@@ -141,34 +141,34 @@ async def _ends(
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
     except (KafkaError, OSError) as error:
-        raise kafka_topics.trouble_with(config, error) from None
+        raise admin.trouble_with(config, error) from None
     finally:
         await consumer.stop()
     return {tp: (first[tp], last[tp]) for tp in tps}
 
 
-async def _forget(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
+async def _forget(config: KafkaConfig, client: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
     """Delete what is known by partitions; it is made anew with all that is missing."""
     if there.get(FRONTIER.name) == target:
         return
     state = [topic for topic in STATE if topic.name in there]
-    await admin.delete_topics([config.prefix + topic.name for topic in state])
+    await client.delete_topics([config.prefix + topic.name for topic in state])
     for _ in range(int(VISIBLE_S / POLL_S)):
-        if not await kafka_topics.existing(config, state):
+        if not await admin.existing(config, state):
             return
         await asyncio.sleep(POLL_S)
     raise UserError(f"the broker at {config.bootstrap} does not delete topics; run this again")
 
 
-async def _split(config: KafkaConfig, admin: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
+async def _split(config: KafkaConfig, client: AIOKafkaAdminClient, there: dict[str, int], target: int) -> None:
     names = [topic.name for topic in TOPICS if not topic.key and there.get(topic.name, target) != target]
-    still = await kafka_topics.existing(config)
+    still = await admin.existing(config)
     wanted = {config.prefix + name: NewPartitions(target) for name in names if name in still}
     if wanted:
-        await admin.create_partitions(wanted, validate_only=True)
-        await admin.create_partitions(wanted)
+        await client.create_partitions(wanted, validate_only=True)
+        await client.create_partitions(wanted)
     for _ in range(int(VISIBLE_S / POLL_S)):
-        now = await kafka_topics.existing(config)
+        now = await admin.existing(config)
         if all(now.get(name) == target for name in names if name in still):
             return
         await asyncio.sleep(POLL_S)

@@ -26,7 +26,7 @@ from nephila.kernel.bus.kafka.poison import Case, Court
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.messages import Frame
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import DEAD
 
 log = logging.getLogger(__name__)
@@ -175,7 +175,9 @@ class Intake:
             return None
         except TooNew as error:
             place.stopped = self.refused = True
-            return Unready(f"{where} was written by a newer release ({error}): update this service; nothing is lost")
+            return NotReadyError(
+                f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+            )
         place.objects.clear()
         self._offer(reader, place, position, record, messages)
         return None
@@ -238,7 +240,7 @@ class Intake:
         else:
             what = f"the log ends at {last}: the topic was deleted or its broker lost data"
         remedy = "to go on without them set NEPHILA_KAFKA__ACCEPT_LOSS=true for one start"
-        return Unready(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
+        return NotReadyError(f"{tp.topic}/{tp.partition}: reading had come to {position}, but {what}; {remedy}")
 
     def cut(self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[UserError]:
         """Why partitions are refused whose log ends before what was read of it; positions are older than ends."""

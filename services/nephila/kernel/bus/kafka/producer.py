@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 BACKOFF_S = (0.1, 5.0)
 """First and longest wait before a record is sent again."""
 LOG_APPEND_TIME = 1
-"""The broker's own stamp, as its topics are set (kafka_topics.py)."""
+"""The broker's own stamp, as its topics are set (admin.py)."""
 SLOW_S = 3.0
 """After so long without an answer something is wrong, though it may still come."""
 

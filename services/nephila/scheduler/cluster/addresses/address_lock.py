@@ -40,7 +40,7 @@ class Here(Protocol):
     def wait_s(self, address: str, now: float) -> float:
         """Seconds until the gap after the last start is over."""
 
-    def put_off(self, address: str, until: float) -> None:
+    def delay_until(self, address: str, until: float) -> None:
         """Nothing starts there before."""
 
     def gap_s(self, address: str) -> float:
@@ -197,11 +197,11 @@ class Turns:
         if self.me in changes.gone and self._own:
             self._begin_anew()  # what it has by now is not known to others yet
         for address in changes.orphaned:
-            self._here.put_off(address, now + self._here.gap_s(address))
+            self._here.delay_until(address, now + self._here.gap_s(address))
         look = self._look_at_all(now)
         for address in changes.addresses:
             if self._look_at(address, now) and self.book.rests.get(address, now) > now:
-                self._here.put_off(address, self.book.rests[address])
+                self._here.delay_until(address, self.book.rests[address])
         return changes.addresses | look
 
     def _look_at_all(self, now: float) -> set[str]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from nephila.kernel.net.address_limits import Networks
+from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.address_pace import AddressPace
 from nephila.scheduler.cluster.addresses.address_lock import Turns
 from nephila.scheduler.cluster.commit_pipeline import Gates
 from nephila.scheduler.frontier.host_state import Place
-from nephila.scheduler.politeness.address_queue import Addresses
+from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class SharedPace(AddressPace):
@@ -22,17 +22,17 @@ class SharedPace(AddressPace):
 
     turns: Turns
 
-    def room(self, address: str, now: float) -> float | None:
-        """See `AddressPace.room`."""
+    def next_start(self, address: str, now: float) -> float | None:
+        """See `AddressPace.next_start`."""
         known = self._known.get(address) or self._new(address)
-        if known.bears.anything:
+        if known.limit.unlimited:
             return 0.0
         if not self.turns.held(address):
             return None
-        others, most = self.turns.others(address), known.bears.connections
+        others, most = self.turns.others(address), known.limit.connections
         if others and most and known.in_flight + others >= most:
             return None
-        return super().room(address, now)
+        return super().next_start(address, now)
 
     def start(self, address: str, now: float, at: float = 0.0) -> None:
         """See `AddressPace.start`."""
@@ -40,11 +40,11 @@ class SharedPace(AddressPace):
         self.turns.used(address, now)
 
 
-class Lines(Addresses[Place]):
+class Lines(AddressQueue[Place]):
     """The table of a program; for its turns it is what is `Here`."""
 
     def __init__(
-        self, networks: Networks, now: float, member: tuple[str, int], partitions: int, gates: Mapping[int, Gates]
+        self, networks: AddressLimits, now: float, member: tuple[str, int], partitions: int, gates: Mapping[int, Gates]
     ) -> None:
         """`member`: name and life; `gates`: those of the partitions that are here, by number."""
         pace = SharedPace(networks, now)
@@ -60,9 +60,9 @@ class Lines(Addresses[Place]):
         """See `turns.Here`."""
         return self._pace.wait_s(address, now)
 
-    def put_off(self, address: str, until: float) -> None:
+    def delay_until(self, address: str, until: float) -> None:
         """See `turns.Here`."""
-        self._pace.put_off(address, until)
+        self._pace.delay_until(address, until)
 
     def gap_s(self, address: str) -> float:
         """See `turns.Here`."""
@@ -92,7 +92,7 @@ class Lines(Addresses[Place]):
         return bool(called)
 
 
-class Share(Addresses[Place]):
+class Share(AddressQueue[Place]):
     """One frontier's view: everything is counted in the common table; `take` gives what was called."""
 
     def __init__(self, lines: Lines, wake: Callable[[], None]) -> None:

@@ -168,9 +168,9 @@ class Standing:
             denied=ended[Outcome.DENIED],
             failed=ended[Outcome.FAILED],
             dropped=ended[Outcome.DROPPED],
-            resting=not self._on_way[uid] and (job.waiting == 0 or job.shut),
+            resting=not self._on_way[uid] and (job.waiting == 0 or job.is_blocked),
             activity=_activity(job),
-            used=job.used,
+            used=job.pages_claimed,
             anchors=len(job.scope.anchors),
         )
 
@@ -178,20 +178,20 @@ class Standing:
         """See `Owned`."""
         frontier = self._shard.frontier
         job = frontier.jobs.get(uid)
-        if job is None or not job.max_pages or job.shut:
+        if job is None or not job.max_pages or job.is_blocked:
             return 0
-        return len(job.parked) + frontier.ready.count(job.number)
+        return len(job.waiting_hosts) + frontier.ready.count(job.number)
 
     def allow(self, uid: str, places: int, spent: bool) -> None:
         """See `Owned`."""
         job = self._shard.frontier.jobs.get(uid)
-        if job is None or (job.places, job.spent_elsewhere) == (places, spent):
+        if job is None or (job.page_quota, job.spent_elsewhere) == (places, spent):
             return
-        more = places > (job.places or 0) or job.spent_elsewhere != spent
-        job.places, job.spent_elsewhere = places, spent
+        more = places > (job.page_quota or 0) or job.spent_elsewhere != spent
+        job.page_quota, job.spent_elsewhere = places, spent
         if more and job.max_pages:
             self._shard.go_on(job)
 
 
 def _activity(job: Job) -> int:
-    return len(job.seen) + len(job.scope.anchors) + job.handed
+    return len(job.seen) + len(job.scope.anchors) + job.dispatched

@@ -14,7 +14,7 @@ from nephila.kernel.messages import CrawlJob, JobStatus, Seed
 from nephila.kernel.runtime.clock import ManualClock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
-from nephila.programs.cluster import job_submission as module
+from nephila.programs.cluster import job_submission
 from nephila.programs.cluster.job_submission import SEED_BATCH, Submission
 
 
@@ -121,7 +121,7 @@ async def test_a_deleted_job_is_one_line():
 
 async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch):
     """Without one nobody can say anything; with one, somebody who schedules would."""
-    monkeypatch.setattr(module, "SILENT_S", 0.01)
+    monkeypatch.setattr(job_submission, "SILENT_S", 0.01)
     answers = iter((False, False, True))
 
     async def answer() -> bool:

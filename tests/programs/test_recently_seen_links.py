@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
-from nephila.programs.recently_seen import Recent, only
+from nephila.programs.recently_seen import RecentLinks, only
 
 from tests.links import outlinks, urls_of
 
@@ -16,9 +16,9 @@ def job(uid: str = "j", **settings: object) -> m.CrawlJob:
 
 
 @pytest.fixture
-def recent() -> Recent:
+def recent() -> RecentLinks:
     """A cache that knows the job."""
-    found = Recent()
+    found = RecentLinks()
     found.job(job())
     return found
 
@@ -62,7 +62,7 @@ def test_jobs_are_apart(recent):
 )
 def test_jobs_that_need_every_link_get_it(needs):
     """Importance counts every link; what a host's budget refused may be found again."""
-    recent = Recent()
+    recent = RecentLinks()
     recent.job(job(**needs))
     for _ in range(2):
         assert recent.filter(outlinks("http://a/1")) is not None
@@ -94,7 +94,7 @@ def test_a_changed_job_and_a_wider_scope_begin_anew(recent):
 
 def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
     """Too deep, it is neither sent nor remembered."""
-    recent = Recent()
+    recent = RecentLinks()
     recent.job(m.CrawlJob("j", scope=m.Scope(max_depth=2)))
     assert recent.filter(outlinks("http://a/1", depth=3)) is None
     assert recent.filter(outlinks("http://a/1", depth=2)) is not None
@@ -103,7 +103,7 @@ def test_a_link_that_was_too_deep_is_sent_when_it_is_found_nearer():
 
 def test_memory_is_two_generations():
     """What was not seen for two generations is sent again; what is seen again stays known."""
-    recent = Recent(keys=10)
+    recent = RecentLinks(keys=10)
     recent.job(job())
     recent.filter(outlinks("http://a/first"))
     for number in range(9):

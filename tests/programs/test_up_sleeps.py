@@ -8,8 +8,8 @@ import json
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig
-from nephila.programs.assembly import Rooms
-from nephila.programs.serve import Up
+from nephila.programs.assembly import ServiceConfigs
+from nephila.programs.serve import UpProgram
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
 
@@ -48,7 +48,7 @@ async def test_no_timer_is_left(tmp_path):
     storage = StorageConfig(directory=tmp_path)
     scheduler = SchedulerConfig(directory=str(tmp_path / "frontier"), fsync_interval_s=0.05)
     clock = Watched()
-    up = Up(Rooms(scheduler, DownloaderConfig(), ParserConfig(), storage), clock)
+    up = UpProgram(ServiceConfigs(scheduler, DownloaderConfig(), ParserConfig(), storage), clock)
     ready = asyncio.Event()
     running = asyncio.ensure_future(up.run(lambda jobs: ready.set()))
     await ready.wait()

@@ -18,7 +18,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, RECORDS, REQUESTS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.programs.workers import supervisor as module
+from nephila.programs.workers import supervisor
 from nephila.programs.workers.supervisor import WorkerProcesses
 
 from tests.e2e.web import Web, page, serve
@@ -38,10 +38,10 @@ async def until(so: Callable[[], object]) -> None:
 class Main:
     """A main process in a few lines: it waits for outcomes."""
 
-    def __init__(self, web: Web, watch_s: float = 60.0, count: int = 1, first: int = 0) -> None:
+    def __init__(self, web: Web, check_s: float = 60.0, count: int = 1, first: int = 0) -> None:
         self.bus = LocalBus(SystemClock())
         config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
-        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, watch_s, first)
+        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, check_s, first)
         self.outcomes: asyncio.Queue[m.FetchOutcome] = asyncio.Queue()
         self.fatal: asyncio.Queue[BaseException] = asyncio.Queue()
         self.workers.on_fatal = self.fatal.put_nowait
@@ -77,7 +77,7 @@ async def main(web: Web, **settings: object) -> AsyncIterator[Main]:
 async def test_a_worker_that_stands_still_is_replaced(caplog):
     """Frozen, it gives no sign of life; its request comes back and another worker does it."""
     with serve(lambda request: page()) as web:
-        async with main(web, watch_s=0.1) as rig:
+        async with main(web, check_s=0.1) as rig:
             rig.ask("http://a.test/1")
             assert (await rig.ended()).result is m.FetchResult.FETCHED
             (pid,) = rig.workers.pids
@@ -92,7 +92,7 @@ async def test_a_worker_that_stands_still_is_replaced(caplog):
 
 async def test_workers_that_cannot_live_end_the_program(monkeypatch, caplog):
     """They die with nothing in their hands, again and again: one line, not a loop."""
-    monkeypatch.setattr(module, "BACKOFF_S", 0.0)
+    monkeypatch.setattr(supervisor, "BACKOFF_S", 0.0)
     monkeypatch.setenv("PYTHONHOME", "/nowhere")
     with serve(lambda request: page()) as web:
         async with main(web, count=2) as rig:
@@ -153,7 +153,7 @@ async def test_more_begin_when_there_is_more_to_do():
 def test_signals_while_a_worker_starts_are_for_main(capfd):
     """Ctrl-C reaches the whole group of processes: one that still imports its modules says nothing and goes on."""
     ours, its = socket.socketpair()
-    worker = module._spawn(its.fileno())
+    worker = supervisor._spawn(its.fileno())
     its.close()
     for number in (signal.SIGINT, signal.SIGTERM):
         worker.send_signal(number)

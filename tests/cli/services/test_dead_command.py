@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.bus.kafka import admin as kafka_topics
+from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaims
 from nephila.kernel.messages import FetchRequest, Page
@@ -26,7 +26,7 @@ def system(broker, tmp_path):
     config = config_for(broker, blobs=str(tmp_path / "blobs"))
 
     async def fill() -> None:
-        await kafka_topics.apply(config)
+        await admin.apply(config)
         bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(tmp_path / "blobs")))
         await bus.start()
         page = Page("j1", b"k" * 16, HOSTILE, body=b"<p>")
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_one_line(nephila, arguments, says, code):
 def test_a_place_where_no_letter_is(nephila, broker):
     """Nothing is published."""
     config = config_for(broker)
-    asyncio.run(kafka_topics.apply(config))
+    asyncio.run(admin.apply(config))
     ran = nephila("dead", "replay", "7:7", *_where(config))
     assert ran.code == 1
     assert "no dead letter at 7:7; see nephila dead list" in ran.err

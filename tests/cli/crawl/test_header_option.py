@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from nephila.cli.headers import headers_of, kept
+from nephila.cli.headers import headers_of, redacted
 from nephila.downloader.http.headers import split_header
 from nephila.kernel.runtime.errors import UsageError
 
@@ -36,11 +36,11 @@ def test_a_file_of_headers(tmp_path: Path) -> None:
     (tmp_path / "h").write_text("# mine\nX-Key: s3cret\n\n")
     given = [f"@{tmp_path / 'h'}", "b.test X-Key: s3cret", "DNT: 1"]
     assert "a.test X-Key: s3cret" in headers_of(given, ["http://a.test/"])
-    assert kept(given) == [f"@{tmp_path / 'h'}", "b.test X-Key:", "DNT: 1"]
+    assert redacted(given) == [f"@{tmp_path / 'h'}", "b.test X-Key:", "DNT: 1"]
     with pytest.raises(UsageError, match="cannot read --header @/none"):
         headers_of(["@/none"], [])
     with pytest.raises(UsageError, match="give its value again"):
-        headers_of(kept(given), ["http://a.test/"])
+        headers_of(redacted(given), ["http://a.test/"])
 
 
 @pytest.mark.parametrize(

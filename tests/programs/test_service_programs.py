@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from typing import Any
 
 import pytest
 import typer
@@ -12,20 +13,20 @@ from nephila.cli.services import service
 from nephila.cli.services.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.metrics import FIGURES as DOWNLOADER
+from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
-from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.kernel.runtime.status import StatusServer
 from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
-from nephila.parser.metrics import FIGURES as PARSER
-from nephila.programs import service_main as module
-from nephila.programs.service_main import Kind, Program
-from nephila.scheduler.metrics import FIGURES as SCHEDULER
-from nephila.storage.metrics import FIGURES as STORAGE
+from nephila.parser.metrics import METRICS as PARSER
+from nephila.programs import service_main
+from nephila.programs.service_main import ServiceKind, ServiceProgram
+from nephila.scheduler.metrics import METRICS as SCHEDULER
+from nephila.storage.metrics import METRICS as STORAGE
 from prometheus_client import CollectorRegistry
 
 
@@ -101,10 +102,17 @@ async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     return int(head.split()[1]), body
 
 
-async def started(bus: Bus, kind: Kind | None = None, config: object = None) -> tuple[Program, asyncio.Task[None]]:
+def kind_of(service: Any) -> ServiceKind:
+    """A kind of service whose instances take the bus alone."""
+    return ServiceKind("worker", lambda config, bus, clock: service(bus), ())
+
+
+async def started(
+    bus: Bus, kind: ServiceKind | None = None, config: object = None
+) -> tuple[ServiceProgram, asyncio.Task[None]]:
     """A program that is ready."""
-    kind = kind or Kind("worker", lambda config, bus, clock: Worker(bus), ())
-    program = Program(kind, config, bus, port=0, grace_s=1.0)
+    kind = kind or kind_of(Worker)
+    program = ServiceProgram(kind, config, bus, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() and not task.done():  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -127,21 +135,25 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
 async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     """Its shards are what the group tells, its guard is the group's lease."""
     bus = Bus()
-    program, task = await started(bus, Kind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
-    assert bus.watched == ("downloader", program.service.shards)
+    program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
+    assert bus.watched == ("downloader", program.service.partitions)
     assert bus.orphaned[0] == "downloader"
-    assert program.service.may_dial()
+    assert program.service.lease_valid()
     bus.heard = False
-    assert not program.service.may_dial()
+    assert not program.service.lease_valid()
     program.stop()
     await task
 
 
 async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
-    monkeypatch.setattr(module, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
     bus = Bus()
-    answers = [Unready("no Kafka broker answers"), Unready("no Kafka broker answers"), Unready("no topics")]
+    answers = [
+        NotReadyError("no Kafka broker answers"),
+        NotReadyError("no Kafka broker answers"),
+        NotReadyError("no topics"),
+    ]
 
     async def start() -> None:
         if answers:
@@ -159,9 +171,9 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
 
 async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
-    monkeypatch.setattr(module, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
     bus = Bus()
-    reaches = [Unready("the blob store does not answer"), None]
+    reaches = [NotReadyError("the blob store does not answer"), None]
 
     class Needy(Worker):
         trouble = "no database"
@@ -170,7 +182,7 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
             if (answer := reaches.pop(0)) is not None:
                 raise answer
 
-    program = Program(Kind("worker", lambda config, bus, clock: Needy(bus), ()), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Needy), None, bus, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != "no database":  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -187,10 +199,10 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
 
 async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch):
     """Whoever restarts members one by one goes on only then; what moves later does not make it unready."""
-    monkeypatch.setattr(module, "LOOK_S", 0.001)
+    monkeypatch.setattr(service_main, "POLL_S", 0.001)
     bus = Bus()
     bus.unsettled = "takes partitions over: group worker"
-    program = Program(Kind("worker", lambda config, bus, clock: Worker(bus), ()), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != bus.unsettled:  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -209,8 +221,8 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
 
 async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatch):
     """And takes part again as soon as it is back."""
-    monkeypatch.setattr(module, "LOOK_S", 0.001)
-    monkeypatch.setattr(module, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(service_main, "POLL_S", 0.001)
+    monkeypatch.setattr(service_main, "UNABLE_AFTER_S", 0.01)
     bus = Bus()
     program, task = await started(bus)
     while bus.able != [True]:  # noqa: ASYNC110
@@ -230,10 +242,10 @@ async def test_a_signal_ends_the_wait_for_a_broker():
     bus = Bus()
 
     async def start() -> None:
-        raise Unready("no Kafka broker answers")
+        raise NotReadyError("no Kafka broker answers")
 
     bus.start = start
-    program = Program(Kind("worker", lambda config, bus, clock: Worker(bus), ()), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != "no Kafka broker answers":  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -248,7 +260,7 @@ async def test_what_a_person_has_to_look_at_does_not_end_the_program():
     """What cannot be read stands still, the rest goes on; a namesake ends it."""
     bus = Bus()
     program, task = await started(bus)
-    bus.on_fatal(Unready("seeds/1 was written by a newer release"))
+    bus.on_fatal(NotReadyError("seeds/1 was written by a newer release"))
     assert not program._over.is_set()
     bus.on_fatal(UserError("another member has the name 'a'"))
     await task
@@ -268,7 +280,7 @@ async def test_a_fault_ends_the_program_without_a_drain():
 async def test_figures_are_those_of_the_service():
     """/metrics has each figure of the parser with its help."""
     bus = Bus()
-    program, task = await started(bus, Kind("parser", parser.build, PARSER), ParserConfig())
+    program, task = await started(bus, ServiceKind("parser", parser.build, PARSER), ParserConfig())
     program.service.pages = 7
     status, text = await get(program.status.port, "/metrics")
     assert status == 200
@@ -286,7 +298,7 @@ def test_every_figure_says_what_it_is(table):
     assert len(names) == len(set(names))
     for figure in table:
         assert figure.help.endswith(".")
-        assert figure.rises == figure.name.endswith("_total"), figure.name
+        assert figure.counter == figure.name.endswith("_total"), figure.name
 
 
 async def test_the_status_port_answers_nothing_else():

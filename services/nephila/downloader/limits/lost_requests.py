@@ -41,7 +41,7 @@ class Log(Protocol):
         """See `History.read`."""
 
 
-class Orphans:
+class LostRequests:
     """See the module."""
 
     def __init__(self, bus: Log, clock: Clock) -> None:

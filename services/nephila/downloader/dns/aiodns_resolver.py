@@ -11,7 +11,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from nephila.downloader.dns.resolver import ResolveError, Turns, interleave
+from nephila.downloader.dns.resolver import LookupSlots, ResolveError, interleave
 
 _FIRST_TRY_S = 2.0
 _TRIES = 5
@@ -19,8 +19,8 @@ _TRIES = 5
 250 ms): three tries would give a name up after 1.75 s that the name server has to look up itself."""
 _ALL_TRIES = 2**_TRIES - 1
 _LOOKUPS = 2_000
-"""Look-ups per channel. c-ares keeps answers for up to an hour and offers no limit; `Egress` has a bounded cache."""
-_LASTING = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
+"""Look-ups per channel. c-ares caches answers for an hour without a bound; `GuardedResolver` has a bounded cache."""
+_PERMANENT = {"ENOTFOUND": "no such name", "ENODATA": "no address", "EBADNAME": "not a host name"}
 
 
 class _Unreachable(ResolveError):
@@ -35,7 +35,7 @@ class _Channel:
         import pycares
 
         self._error = aiodns.error.DNSError
-        self._lasting = {getattr(aiodns.error, f"ARES_{name}"): text for name, text in _LASTING.items()}
+        self._permanent = {getattr(aiodns.error, f"ARES_{name}"): text for name, text in _PERMANENT.items()}
         self._refused = aiodns.error.ARES_ECONNREFUSED
         self._resolver = aiodns.DNSResolver(
             servers or None,
@@ -44,23 +44,23 @@ class _Channel:
             timeout=min(timeout_s / _ALL_TRIES / max(len(servers), 1), _FIRST_TRY_S),
             tries=_TRIES,
         )
-        self._under_way = 0
+        self._running = 0
         self.looked_up = 0
 
     async def addresses(self, host: str) -> list[str]:
         """The addresses in the order of RFC 6724; raises `ResolveError`."""
         self.looked_up += 1
-        self._under_way += 1
+        self._running += 1
         try:
             found = await self._resolver.getaddrinfo(host, type=socket.SOCK_STREAM)
         except self._error as error:
             if error.args[0] == self._refused:
                 raise _Unreachable(str(error.args[-1])) from None
-            text = self._lasting.get(error.args[0])
-            raise ResolveError(text or str(error.args[-1]), lasting=text is not None) from None
+            text = self._permanent.get(error.args[0])
+            raise ResolveError(text or str(error.args[-1]), permanent=text is not None) from None
         finally:
-            self._under_way -= 1
-            if self.looked_up >= _LOOKUPS and not self._under_way:
+            self._running -= 1
+            if self.looked_up >= _LOOKUPS and not self._running:
                 await self.close()
         texts = (node.addr[0] for node in found.nodes)
         return list(dict.fromkeys(text.decode() if isinstance(text, bytes) else text for text in texts))
@@ -68,7 +68,7 @@ class _Channel:
     async def retire(self) -> None:
         """Take no further look-up; those under way end first."""
         self.looked_up = _LOOKUPS
-        if not self._under_way:
+        if not self._running:
             await self.close()
 
     async def close(self) -> None:
@@ -76,28 +76,28 @@ class _Channel:
         await self._resolver.close()
 
 
-class AresResolver:
+class AiodnsResolver:
     """See `nephila.downloader.dns.resolver.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
 
-    At most `at_once` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
+    At most `max_lookups` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
     """
 
-    def __init__(self, servers: Sequence[str] = (), timeout_s: float = 15.0, at_once: int = 1000) -> None:
+    def __init__(self, servers: Sequence[str] = (), timeout_s: float = 15.0, max_lookups: int = 1000) -> None:
         self._servers = servers
         self._timeout_s = timeout_s
-        self._turns = Turns(at_once, timeout_s)
+        self._slots = LookupSlots(max_lookups, timeout_s)
         self._channel: _Channel | None = None
 
     async def resolve(self, host: str) -> Sequence[str]:
         """See `Resolver.resolve`."""
-        async with self._turns.taken():
+        async with self._slots.held():
             try:
                 async with asyncio.timeout(self._timeout_s):
                     addresses = await self._addresses(host)
             except TimeoutError:
                 raise ResolveError(f"no answer within {self._timeout_s:g} s") from None
         if not addresses:
-            raise ResolveError("no address", lasting=True)
+            raise ResolveError("no address", permanent=True)
         return interleave(addresses)
 
     async def _addresses(self, host: str) -> Sequence[str]:

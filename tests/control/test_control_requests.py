@@ -12,14 +12,14 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from nephila.control import job_view as jobview
+from nephila.control import job_view
 from nephila.control.api import Control, Request
 from nephila.kernel.documents.job_document import load
 from nephila.kernel.documents.job_schema import SPEC
 from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
-from nephila.scheduler.frontier.host_table import yield_of
+from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests.cli.crawled import store
 from tests.scheduler.world import World, site
@@ -243,14 +243,14 @@ async def test_explain_answers_for_a_program_with_very_many_jobs(desk, monkeypat
     for name in ("a", "b", "c"):
         await desk.ask("jobs.apply", job=document(name, seeds=[f"http://{name}.test/0"], paused=True))
     jobs = desk.world.scheduler.frontier.jobs
-    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b"]
-    assert jobview.candidates(jobs, jobs, "http://c.test/never") == ["c"]
-    assert jobview.candidates(jobs, jobs, "http://d.test/") == ["a"]
-    assert jobview.candidates({}, ["a"], "http://d.test/") == []
+    assert job_view.candidates(jobs, jobs, "http://b.test/0") == ["b"]
+    assert job_view.candidates(jobs, jobs, "http://c.test/never") == ["c"]
+    assert job_view.candidates(jobs, jobs, "http://d.test/") == ["a"]
+    assert job_view.candidates({}, ["a"], "http://d.test/") == []
     for name in ("d", "e", "f"):
         await desk.ask("jobs.apply", job=document(name, seeds=["http://b.test/0"], paused=True))
-    monkeypatch.setattr(jobview, "CANDIDATES", 2)
-    assert jobview.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
+    monkeypatch.setattr(job_view, "CANDIDATES", 2)
+    assert job_view.candidates(jobs, jobs, "http://b.test/0") == ["b", "d"]
 
 
 async def test_the_release_command_that_explain_shows_works(desk):
@@ -259,7 +259,7 @@ async def test_the_release_command_that_explain_shows_works(desk):
     frontier = desk.world.scheduler.frontier
     job, host = frontier.jobs["news"], frontier.hosts.named("a.test")
     closed = Quarantine("news", "a.test", "/cal/*?day", "nothing new in its last 100 fetches of 100", 1.8e9, 100)
-    yield_of(host, job).restore(closed)
+    novelty_of(host, job).restore(closed)
     frontier.note_quarantine(job, host, closed)
     url = "http://a.test/cal/7?day=3"
     told = (await desk.ask("explain", url=url))["explanation"]
@@ -319,7 +319,7 @@ async def test_a_release_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
     monkeypatch.setattr(scheduler.log, "sync", lambda: synced.append(scheduler.log.size))
     host = scheduler.frontier.hosts.named("a.test")
     closed = Quarantine(job="news", host="a.test", place="/x/")
-    monkeypatch.setitem(host.yields, "news", SimpleNamespace(release=lambda place: closed, dump=lambda: b""))
+    monkeypatch.setitem(host.novelty, "news", SimpleNamespace(release=lambda place: closed, dump=lambda: b""))
     before = scheduler.log.size
     assert (await desk.ask("traps.release", name="news", host="a.test", place="/x/"))["verdict"] == "released"
     assert synced[-1] == scheduler.log.size > before

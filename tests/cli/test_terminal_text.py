@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.cli.terminal import plain, plain_lines, safe
+from nephila.cli.terminal import sanitize, sanitize_lines, sanitize_markup
 from rich.text import Text
 
 HOSTILE = [
@@ -32,7 +32,7 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_control_character_survives(text):
     """Neither C0 nor C1, nor direction marks, nor lone surrogates, in one line."""
-    for shown in (plain(text), safe(text)):
+    for shown in (sanitize(text), sanitize_markup(text)):
         assert all(c.isprintable() for c in shown), ascii(shown)
         shown.encode()
 
@@ -40,9 +40,9 @@ def test_no_control_character_survives(text):
 @pytest.mark.parametrize("text", HOSTILE)
 def test_rich_shows_what_print_shows(text):
     """Escaped markup renders as the plain text, and what follows is still markup."""
-    rendered = Text.from_markup(f"[bold]{safe(text)}[/bold]!")
-    assert rendered.plain == plain(text) + "!"
-    assert [(span.start, span.end) for span in rendered.spans] in ([(0, len(plain(text)))], [])
+    rendered = Text.from_markup(f"[bold]{sanitize_markup(text)}[/bold]!")
+    assert rendered.plain == sanitize(text) + "!"
+    assert [(span.start, span.end) for span in rendered.spans] in ([(0, len(sanitize(text)))], [])
 
 
 @pytest.mark.parametrize(
@@ -58,18 +58,18 @@ def test_rich_shows_what_print_shows(text):
 )
 def test_harmless_text_stays(text, shown):
     """Sequences go as a whole, blanks become one, letters of all scripts stay."""
-    assert plain(text) == shown
+    assert sanitize(text) == shown
 
 
 def test_long_text_is_cut_with_an_ellipsis():
     """At the limit, and without reading all of a text that is far longer."""
-    assert plain("a" * 200) == "a" * 200
-    assert plain("a" * 201) == "a" * 199 + "…"
-    assert len(plain("\x1b[1m" * 1_000_000 + "end", 10)) <= 10
-    assert plain("abc", 2) == "a…"
+    assert sanitize("a" * 200) == "a" * 200
+    assert sanitize("a" * 201) == "a" * 199 + "…"
+    assert len(sanitize("\x1b[1m" * 1_000_000 + "end", 10)) <= 10
+    assert sanitize("abc", 2) == "a…"
 
 
 def test_lines_of_a_longer_text_are_kept_apart():
     """The main text of a document keeps its lines, however long, and loses its sequences."""
-    assert list(plain_lines("a\x1b[2J\n" + "b" * 1000)) == ["a", "b" * 1000]
-    assert list(plain_lines("  if a:\x07\n\treturn  1")) == ["  if a:", "\treturn  1"]
+    assert list(sanitize_lines("a\x1b[2J\n" + "b" * 1000)) == ["a", "b" * 1000]
+    assert list(sanitize_lines("  if a:\x07\n\treturn  1")) == ["  if a:", "\treturn  1"]

@@ -9,9 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from nephila.kernel.bus.kafka import admin as kafka_topics
-from nephila.kernel.bus.kafka import grow as kafka_grow
-from nephila.kernel.bus.kafka import topic_settings
+from nephila.kernel.bus.kafka import admin, grow, topic_settings
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchRequest, FrontierRecord, Seed
 from nephila.kernel.runtime.clock import SystemClock
@@ -55,7 +53,7 @@ def test_settings_of_others_stay_and_own_ones_are_set_again(nephila, broker):
     pages = f"{config.prefix}pages"
 
     async def operator() -> None:
-        async with kafka_topics.admin(config) as client:
+        async with admin.admin(config) as client:
             await topic_settings.alter(client, {pages: {"min.insync.replicas": "1", "retention.ms": "60000"}})
 
     asyncio.run(operator())
@@ -187,13 +185,13 @@ def test_a_system_at_work_does_not_grow(nephila, broker):
     where = ("--bootstrap", config.bootstrap, "--prefix", config.prefix)
 
     async def busy():
-        await kafka_topics.apply(config)
+        await admin.apply(config)
         bus = KafkaBus(config, SystemClock())
         bus.subscribe(SEEDS, "scheduler", lambda d: d.ack(), credits=99)
         await bus.start()
         await until(lambda: len(bus.held("scheduler")) == 4)
         with pytest.raises(UsageError, match=r"services are at work: scheduler \(stable\); stop them all"):
-            await kafka_grow.grow(config)
+            await grow.grow(config)
         await bus.close()
 
     asyncio.run(busy())
@@ -217,19 +215,19 @@ def test_a_frontier_is_not_split_but_may_be_forgotten(broker):
     config = config_for(broker)
 
     async def crawled() -> None:
-        await kafka_topics.apply(config)
+        await admin.apply(config)
         bus = KafkaBus(config, SystemClock())
         await bus.start()
         await bus.publish(FRONTIER, 1, FrontierRecord())
         await bus.close()
         with pytest.raises(UsageError, match="this release does not split a frontier"):
-            await kafka_grow.grow(config)
-        assert set((await kafka_topics.existing(config)).values()) == {1, 4}
-        target, done = await kafka_grow.grow(config, forget=True)
+            await grow.grow(config)
+        assert set((await admin.existing(config)).values()) == {1, 4}
+        target, done = await grow.grow(config, forget=True)
         assert (target, {one.partitions for one in done}) == (8, {1, 8})
-        there = await kafka_topics.existing(config)
+        there = await admin.existing(config)
         assert {name for name, count in there.items() if count != 8} == {topic.name for topic in TOPICS if topic.key}
-        ends = await kafka_grow._ends(config, [FRONTIER], {"frontier": 8})
+        ends = await grow._ends(config, [FRONTIER], {"frontier": 8})
         assert set(ends.values()) == {(0, 0)}
         assert JOBS.name in there
 
@@ -243,12 +241,12 @@ def test_growth_that_was_interrupted_goes_on(broker):
     async def halfway() -> None:
         from aiokafka.admin import NewPartitions
 
-        await kafka_topics.apply(config)
-        async with kafka_topics.admin(config) as admin:
-            await admin.create_partitions({f"{config.prefix}seeds": NewPartitions(8)})
-        while (await kafka_topics.existing(config))["seeds"] != 8:
+        await admin.apply(config)
+        async with admin.admin(config) as client:
+            await client.create_partitions({f"{config.prefix}seeds": NewPartitions(8)})
+        while (await admin.existing(config))["seeds"] != 8:
             pass
-        target, done = await kafka_grow.grow(config)
+        target, done = await grow.grow(config)
         assert target == 8
         assert {one.name for one in done if not one.created} >= {"seeds", "jobs"}
         assert {one.partitions for one in done} == {1, 8}
