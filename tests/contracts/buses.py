@@ -117,12 +117,16 @@ class KafkaRig:
 
     async def settle(self) -> None:
         """All that was published has been taken, and is with its reader or waits for credit."""
-        await until(lambda: self.bus.outbox.unsent == 0)
+        await until(lambda: self.bus.producer.unsent == 0)
         for group in self.bus.groups.values():
             await until(lambda group=group: len(group.held) == self.config.partitions)
-            places = group.intake.places
-            ends = await group._consumer.end_offsets(list(places))
-            await until(lambda places=places, ends=ends: all(places[tp].position.next >= ends[tp] for tp in places))
+            partition_states = group.inbox.partition_states
+            ends = await group._consumer.end_offsets(list(partition_states))
+            await until(
+                lambda partition_states=partition_states, ends=ends: all(
+                    partition_states[tp].position.next >= ends[tp] for tp in partition_states
+                )
+            )
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """It comes over the network."""

@@ -38,8 +38,8 @@ class Member:
         self.service = Downloader(
             settings, self.bus, clock, GuardedResolver(EgressGuard(False), names, clock), self.fetcher
         )
-        self.bus.watch("downloader", self.service.partitions)
-        self.bus.watch_orphans("downloader", LostRequests(self.bus, clock).report)
+        self.bus.watch_partitions("downloader", self.service.partitions)
+        self.bus.watch_crashes("downloader", LostRequests(self.bus, clock).report)
         self.service.lease_valid = lambda: self.bus.may_emit("downloader")
 
     async def start(self) -> None:
@@ -136,7 +136,7 @@ async def test_a_member_that_was_silent_dials_nothing(rig):
     b = await rig.member("b")
     await until(lambda: len(b.held) == PARTITIONS)
     assert a.fetcher.fetches == []
-    a.service.partitions.lost(frozenset(range(PARTITIONS)))
+    a.service.partitions.on_lost(frozenset(range(PARTITIONS)))
     assert (a.service.in_flight, rig.said) == (0, [])
 
 

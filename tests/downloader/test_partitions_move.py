@@ -21,7 +21,7 @@ async def test_a_partition_that_leaves_gives_back_what_is_not_dialled() -> None:
     room.request("http://a.test/2")
     room.request("http://b.test/1", partition=6)
     await room.settle()
-    leaving = asyncio.ensure_future(room.downloader.partitions.leaving(MINE))
+    leaving = asyncio.ensure_future(room.downloader.partitions.on_revoking(MINE))
     await room.settle()
     assert [outcome.result for outcome in room.outcomes] == [FetchResult.UNSPECIFIED]
     assert room.outcomes[0].started_at == 0
@@ -39,7 +39,7 @@ async def test_what_does_not_end_in_time_is_aborted_and_given_back() -> None:
     await room.downloader.start()
     room.request()
     await room.settle()
-    leaving = asyncio.ensure_future(room.downloader.partitions.leaving(MINE))
+    leaving = asyncio.ensure_future(room.downloader.partitions.on_revoking(MINE))
     await room.settle()
     room.clock.advance(1.9)
     await room.settle()
@@ -59,7 +59,7 @@ async def test_a_hand_over_that_is_cut_off_gives_back_all_the_same() -> None:
     await room.downloader.start()
     room.request()
     await room.settle()
-    leaving = asyncio.ensure_future(room.downloader.partitions.leaving(MINE))
+    leaving = asyncio.ensure_future(room.downloader.partitions.on_revoking(MINE))
     await room.settle()
     leaving.cancel()
     await asyncio.wait([leaving])
@@ -70,12 +70,12 @@ async def test_requests_of_a_partition_that_left_go_back() -> None:
     """What was still on its way here, until the partition is ours again."""
     room = Room()
     await room.downloader.start()
-    await room.downloader.partitions.leaving(MINE)
+    await room.downloader.partitions.on_revoking(MINE)
     room.request()
     room.clock.advance(0.2)
     await room.settle()
     assert [outcome.result for outcome in room.outcomes] == [FetchResult.UNSPECIFIED]
-    await room.downloader.partitions.gained(MINE)
+    await room.downloader.partitions.on_assigned(MINE)
     room.request()
     await room.settle()
     assert len(room.fetcher.fetches) == 1
@@ -90,7 +90,7 @@ async def test_a_lost_partition_is_dropped_without_a_word() -> None:
     room.request("http://a.test/3", partition=6)
     await room.settle()
     assert len(room.fetcher.fetches) == 1
-    room.downloader.partitions.lost(MINE)
+    room.downloader.partitions.on_lost(MINE)
     await room.settle()
     assert room.fetcher.fetches[0].aborted
     assert room.fetcher.urls[1:] == ["http://a.test/3"]
@@ -130,7 +130,7 @@ async def test_nobody_dials_while_the_broker_may_have_given_the_partitions_away(
     await room.settle()
     assert room.fetcher.fetches == []
     assert [outcome.result for outcome in room.outcomes] == [FetchResult.EXPIRED]
-    room.downloader.partitions.lost(MINE)
+    room.downloader.partitions.on_lost(MINE)
     room.downloader.lease_valid = lambda: True
     room.clock.advance(1)
     await room.settle()

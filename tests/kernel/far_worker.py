@@ -36,7 +36,7 @@ class FarWorker:
             self.link.forward(topic, "main")
         self.bus.subscribe(JOBS, "w", self._on_job, credits=UNBOUNDED)
         self.bus.subscribe(REQUESTS, "w", self._on_request, credits=UNBOUNDED)
-        self.link._on_word = self.words.append
+        self.link._on_control = self.words.append
 
     def join(self) -> FarWorker:
         """It is ready."""

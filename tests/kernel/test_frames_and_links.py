@@ -21,7 +21,7 @@ from nephila.kernel.bus.workers.protocol import (
     Frame,
     Reader,
     decode_acks,
-    decode_word,
+    decode_control,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import ManualClock
@@ -40,7 +40,7 @@ def test_items_come_out_as_they_went_in_whatever_the_pieces():
     record = m.Record("j", b"k" * 16, "http://a/ü", text=rng.randbytes(100_000), links=links)
     frame = Frame()
     frame.message(RECORDS, 1, 63, record)
-    frame.word(Drain(1.5))
+    frame.control(Drain(1.5))
     frame.ack(7)
     frame.message(SEEDS, 2, 0, m.Seed("j", "u"))
     frame.ack(1 << 40)
@@ -59,7 +59,7 @@ def test_items_come_out_as_they_went_in_whatever_the_pieces():
             (ACKS, 0, 0),
         ]
         assert message_of(items[0]) == record
-        assert decode_word(items[1][3]) == Drain(1.5)
+        assert decode_control(items[1][3]) == Drain(1.5)
         assert list(decode_acks(items[3][3])) == [7, 1 << 40]
 
 
@@ -99,7 +99,7 @@ def test_one_turn_is_one_write_and_much_does_not_wait():
     link = Link(LocalBus(clock), lambda data: writes.append(bytes(data)), clock.call_soon, print)
     for number in range(3):
         link.send(SEEDS, 0, m.Seed("j", str(number)))
-    link.say(Forget("j"))
+    link.send_control(Forget("j"))
     assert writes == []
     clock.run_due()
     assert len(writes) == 1

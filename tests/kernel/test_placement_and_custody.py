@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nephila.kernel import messages as m
-from nephila.kernel.bus.workers.in_flight import Custody
+from nephila.kernel.bus.workers.in_flight import InFlightRequests
 from nephila.kernel.bus.workers.placement import Placement
-from nephila.kernel.bus.workers.poison import MOST, Suspects
+from nephila.kernel.bus.workers.poison import MAX_SUSPECTS, CrashSuspects
 
 from tests.kernel.far_worker import outcome_of, record_of, request
 
@@ -50,58 +50,58 @@ def test_hosts_leave_a_worker_that_has_far_more_to_do():
 def test_a_page_is_done_with_outcome_and_record_in_any_order():
     """Either may come first; both are needed."""
     first, second = request("a/1"), request("a/2")
-    custody = Custody()
+    in_flight = InFlightRequests()
     for one in (first, second):
-        custody.take(0, one, 1.0)
-    assert not custody.record(record_of(first))
-    assert custody.outcome(outcome_of(first, m.FetchResult.FETCHED))
-    assert not custody.outcome(outcome_of(second, m.FetchResult.NOT_MODIFIED))
-    assert [one.request.url for one in custody] == ["a/2"]
-    assert custody.record(record_of(second))
-    assert len(custody) == 0
+        in_flight.take(0, one, 1.0)
+    assert not in_flight.record(record_of(first))
+    assert in_flight.outcome(outcome_of(first, m.FetchResult.FETCHED))
+    assert not in_flight.outcome(outcome_of(second, m.FetchResult.NOT_MODIFIED))
+    assert [one.request.url for one in in_flight] == ["a/2"]
+    assert in_flight.record(record_of(second))
+    assert len(in_flight) == 0
 
 
 def test_robots_and_failures_are_done_with_their_outcome():
     """There is no record to wait for."""
-    custody = Custody()
+    in_flight = InFlightRequests()
     for url, job, result in (("a/robots.txt", "", m.FetchResult.FETCHED), ("a/1", "j", m.FetchResult.REDIRECT)):
         one = request(url, job)
-        custody.take(0, one, 1.0)
-        assert custody.outcome(outcome_of(one, result))
+        in_flight.take(0, one, 1.0)
+        assert in_flight.outcome(outcome_of(one, result))
 
 
 def test_what_belongs_to_another_attempt_or_nobody_changes_nothing():
     """Late messages, and those of URLs that are not here."""
-    custody = Custody()
-    custody.take(0, request("a/1", attempt=2), 1.0)
-    assert not custody.outcome(outcome_of(request("a/1"), m.FetchResult.FAILED))
-    assert not custody.record(record_of(request("a/1", fetch_no=2)))
-    assert not custody.record(record_of(request("b/1")))
-    assert len(custody) == 1
+    in_flight = InFlightRequests()
+    in_flight.take(0, request("a/1", attempt=2), 1.0)
+    assert not in_flight.outcome(outcome_of(request("a/1"), m.FetchResult.FAILED))
+    assert not in_flight.record(record_of(request("a/1", fetch_no=2)))
+    assert not in_flight.record(record_of(request("b/1")))
+    assert len(in_flight) == 1
 
 
 def test_a_suspect_is_guilty_when_it_was_alone_twice():
     """Deaths of others in the meantime do not count for it."""
-    suspects = Suspects()
+    suspects = CrashSuspects()
     key = ("j", b"1")
-    assert suspects.died([key, ("j", b"2")], alone=False) is None
+    assert suspects.worker_crashed([key, ("j", b"2")], alone=False) is None
     for expected in (None, key):
-        suspects.alone = key
-        suspects.died([("j", b"3")], alone=False)
-        suspects.alone = key
-        assert suspects.died([key], alone=True) == expected
-        assert suspects.alone is None
+        suspects.probing = key
+        suspects.worker_crashed([("j", b"3")], alone=False)
+        suspects.probing = key
+        assert suspects.worker_crashed([key], alone=True) == expected
+        assert suspects.probing is None
     assert key not in suspects
     assert ("j", b"2") in suspects
-    suspects.tried(("j", b"2"), through=False)
+    suspects.probed(("j", b"2"), through=False)
     assert ("j", b"2") in suspects
-    suspects.tried(("j", b"2"), through=True)
+    suspects.probed(("j", b"2"), through=True)
     assert ("j", b"2") not in suspects
 
 
 def test_suspects_that_never_come_back_are_forgotten():
     """Their number is bounded, the oldest go."""
-    suspects = Suspects()
-    suspects.died([("j", number.to_bytes(4, "big")) for number in range(MOST + 5)], alone=False)
-    assert len(suspects) == MOST
+    suspects = CrashSuspects()
+    suspects.worker_crashed([("j", number.to_bytes(4, "big")) for number in range(MAX_SUSPECTS + 5)], alone=False)
+    assert len(suspects) == MAX_SUSPECTS
     assert ("j", (4).to_bytes(4, "big")) not in suspects

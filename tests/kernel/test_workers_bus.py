@@ -132,16 +132,16 @@ def test_suspects_are_tried_one_at_a_time(rig):
     rig.workers.lost(_with(rig, "a/1", "b/1", "c/1").member)
     first, second = rig.worker(2), rig.worker(3)
     rig.ask("a/1", "b/1", "c/1", "x/1", "y/1")
-    court, other = (first, second) if "a/1" in first.urls else (second, first)
-    assert court.urls == ["a/1"]
+    worker, other = (first, second) if "a/1" in first.urls else (second, first)
+    assert worker.urls == ["a/1"]
     assert other.urls == ["x/1", "y/1"]
-    court.end("a/1")
-    assert court.urls == ["b/1"]
-    court.end("b/1", m.FetchResult.FAILED)
-    court.end("c/1")
+    worker.end("a/1")
+    assert worker.urls == ["b/1"]
+    worker.end("b/1", m.FetchResult.FAILED)
+    worker.end("c/1")
     rig.ask("a/2", "p/1", "q/1", "r/1")
-    assert len(court.urls) + len(other.urls) == 6
-    assert court.urls
+    assert len(worker.urls) + len(other.urls) == 6
+    assert worker.urls
 
 
 def test_a_suspect_waits_until_its_worker_has_nothing_else(rig):

@@ -55,13 +55,13 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.events.append("bus closed")
 
-    def watch(self, group: str, handover: object) -> None:
+    def watch_partitions(self, group: str, listener: object) -> None:
         """See `Transport`."""
-        self.watched = (group, handover)
+        self.watched = (group, listener)
 
-    def watch_orphans(self, group: str, orphaned: object) -> None:
+    def watch_crashes(self, group: str, on_crash: object) -> None:
         """See `Transport`."""
-        self.orphaned = (group, orphaned)
+        self.on_crash = (group, on_crash)
 
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
@@ -137,7 +137,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     bus = Bus()
     program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
-    assert bus.orphaned[0] == "downloader"
+    assert bus.on_crash[0] == "downloader"
     assert program.service.lease_valid()
     bus.heard = False
     assert not program.service.lease_valid()

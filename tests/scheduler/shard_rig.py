@@ -122,44 +122,44 @@ class Member:
         self.readers[topic.name] = handler
 
     def may_emit(self, group: str) -> bool:
-        """See `History`."""
+        """See `LogReader`."""
         return self.emits and self.alive
 
     def last_offset(self, topic: Any, partition: int) -> int:
-        """See `History`."""
+        """See `LogReader`."""
         return self.last.get((topic.name, partition), -1)
 
     async def bounds(self, topic: Any, partitions: Any) -> dict[int, tuple[int, int]]:
-        """See `History`."""
+        """See `LogReader`."""
         if self.broker.cut_short:
             self.broker.cut_short -= 1
             raise TemporaryError("the broker is away")
         return {p: (self.broker.first[topic.name, p], len(self.broker.logs[topic.name, p])) for p in partitions}
 
     async def read(self, topic: Any, ranges: Any) -> Any:
-        """See `History`."""
+        """See `LogReader`."""
         for p, (start, end) in ranges.items():
             assert start >= self.broker.first[topic.name, p]
             if end > start:
                 yield p, list(enumerate(self.broker.all(topic, p, start)[: end - start], start))
 
-    async def ends(self, topics: Any) -> Any:
-        """See `History`."""
+    async def end_offsets(self, topics: Any) -> Any:
+        """See `LogReader`."""
         return {(t.name, p): len(self.broker.logs[t.name, p]) for t in topics for p in range(PARTITIONS)}
 
-    async def passed(self, group: str, ends: Any) -> bool:
-        """See `History`."""
+    async def has_read_to(self, group: str, ends: Any) -> bool:
+        """See `LogReader`."""
         return all(self.broker.committed[place] >= end for place, end in ends.items())
 
-    async def read_whole(self, group: str, topic: Any, partitions: Any) -> frozenset[int]:
-        """See `History`."""
+    async def fully_read(self, group: str, topic: Any, partitions: Any) -> frozenset[int]:
+        """See `LogReader`."""
         if self.broker.cut_short:
             raise TemporaryError("the broker is away")
         name = topic.name
         return frozenset(p for p in partitions if self.broker.committed[name, p] >= len(self.broker.logs[name, p]))
 
     async def delete_before(self, topic: Any, offsets: Any) -> None:
-        """See `History`."""
+        """See `LogReader`."""
         for p, offset in offsets.items() if self.alive else ():
             self.broker.first[topic.name, p] = max(self.broker.first[topic.name, p], offset)
 
@@ -264,7 +264,7 @@ class World:
         """These partitions are its from now on."""
         member, shards = self.members[name]
         wanted = frozenset(partitions or range(PARTITIONS))
-        task = asyncio.create_task(shards.gained(wanted))
+        task = asyncio.create_task(shards.on_assigned(wanted))
         while not task.done():
             await asyncio.sleep(0)
             member.take()
@@ -276,7 +276,7 @@ class World:
         """From one to the other, as at a join."""
         member, shards = self.members[source]
         going = frozenset(partitions)
-        task = asyncio.create_task(shards.leaving(going))
+        task = asyncio.create_task(shards.on_revoking(going))
         while not task.done():
             await asyncio.sleep(0)
             self.clock.run_due()
@@ -288,7 +288,7 @@ class World:
     async def refused(self, name: str) -> None:
         """A scheduler is given partitions and cannot take them; raises what it says."""
         shards = self.members[name][1]
-        task = asyncio.create_task(shards.gained(frozenset(range(PARTITIONS))))
+        task = asyncio.create_task(shards.on_assigned(frozenset(range(PARTITIONS))))
         while not self.errors and not task.done():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not task.done()

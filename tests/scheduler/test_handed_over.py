@@ -170,7 +170,7 @@ async def test_a_frozen_owner_says_nothing_and_what_it_writes_counts_for_nobody(
     assert old.counts.commits > commits
     assert old.counts.blocked
     assert {p: len(world.broker.logs["requests", p]) for p in range(PARTITIONS)} == published
-    old.lost(frozenset(range(PARTITIONS)))
+    old.on_lost(frozenset(range(PARTITIONS)))
     member.alive = False
     world.kill("new")
     third = await world.start("third")

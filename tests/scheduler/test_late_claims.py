@@ -59,7 +59,7 @@ async def test_who_has_lost_the_partition_meanwhile_goes_on(world):
     member.deliver()
     world.clock.run_due()
     assert any(topic is FRONTIER for topic, *_ in member.waiting)
-    shards.lost(frozenset(range(PARTITIONS)))
+    shards.on_lost(frozenset(range(PARTITIONS)))
     member.forget(set(range(PARTITIONS)))
     await world.give("b")
     member.slow = False

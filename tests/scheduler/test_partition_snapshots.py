@@ -214,16 +214,16 @@ async def test_partitions_that_are_lost_and_given_again_while_they_are_taken_ove
     everything = frozenset(range(PARTITIONS))
     for rows in range(8, URLS, 8):
         await world.until(rows)
-        shards.lost(everything)
+        shards.on_lost(everything)
         member.forget(set(everything))
         tasks = []
         for _ in range(rng.randrange(1, 5)):
-            tasks.append(asyncio.create_task(shards.gained(everything)))
+            tasks.append(asyncio.create_task(shards.on_assigned(everything)))
             for _ in range(rng.randrange(30)):
                 await asyncio.sleep(0.0005 * rng.random())
                 world.clock.run_due()
-            shards.lost(everything)
-        tasks.append(asyncio.create_task(shards.gained(everything)))
+            shards.on_lost(everything)
+        tasks.append(asyncio.create_task(shards.on_assigned(everything)))
         await asyncio.gather(*tasks)
         member.held |= everything
         assert {shard.epoch for shard in shards.shards.values()} <= {

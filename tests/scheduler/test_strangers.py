@@ -51,7 +51,7 @@ def test_each_waits_its_time(room, before):
     """Whoever was there before it: lost with its partition, taken, or there longer."""
     room.come("first", partition=1)
     if before == "lost":
-        room.strangers.lost(frozenset({1}))
+        room.strangers.on_lost(frozenset({1}))
     elif before == "told":
         room.strangers.told("j")
     room.pass_s(STRANGER_S - 1)

@@ -77,8 +77,8 @@ async def test_a_record_that_ends_storage_itself_ends_its_url(tmp_path):
         reader = rig.bus._groups[RECORDS][0]
         rig.bus.unacked += 2
         dealt_with = [Receipt(), Receipt()]
-        reader.condemn(3, record(1), dealt_with[0], RuntimeError("died"), 4)
-        reader.condemn(3, m.Record(url="http://a.test/"), dealt_with[1], RuntimeError("died"), 4)
+        reader.dead_letter(3, record(1), dealt_with[0], RuntimeError("died"), 4)
+        reader.dead_letter(3, m.Record(url="http://a.test/"), dealt_with[1], RuntimeError("died"), 4)
         assert not dealt_with[0].done
         await rig.storage.flush()
         assert all(receipt.done for receipt in dealt_with)

@@ -22,7 +22,7 @@ from nephila import __version__
 from nephila.control import api
 from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
 from nephila.control.throughput import Rates
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt, gathered
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.documents import job_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import (
@@ -253,7 +253,7 @@ class ClusterControl:
                     refused.append(api.RefusedSeed(url=seed.url, reason=str(error)))
                 else:
                     receipts.append(self._publish(SEEDS, partition, seed))
-            await self._taken(gathered(receipts))
+            await self._taken(all_of(receipts))
         return refused
 
     async def _release(self, uid: str, generation: int) -> bool:
@@ -368,7 +368,7 @@ class ClusterControl:
             if before.get(rule.name) != rule:
                 receipts.append(self._publish(RULES, 0, rule))
                 self._rules[rule.name] = rule
-        await self._taken(gathered(receipts))
+        await self._taken(all_of(receipts))
         return api.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
 
     async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
@@ -516,7 +516,7 @@ async def open_cluster(settings: dict[str, Any]) -> AsyncIterator[ClusterControl
     from nephila.control.dead_letters import KafkaDeadLetters
     from nephila.kernel.bus.kafka import admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
-    from nephila.kernel.bus.kafka.claim_check import open_claims
+    from nephila.kernel.bus.kafka.claim_check import open_claim_store
     from nephila.kernel.bus.kafka.config import kafka_config
     from nephila.kernel.runtime.clock import SystemClock
 
@@ -526,7 +526,7 @@ async def open_cluster(settings: dict[str, Any]) -> AsyncIterator[ClusterControl
     if "requests" not in there:
         raise UserError(f"the broker at {settings['bootstrap']} has no topics of a system; see nephila topics apply")
     config = kafka_config({**settings, "partitions": there["requests"]}, where)
-    claims = open_claims(config.blobs)
+    claims = open_claim_store(config.blobs)
     bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
     letters = KafkaDeadLetters(config, claims)
     control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap)

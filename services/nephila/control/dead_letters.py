@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 from nephila.control import api
 from nephila.control.api import NotFound
 from nephila.kernel.bus.kafka import admin
-from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import HEADERS, TooNew, message_of, unseal
 from nephila.kernel.messages import DeadLetter, Frame
@@ -66,7 +66,7 @@ class Found:
 
 
 async def scan(
-    config: KafkaConfig, claims: Claims | None = None, places: Sequence[str] = (), after: str = ""
+    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = (), after: str = ""
 ) -> AsyncGenerator[Found]:
     """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all behind
     `after` that were there when it began. Raises `UserError`, for a place where no letter is before any is given."""
@@ -83,7 +83,7 @@ async def scan(
         ranges = _ranges(places, {tp.partition: (first[tp], last[tp]) for tp in tps}, after)
         for partition, start, end in ranges:
             async for record in _records(consumer, tps[partition], start, end):
-                for one in await _letters(record, claims):
+                for one in await _letters(record, claim_store):
                     if _wanted(one.place, places, after):
                         yield one
     except (KafkaError, OSError) as error:
@@ -143,7 +143,7 @@ async def _records(consumer: AIOKafkaConsumer, tp: TopicPartition, start: int, e
             return
 
 
-async def _letters(record: Any, claims: Claims | None) -> list[Found]:
+async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
     place, at = f"{record.partition}:{record.offset}", record.timestamp / 1000
     try:
         frames = unseal(record.value, record.headers)
@@ -155,9 +155,9 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
         try:
             data = frame.message
             if frame.claim:
-                if claims is None:
+                if claim_store is None:
                     raise PermanentError("it lies in the blob store, and none is set (kafka: blobs)")
-                data = await asyncio.to_thread(claims.get, frame.claim)
+                data = await asyncio.to_thread(claim_store.get, frame.claim)
             found.append(Found(name, at, message_of(DeadLetter, Frame(data, frame.encoding))))
         except (PermanentError, TemporaryError, TooNew) as error:
             found.append(Found(name, at, DeadLetter(), str(error)))
@@ -167,9 +167,9 @@ async def _letters(record: Any, claims: Claims | None) -> list[Found]:
 class KafkaDeadLetters:
     """The topic `dead` of a system, for `ClusterControl`."""
 
-    def __init__(self, config: KafkaConfig, claims: Claims | None) -> None:
+    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self._config = config
-        self._claims = claims
+        self._claim_store = claim_store
 
     async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
         """Some letters. Raises `UserError`."""
@@ -202,7 +202,7 @@ class KafkaDeadLetters:
         """Letters, and the place behind which more are; empty when these were the last."""
         found: list[Found] = []
         size = 0
-        letters = scan(self._config, self._claims, places, after)
+        letters = scan(self._config, self._claim_store, places, after)
         async with contextlib.aclosing(letters):
             async for one in letters:
                 if job and one.letter.job != job:

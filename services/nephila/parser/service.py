@@ -285,7 +285,7 @@ class Parser:
         """End a page outside of the bus' call, as the bus would."""
         attempts = error.tries if isinstance(error, Broken) else 1
         log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
-        return [self._bus.bury(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
+        return [self._bus.dead_letter(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
     # ---- pages that take their time
 

@@ -20,8 +20,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.downloader.limits.lost_requests import LostRequests
-from nephila.kernel.bus.contract import Batch, Bus
-from nephila.kernel.bus.kafka.group.rebalance import Orphaned
+from nephila.kernel.bus.contract import Bus, LogRecords
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
@@ -52,17 +52,17 @@ class Transport(Bus, Protocol):
     async def close(self) -> None:
         """Commit what was dealt with, leave the groups."""
 
-    def watch(self, group: str, handover: Any) -> None:
+    def watch_partitions(self, group: str, listener: Any) -> None:
         """Tell the service which partitions come and go; before `start`."""
 
-    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+    def watch_crashes(self, group: str, on_crash: OnMemberCrash) -> None:
         """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `History.bounds`."""
+        """See `LogReader.bounds`."""
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
-        """See `History.read`."""
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
 
     def has_all(self, group: str) -> bool:
         """Whether this member has all partitions of a group."""
@@ -107,11 +107,11 @@ class ServiceProgram:
         self._over = asyncio.Event()
         self.status = StatusServer(port, self._registry(kind), self._unready)
         bus.on_fatal = self._on_bus
-        if hasattr(self.service, "gained"):
-            bus.watch(kind.name, self.service)
+        if hasattr(self.service, "on_assigned"):
+            bus.watch_partitions(kind.name, self.service)
         if kind.name == "downloader":
-            bus.watch("downloader", self.service.partitions)
-            bus.watch_orphans("downloader", LostRequests(bus, self.clock).report)
+            bus.watch_partitions("downloader", self.service.partitions)
+            bus.watch_crashes("downloader", LostRequests(bus, self.clock).report)
             self.service.lease_valid = partial(bus.may_emit, "downloader")
             self.service.late_address_check = LateAddressCheck(partial(bus.has_all, "downloader")).check
         if hasattr(self.service, "on_fatal"):

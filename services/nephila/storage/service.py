@@ -267,7 +267,7 @@ class Storage:
             batches.setdefault((record.job, delivery.partition), []).append(receipt)
         for record, error in result.dead:
             partition = next(one.partition for one, of in zip(deliveries, records, strict=True) if of is record)
-            self._bus.bury(RECORDS, GROUP, partition, record, error, 1)
+            self._bus.dead_letter(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
         self._settled += len(deliveries)

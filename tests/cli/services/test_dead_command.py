@@ -10,7 +10,7 @@ import pytest
 from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.claim_check import BlobClaims
+from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.messages import FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import PAGES, REQUESTS
@@ -27,14 +27,14 @@ def system(broker, tmp_path):
 
     async def fill() -> None:
         await admin.apply(config)
-        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(tmp_path / "blobs")))
+        bus = KafkaBus(config, SystemClock(), BlobClaimStore(DirectoryBlobs(tmp_path / "blobs")))
         await bus.start()
         page = Page("j1", b"k" * 16, HOSTILE, body=b"<p>")
         large = Page("j2", b"l" * 16, "http://a.test/large", body=_noise(700_000))
-        await bus.bury(PAGES, "parser", 1, page, ValueError("no\x1b sense"), 3)
-        await bus.bury(PAGES, "parser", 2, large, "died", 4)
-        await bus.bury(PAGES, "parser", 3, Page("", b"", "http://a.test/\ud800"), "strange", 1)
-        await bus.bury(REQUESTS, "downloader", 0, FetchRequest("j1", b"r" * 16, "http://a.test/r"), "odd", 1)
+        await bus.dead_letter(PAGES, "parser", 1, page, ValueError("no\x1b sense"), 3)
+        await bus.dead_letter(PAGES, "parser", 2, large, "died", 4)
+        await bus.dead_letter(PAGES, "parser", 3, Page("", b"", "http://a.test/\ud800"), "strange", 1)
+        await bus.dead_letter(REQUESTS, "downloader", 0, FetchRequest("j1", b"r" * 16, "http://a.test/r"), "odd", 1)
         await bus.close()
 
     asyncio.run(fill())
@@ -52,7 +52,7 @@ def _taken(config, count: int) -> list[Page]:
     got: list[Page] = []
 
     async def read() -> None:
-        bus = KafkaBus(config, SystemClock(), BlobClaims(DirectoryBlobs(Path(config.blobs))))
+        bus = KafkaBus(config, SystemClock(), BlobClaimStore(DirectoryBlobs(Path(config.blobs))))
         bus.subscribe(PAGES, "parser", lambda d: (got.append(d.message), d.ack()), credits=9)
         await bus.start()
         await until(lambda: len(got) == count)

@@ -34,7 +34,7 @@ class Connection:
 
 
 @pytest.fixture
-async def ends():
+async def end_offsets():
     """A protocol and its connection."""
     loop = asyncio.get_running_loop()
     protocol, connection = Answers(loop.create_future(), asyncio.StreamReader(loop=loop), loop=loop), Connection()

@@ -66,7 +66,7 @@ async def test_a_range_is_read_in_order_and_no_more(bus):
 
 
 async def test_bytes_that_are_no_commit_are_refused(bus):
-    """A frontier with a hole loses URLs: the line names the place."""
+    """A frontier with a hole loses URLs: the line names the state."""
     producer = AIOKafkaProducer(bootstrap_servers=bus.config.bootstrap)
     await producer.start()
     try:
@@ -79,7 +79,7 @@ async def test_bytes_that_are_no_commit_are_refused(bus):
 
 async def test_a_broker_that_is_away_is_temporary(bus):
     """Whoever asks tries again."""
-    bus._history._config = msgspec.structs.replace(bus.config, bootstrap="127.0.0.1:1")
+    bus._log_reader._config = msgspec.structs.replace(bus.config, bootstrap="127.0.0.1:1")
     with pytest.raises(TemporaryError):
         await bus.bounds(FRONTIER, [1])
     with pytest.raises(TemporaryError):
@@ -94,14 +94,14 @@ async def test_what_another_group_has_read_whole(broker):
     await owner.start()
     await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "a"))
     with contextlib.suppress(TemporaryError):  # a broker that has had no group at all cannot say
-        assert 1 not in await owner.read_whole("downloader", REQUESTS, range(4))
+        assert 1 not in await owner.fully_read("downloader", REQUESTS, range(4))
     reader = KafkaBus(msgspec.structs.replace(config, name="reader"), SystemClock())
     taken: list[str] = []
     reader.subscribe(REQUESTS, "downloader", lambda d: (taken.append(d.message.url), d.ack()), credits=9)
     await reader.start()
     await until(lambda: taken == ["a"])
-    assert 1 in await owner.read_whole("downloader", REQUESTS, [1, 2])
+    assert 1 in await owner.fully_read("downloader", REQUESTS, [1, 2])
     await reader.close()
     await owner.publish(REQUESTS, 1, FetchRequest("j", b"", "b"))
-    assert 1 not in await owner.read_whole("downloader", REQUESTS, [1, 2])
+    assert 1 not in await owner.fully_read("downloader", REQUESTS, [1, 2])
     await owner.close()

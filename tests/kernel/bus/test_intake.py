@@ -1,4 +1,4 @@
-"""Intake without a broker: order, gaps, limits, and what a partition that leaves takes along."""
+"""Inbox without a broker: order, gaps, limits, and what a partition that leaves takes along."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import TopicPartition
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.inbox import Intake, KafkaSubscription, Place
+from nephila.kernel.bus.kafka.inbox import Inbox, KafkaSubscription, PartitionState
 from nephila.kernel.bus.kafka.offsets import Position
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.bus.local import LocalBus
@@ -22,16 +22,16 @@ class Rig:
 
     def __init__(self, topic=SEEDS, credits: int = 2, **settings: object) -> None:
         self.bus, self.got, self.topic = LocalBus(ManualClock()), [], topic
-        self.intake = Intake(KafkaConfig(**settings), None, {})
+        self.inbox = Inbox(KafkaConfig(**settings), None, {})
         reader = KafkaSubscription(self.bus, topic, "g", self.got.append, credits, None)
-        self.reader = self.intake.topics[topic.name] = reader.prepare(self.intake.ended)
+        self.reader = self.inbox.topics[topic.name] = reader.prepare(self.inbox.ended)
         self.next: dict[int, int] = {}
 
     def open(self, partition: int, start: int = 0) -> TopicPartition:
         """A partition that is ours from an offset on."""
         tp = TopicPartition(self.topic.name, partition)
-        place = self.intake.places[tp] = Place()
-        place.position, place.ready = Position(start), True
+        state = self.inbox.partition_states[tp] = PartitionState()
+        state.position, state.ready = Position(start), True
         return tp
 
     def take(self, tp: TopicPartition, *offsets: int):
@@ -45,7 +45,7 @@ class Rig:
                     topic=tp.topic, partition=tp.partition, offset=offset, value=seal(frames), headers=HEADERS
                 )
             )
-        return self.intake.take(tp, records)
+        return self.inbox.take(tp, records)
 
     @property
     def urls(self) -> list[str]:
@@ -68,11 +68,11 @@ def test_a_record_is_done_when_all_its_messages_are():
     tp = rig.open(0)
     rig.take(tp, 0)
     rig.got[0].ack()
-    assert rig.intake.offsets() == {}
+    assert rig.inbox.offsets() == {}
     rig.got[1].ack()
-    assert rig.intake.offsets() == {tp: 1}
-    rig.intake.committed({tp: 1})
-    assert rig.intake.offsets() == {}
+    assert rig.inbox.offsets() == {tp: 1}
+    rig.inbox.committed({tp: 1})
+    assert rig.inbox.offsets() == {}
 
 
 def test_a_gap_is_a_loss_unless_leases_repair_it():
@@ -81,7 +81,7 @@ def test_a_gap_is_a_loss_unless_leases_repair_it():
     tp = rig.open(3)
     refused = rig.take(tp, 0, 4)
     assert "seeds/3: reading had come to 1, but 3 records were deleted" in str(refused)
-    assert not rig.intake.open(tp)
+    assert not rig.inbox.open(tp)
     for other in (Rig(REQUESTS, 99), Rig(SEEDS, 99, accept_loss=True)):
         tp = other.open(3)
         assert other.take(tp, 0, 4) is None
@@ -92,7 +92,7 @@ def test_a_position_beyond_the_log_is_refused_too():
     """The topic was deleted and made anew, or its broker lost data."""
     rig = Rig()
     tp = rig.open(0, 9)
-    assert "the log ends at 2" in str(rig.intake.outside(tp, 9, 0, 2))
+    assert "the log ends at 2" in str(rig.inbox.check_gap(tp, 9, 0, 2))
 
 
 def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
@@ -100,11 +100,11 @@ def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
     rig = Rig(credits=99)
     tp, other = rig.open(0), rig.open(1)
     rig.take(tp, 0, 1, 2)
-    positions = rig.intake.reading()
-    assert rig.intake.cut(positions, {tp: 3, other: 0}) == []
-    (refused,) = rig.intake.cut(positions, {tp: 1, other: 0})
+    positions = rig.inbox.reading()
+    assert rig.inbox.check_log_end(positions, {tp: 3, other: 0}) == []
+    (refused,) = rig.inbox.check_log_end(positions, {tp: 1, other: 0})
     assert "seeds/0: reading had come to 3, but the log ends at 1" in str(refused)
-    assert not rig.intake.open(tp)
+    assert not rig.inbox.open(tp)
 
 
 def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
@@ -115,11 +115,11 @@ def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
     rig.take(stays, 0)
     assert len(rig.got) == 2
     assert rig.bus.unacked == 8
-    rig.intake.leave(frozenset({0}))
+    rig.inbox.leave(frozenset({0}))
     assert rig.bus.unacked == 4
-    rig.intake.drop(frozenset({0}))
+    rig.inbox.drop(frozenset({0}))
     kept = rig.reader.held_bytes
-    assert kept == rig.intake.places[stays].held_bytes > 0
+    assert kept == rig.inbox.partition_states[stays].held_bytes > 0
     for delivery in rig.got.copy():
         delivery.ack()
     assert rig.reader.held_bytes == kept
@@ -127,7 +127,7 @@ def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
     for delivery in rig.got:
         delivery.ack()
     assert (rig.reader.held_bytes, rig.bus.unacked) == (0, 0)
-    assert rig.intake.offsets() == {stays: 1}
+    assert rig.inbox.offsets() == {stays: 1}
 
 
 def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back():
@@ -136,11 +136,11 @@ def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back(
     tp, other = rig.open(0), rig.open(1)
     rig.take(tp, 0)
     rig.take(other, 0)
-    assert rig.intake.offsets() == {}
-    rig.intake.leave(frozenset({0}), heard=True)
-    rig.intake.press(frozenset({0}))
+    assert rig.inbox.offsets() == {}
+    rig.inbox.leave(frozenset({0}), has_listener=True)
+    rig.inbox.force_deliver(frozenset({0}))
     assert rig.urls == ["0-0a", "0-0b"]
-    assert rig.intake.offsets() == {tp: 1}
+    assert rig.inbox.offsets() == {tp: 1}
     for delivery in rig.got.copy():
         delivery.ack()
     assert rig.urls == ["1-0a"]
@@ -154,9 +154,9 @@ async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():
     rig.take(other, 0)
     rig.got[0].ack()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(rig.intake.quiet(frozenset({0})), 0.01)
+        await asyncio.wait_for(rig.inbox.idle(frozenset({0})), 0.01)
     rig.got[1].ack()
-    await rig.intake.quiet(frozenset({0}))
+    await rig.inbox.idle(frozenset({0}))
 
 
 def test_it_is_full_at_the_limit_and_open_again_at_half():
@@ -164,12 +164,12 @@ def test_it_is_full_at_the_limit_and_open_again_at_half():
     rig = Rig(credits=1, buffer_messages=10)
     tp = rig.open(0)
     rig.take(tp, *range(5))
-    assert rig.intake.open(tp)
+    assert rig.inbox.open(tp)
     rig.take(tp, 5)
-    assert not rig.intake.open(tp)
+    assert not rig.inbox.open(tp)
     while len(rig.reader.waiting) > 6:
         rig.got[-1].ack()
-    assert not rig.intake.open(tp)
+    assert not rig.inbox.open(tp)
     while len(rig.reader.waiting) > 5:
         rig.got[-1].ack()
-    assert rig.intake.open(tp)
+    assert rig.inbox.open(tp)

@@ -18,7 +18,7 @@ from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.claim_check import BlobClaims
+from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.bus.kafka.client import consumer
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.messages import CrawlJob, FetchRequest, Page, ParseRule, RuleVerdict, Seed
@@ -40,8 +40,8 @@ async def rig(broker):
 
         def bus(self, **settings: Any) -> KafkaBus:
             """A bus that is not started yet."""
-            claims = settings.pop("claims", None)
-            bus = KafkaBus(msgspec.structs.replace(self.config, **settings), ManualClock(), claims)
+            claim_store = settings.pop("claim_store", None)
+            bus = KafkaBus(msgspec.structs.replace(self.config, **settings), ManualClock(), claim_store)
             self.buses.append(bus)
             return bus
 
@@ -140,8 +140,8 @@ async def test_pressure_is_bounded_and_everything_comes_in_the_end(rig):
     rng = random.Random(3)
     for number in range(2000):
         bus.publish(SEEDS, number % 4, Seed("j", f"{number}-{rng.randbytes(400).hex()}"))
-    await until(lambda: bus.outbox.unsent == 0)
-    sub = bus.groups["reader"].intake.topics[rig.config.prefix + "seeds"]
+    await until(lambda: bus.producer.unsent == 0)
+    sub = bus.groups["reader"].inbox.topics[rig.config.prefix + "seeds"]
     most = [0, 0]
     seen: list[str] = []
     while len(seen) < 2000:
@@ -227,8 +227,8 @@ async def test_what_a_newer_release_wrote_waits_for_a_newer_program(rig):
     await until(lambda: urls(got) == ["beside"] and bool(fatal))
     assert "written by a newer release (format 2)" in str(fatal[0])
     assert bus.troubles
-    place = bus.groups["reader"].intake.places[TopicPartition(rig.config.prefix + "seeds", 1)]
-    assert place.position.committed_to == 0
+    state = bus.groups["reader"].inbox.partition_states[TopicPartition(rig.config.prefix + "seeds", 1)]
+    assert state.position.committed_to == 0
 
 
 @pytest.mark.parametrize("accept", [False, True])
@@ -283,8 +283,8 @@ async def test_a_request_is_delivered_behind_its_position(rig, monkeypatch):
     group_of = bus.groups
 
     def take(delivery: Delivery) -> None:
-        places = group_of["reader"].intake.places
-        told.append((delivery.message.url, max(place.position.sent for place in places.values())))
+        partition_states = group_of["reader"].inbox.partition_states
+        told.append((delivery.message.url, max(state.position.sent for state in partition_states.values())))
         delivery.ack()
 
     bus.subscribe(REQUESTS, "reader", take, credits=10)
@@ -363,8 +363,8 @@ async def test_a_table_of_a_newer_release_stops_alone(rig):
 async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_path):
     """In its order among the others; without a store it is refused when published; a lost object is a dead letter."""
     body = random.Random(1).randbytes(3 << 20)
-    claims = BlobClaims(DirectoryBlobs(tmp_path))
-    bus, got, dead = rig.bus(claims=claims), [], []
+    claim_store = BlobClaimStore(DirectoryBlobs(tmp_path))
+    bus, got, dead = rig.bus(claim_store=claim_store), [], []
     bus.subscribe(PAGES, "reader", lambda d: (got.append(d.message), d.ack()), credits=9)
     bus.subscribe(DEAD, "undertaker", lambda d: (dead.append(d.message), d.ack()), credits=9)
     await bus.start()
@@ -372,15 +372,15 @@ async def test_what_is_too_large_for_a_record_goes_by_the_blob_store(rig, tmp_pa
         bus.publish(PAGES, 0, Page("j", b"", url, body=content))
     await until(lambda: len(got) == 3)
     assert [(page.url, page.body) for page in got] == [("a", b"x"), ("b", body), ("c", b"y")]
-    assert claims.expire(time.time() + 8 * 86_400) == 0
+    assert claim_store.expire(time.time() + 8 * 86_400) == 0
     with pytest.raises(PermanentError, match="needs a blob store"):
         rig.bus().publish(PAGES, 0, Page("j", b"", "b", body=body))
-    other = rig.bus(claims=BlobClaims(DirectoryBlobs(tmp_path / "elsewhere")), name="m2")
+    other = rig.bus(claim_store=BlobClaimStore(DirectoryBlobs(tmp_path / "elsewhere")), name="m2")
     other.subscribe(PAGES, "raw", lambda d: (got.append(d.message), d.ack()), credits=9)
     await other.start()
     await until(lambda: (len(dead) == 1 and [page.url for page in got[3:]] == ["a", "c"]) or len(dead) > 1)
     assert "is gone from the blob store" in dead[0].error
-    assert claims.expire(time.time() + 11 * 86_400) == 1
+    assert claim_store.expire(time.time() + 11 * 86_400) == 1
 
 
 async def test_a_silent_consumer_is_begun_anew(rig):
@@ -457,5 +457,5 @@ async def test_whatever_order_acks_come_in_all_is_counted_and_committed(rig):
     assert bus.unacked == 0
     assert Counter(urls(got)).most_common(1)[0][1] == 1
     await bus.groups["reader"].commit()
-    places = bus.groups["reader"].intake.places
-    assert all(place.position.sent == place.position.next for place in places.values())
+    partition_states = bus.groups["reader"].inbox.partition_states
+    assert all(state.position.sent == state.position.next for state in partition_states.values())

@@ -48,10 +48,10 @@ async def members(broker):
         await member.bus.close()
 
 
-async def passed(bus: KafkaBus, ends: object) -> bool:
+async def has_committed_to(bus: KafkaBus, ends: object) -> bool:
     """What is committed becomes known after a while."""
     for _ in range(40):
-        if await bus.passed(GROUP, ends):
+        if await bus.has_read_to(GROUP, ends):
             return True
         await asyncio.sleep(0.05)
     return False
@@ -60,22 +60,22 @@ async def passed(bus: KafkaBus, ends: object) -> bool:
 async def test_ends_are_passed_when_all_members_have_committed(members):
     """Of partitions that are another member's, too; what comes later is not asked for."""
     one, other = members
-    assert await one.bus.ends((SEEDS, OUTLINKS)) == {}
-    assert await one.bus.passed(GROUP, {})
+    assert await one.bus.end_offsets((SEEDS, OUTLINKS)) == {}
+    assert await one.bus.has_read_to(GROUP, {})
     for partition in range(4):
         await one.bus.publish(SEEDS, partition, Seed("j", "http://a.test/"))
     await one.bus.publish(OUTLINKS, 2, Outlinks("j"))
-    ends = await one.bus.ends((SEEDS, OUTLINKS))
+    ends = await one.bus.end_offsets((SEEDS, OUTLINKS))
     assert sorted(ends.values()) == [1] * 5
     await until(lambda: len(one.held) + len(other.held) == 5)
     one.ack()
-    assert not await one.bus.passed(GROUP, ends)
+    assert not await one.bus.has_read_to(GROUP, ends)
     other.ack()
-    assert await passed(one.bus, ends)
-    assert await passed(other.bus, ends)
+    assert await has_committed_to(one.bus, ends)
+    assert await has_committed_to(other.bus, ends)
     await one.bus.publish(SEEDS, 0, Seed("j", "http://b.test/"))
-    assert await one.bus.passed(GROUP, ends)
-    assert not await one.bus.passed(GROUP, await one.bus.ends((SEEDS, OUTLINKS)))
+    assert await one.bus.has_read_to(GROUP, ends)
+    assert not await one.bus.has_read_to(GROUP, await one.bus.end_offsets((SEEDS, OUTLINKS)))
 
 
 async def test_without_a_consumer_it_is_not_known(members):
@@ -83,7 +83,7 @@ async def test_without_a_consumer_it_is_not_known(members):
     (group,) = members[0].bus.groups.values()
     consumer, group._consumer = group._consumer, None
     with pytest.raises(TemporaryError):
-        await members[0].bus.passed(GROUP, {})
+        await members[0].bus.has_read_to(GROUP, {})
     group._consumer = consumer
 
 
@@ -92,10 +92,10 @@ async def test_what_is_to_come_after_something_waits_for_it(members):
     bus = members[0].bus
     links = [bus.publish(OUTLINKS, partition, Outlinks("j")) for partition in (0, 1)]
     record = bus.publish_after(links, RECORDS, 3, Record("j"))
-    assert not any(lane.waiting for lane in bus.outbox._lanes.values() if lane.topic is RECORDS)
+    assert not any(queue.waiting for queue in bus.producer._queues.values() if queue.topic is RECORDS)
     with pytest.raises(PermanentError):
         bus.publish_after(links, RECORDS, 3, Record("j", title="\ud800"))
     await record
     assert all(link.done for link in links)
     await bus.publish_after(links, RECORDS, 3, Record("j"))
-    assert bus.outbox.unsent == 0
+    assert bus.producer.unsent == 0

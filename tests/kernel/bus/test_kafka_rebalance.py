@@ -33,7 +33,7 @@ class Member:
         self.calls: list[tuple[str, frozenset[int]]] = []
         self.bus.subscribe(SEEDS, "scheduler", self._take, credits=100_000)
         self.bus.subscribe(RECEIPTS, "scheduler", lambda d: d.ack(), credits=1000)
-        self.bus.watch("scheduler", self)
+        self.bus.watch_partitions("scheduler", self)
 
     def _take(self, delivery: Delivery) -> None:
         self.log.append((self.name, delivery.partition, int(delivery.message.url)))
@@ -42,15 +42,15 @@ class Member:
         else:
             delivery.ack()
 
-    async def gained(self, partitions: frozenset[int]) -> None:
-        self.calls.append(("gained", partitions))
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        self.calls.append(("on_assigned", partitions))
 
-    async def leaving(self, partitions: frozenset[int]) -> None:
+    async def on_revoking(self, partitions: frozenset[int]) -> None:
         self.calls.append(("leaving", partitions))
         for delivery in self.held:
             delivery.ack()
 
-    def lost(self, partitions: frozenset[int]) -> None:
+    def on_lost(self, partitions: frozenset[int]) -> None:
         self.calls.append(("lost", partitions))
 
     @property
@@ -77,7 +77,7 @@ class Stream:
     async def stop(self) -> None:
         self.task.cancel()
         await asyncio.wait([self.task])
-        await until(lambda: self.bus.outbox.unsent == 0)
+        await until(lambda: self.bus.producer.unsent == 0)
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ async def test_a_dead_members_partitions_go_to_the_others_with_what_was_unacked(
     for p in range(PARTITIONS):
         b.bus.publish(SEEDS, p, Seed("j", "0"))
     await until(lambda: len(group.log) == PARTITIONS)
-    await b.bus.outbox.close(1)
+    await b.bus.producer.close(1)
     vanish(b.bus)
     await until(lambda: len(a.partitions) == PARTITIONS)
     await until(lambda: {p for name, p, _ in group.log if name == "a"} == set(range(PARTITIONS)))
@@ -240,20 +240,20 @@ async def test_what_leaves_before_it_is_open_is_not_taken_over(group, monkeypatc
     what is another's."""
     slow = asyncio.Event()
 
-    async def openings(consumer, *arguments):
-        found = await start_position.openings(consumer, *arguments)
+    async def start_positions(consumer, *arguments):
+        found = await start_position.start_positions(consumer, *arguments)
         if consumer._client._client_id == "nephila-a":
             await slow.wait()
         return found
 
-    monkeypatch.setattr(consumer_group, "openings", openings)
+    monkeypatch.setattr(consumer_group, "start_positions", start_positions)
     a = await group("a")
     b = await group("b")
     await until(lambda: len(b.partitions) == PARTITIONS // 2)
     assert a.partitions == frozenset()
     slow.set()
     await until(lambda: len(a.partitions) == PARTITIONS // 2)
-    gained = frozenset().union(*(partitions for call, partitions in a.calls if call == "gained"))
+    gained = frozenset().union(*(partitions for call, partitions in a.calls if call == "on_assigned"))
     assert not gained & b.partitions
 
 
@@ -262,9 +262,9 @@ async def test_receipts_follow_the_same_partitions(group):
     a, b = await group("a"), await group("b")
     await settled(a, b)
     for member in (a, b):
-        topics = {tp.topic for tp in member.bus.groups["scheduler"].intake.places}
+        topics = {tp.topic for tp in member.bus.groups["scheduler"].inbox.partition_states}
         assert len(topics) == 2
         for topic in topics:
-            mine = {tp.partition for tp in member.bus.groups["scheduler"].intake.places if tp.topic == topic}
+            mine = {tp.partition for tp in member.bus.groups["scheduler"].inbox.partition_states if tp.topic == topic}
             assert mine == member.partitions
     await a.bus.publish(RECEIPTS, 0, Receipts("j"))

@@ -10,7 +10,7 @@ import pytest
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
-from nephila.kernel.bus.kafka.commit_metadata import CRASHES, GUILTY
+from nephila.kernel.bus.kafka.commit_metadata import CRASHES_TO_ISOLATE, MAX_CRASHES
 from nephila.kernel.bus.kafka.wire import message_of, unseal
 from nephila.kernel.messages import DeadLetter, FetchRequest, Page
 from nephila.kernel.runtime.clock import SystemClock
@@ -66,7 +66,7 @@ async def rig(broker):
         async def end(self, bus: KafkaBus) -> None:
             """What kill -9 leaves: connections closed, no word to the group."""
             self.buses.remove(bus)
-            await bus.outbox.close(1)
+            await bus.producer.close(1)
 
     made = Rig()
     await admin.apply(made.config)
@@ -86,19 +86,19 @@ async def test_a_page_that_ends_its_member_is_put_aside(rig, names):
     operator.publish(PAGES, 1, Page("j", b"k" * 16, POISON, body=b"<p>"))
     operator.publish(PAGES, 1, Page("j", b"", "http://a.test/last"))
     bus: Any = None
-    for turn in range(CRASHES + GUILTY + 1):
+    for turn in range(CRASHES_TO_ISOLATE + MAX_CRASHES + 1):
         bus = await rig.parser(names[turn % len(names)])
-        if turn < CRASHES + GUILTY:
+        if turn < CRASHES_TO_ISOLATE + MAX_CRASHES:
             await until(lambda turn=turn: rig.ends == turn + 1)
             await rig.end(bus)
     await until(lambda: len(rig.dead) == 1 and len(rig.got) == 14)
     letter = rig.dead[0]
     assert (letter.url, letter.service, letter.topic, letter.partition) == (POISON, "parser", "pages", 1)
-    assert letter.attempts == CRASHES + GUILTY
-    assert rig.ends == CRASHES + GUILTY
+    assert letter.attempts == CRASHES_TO_ISOLATE + MAX_CRASHES
+    assert rig.ends == CRASHES_TO_ISOLATE + MAX_CRASHES
     (frame,) = unseal(letter.message, [])
     assert message_of(Page, frame).body == b"<p>"
-    await until(lambda: bus.unacked == 0 and not bus.groups["parser"]._court.sitting)
+    await until(lambda: bus.unacked == 0 and not bus.groups["parser"]._isolation.active)
     await operator.publish(PAGES, 2, Page("j", b"", "http://b.test/later"))
     await until(lambda: rig.got["http://b.test/later"] == 1)
 
@@ -107,13 +107,13 @@ async def test_members_that_come_and_go_in_order_raise_no_suspicion(rig):
     """Closed with a page in hand, again and again: it is delivered as usual, with all others beside it."""
     operator = await rig.operator()
     await operator.publish(PAGES, 1, Page("j", b"", "http://a.test/slow"))
-    for _ in range(CRASHES + 1):
+    for _ in range(CRASHES_TO_ISOLATE + 1):
         bus = KafkaBus(msgspec.structs.replace(rig.config, name="p"), SystemClock())
         held: list[Delivery] = []
         bus.subscribe(PAGES, "parser", held.append, credits=99)
         await bus.start()
         await until(lambda held=held: len(held) == 1)
-        assert not bus.groups["parser"]._court.sitting
+        assert not bus.groups["parser"]._isolation.active
         await bus.close()
 
 
@@ -131,7 +131,7 @@ async def test_requests_never_come_again_however_their_reader_ended(rig, how):
     await until(lambda: got == [1])
     if how == "vanished":
         vanish(first)
-        await first.outbox.close(1)
+        await first.producer.close(1)
     else:
         await first.close()
     await operator.publish(REQUESTS, 1, FetchRequest("j", b"", "meanwhile"))

@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 import pytest
-from nephila.kernel.bus.kafka.compacted import Tables
+from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS
@@ -18,7 +18,7 @@ class Reader:
     group = "scheduler"
 
 
-class Broken(Tables):
+class Broken(CompactedTopics):
     """Tables of a client with a defect."""
 
     def __init__(self, fatal) -> None:
@@ -42,7 +42,7 @@ async def test_what_nobody_expected_ends_the_program(caplog):
     with pytest.raises(ValueError, match="a defect"):
         await tables._task
     await asyncio.sleep(0)
-    assert [str(error) for error in ended] == ["the reading of tables ended: ValueError('a defect')"]
+    assert [str(error) for error in ended] == ["reading the compacted topics ended: ValueError('a defect')"]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from nephila.kernel.bus.kafka.group.clock_skew import Skew
+from nephila.kernel.bus.kafka.group.clock_skew import ClockSkew
 
 
 @pytest.mark.parametrize(
@@ -19,15 +19,15 @@ from nephila.kernel.bus.kafka.group.clock_skew import Skew
 )
 def test_a_clock_that_is_off(sent, stamped, answered, says):
     """Only what no delay explains; within a second all is well."""
-    skew = Skew()
-    skew.seen(sent, stamped, answered)
+    skew = ClockSkew()
+    skew.observe(sent, stamped, answered)
     assert (says in skew.trouble) if says else skew.trouble == ""
 
 
 def test_a_clock_that_was_set_is_well_again():
     """The last record counts."""
-    skew = Skew()
-    skew.seen(105.0, 100.0, 105.1)
+    skew = ClockSkew()
+    skew.observe(105.0, 100.0, 105.1)
     assert skew.trouble
-    skew.seen(101.0, 101.05, 101.1)
+    skew.observe(101.0, 101.05, 101.1)
     assert skew.trouble == ""

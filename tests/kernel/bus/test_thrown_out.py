@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from nephila.kernel.bus.kafka import consumer_group
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer_group import Group
-from nephila.kernel.bus.kafka.inbox import Intake
+from nephila.kernel.bus.kafka.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.inbox import Inbox
 
 CONFIG = KafkaConfig(name="d", session_s=6.0, heartbeat_s=0.5)
 
@@ -20,17 +20,17 @@ class Rig:
         self.now = 1000.0
         self.fatal = []
         monkeypatch.setattr(consumer_group, "time", SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now))
-        self.group = Group("downloader", CONFIG, Intake(CONFIG, None, {}), self.fatal.append)
+        self.group = ConsumerGroup("downloader", CONFIG, Inbox(CONFIG, None, {}), self.fatal.append)
         self.group._joined = True
         self.group._consumer = SimpleNamespace(_coordinator=SimpleNamespace(generation=-1))
         self.group.membership.held = {3: 1}
-        self.group._pulse.joined(self.now)
+        self.group._lease.on_join(self.now)
 
     def beats(self, seconds: float) -> None:
         """Heartbeats that are answered, each half second."""
         for _ in range(round(seconds / CONFIG.heartbeat_s)):
             self.now += CONFIG.heartbeat_s
-            self.group._pulse.heard(self.now)
+            self.group._lease.on_answer(self.now)
 
     async def thrown_out(self) -> None:
         """The next one is answered with: not a member."""
@@ -72,5 +72,5 @@ def test_after_a_silence_a_member_that_stays_known_goes_on(rig):
     rig.beats(2.5)
     assert rig.group.may_emit
     rig.now += 4
-    rig.group._pulse.heard(rig.now)
+    rig.group._lease.on_answer(rig.now)
     assert rig.group.may_emit

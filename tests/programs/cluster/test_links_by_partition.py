@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.bus.contract import Receipt, gathered
+from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
@@ -41,7 +41,7 @@ class Broker(LocalBus):
         if self.refuses:
             raise PermanentError("half a character")
         receipt = Receipt()
-        told = gathered(receipts)
+        told = all_of(receipts)
         told.add_done_callback(lambda: self.sent.append((topic.name, partition, message, receipt)))
         return receipt
 

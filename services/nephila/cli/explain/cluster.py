@@ -66,7 +66,7 @@ async def _ask(bootstrap: str, question: Question, wait_s: float) -> Answer:
         try:
             answer = await asyncio.wait_for(answered, wait_s)
         except TimeoutError:
-            skew = f"; {bus.outbox.skew.trouble}" if bus.outbox.skew.trouble else ""
+            skew = f"; {bus.producer.skew.trouble}" if bus.producer.skew.trouble else ""
             raise UserError(
                 f"no scheduler has answered for partition {partition}, where the URL belongs, in {wait_s:g} s: "
                 f"none has it, or it is being taken over; see the schedulers' nephila_partitions, and ask again{skew}"

@@ -14,7 +14,7 @@ from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from nephila.kernel.bus.kafka.claim_check import Claims
+    from nephila.kernel.bus.kafka.claim_check import ClaimStore
     from nephila.kernel.bus.kafka.config import KafkaConfig
     from nephila.programs.cluster.dead_letters import Found
 
@@ -38,10 +38,10 @@ def list_letters(
     """What is there: place, time, service, message, URL, partition, attempts, error."""
     from nephila.programs.cluster import dead_letters
 
-    settings, claims = _settings(bootstrap, config, prefix)
+    settings, claim_store = _settings(bootstrap, config, prefix)
 
     async def tell() -> None:
-        async for one in dead_letters.scan(settings, claims):
+        async for one in dead_letters.scan(settings, claim_store):
             if job is not None and one.letter.job != job:
                 continue
             if json:
@@ -70,8 +70,8 @@ def replay(
 
     if bool(places) == everything:
         raise UsageError("name the letters as PARTITION:OFFSET, or say --all")
-    settings, claims = _settings(bootstrap, config, prefix)
-    done, refused = asyncio.run(_replayed(dead_letters.replay(settings, claims, places or (), job), json=json))
+    settings, claim_store = _settings(bootstrap, config, prefix)
+    done, refused = asyncio.run(_replayed(dead_letters.replay(settings, claim_store, places or (), job), json=json))
     if not json:
         typer.echo(f"{done} of {done + refused} published again")
 
@@ -118,9 +118,9 @@ def _line(one: Found) -> str:
     return "  ".join((one.place, at, sanitize(letter.service), what, sanitize(letter.url, 500), why))
 
 
-def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[KafkaConfig, Claims | None]:
+def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[KafkaConfig, ClaimStore | None]:
     from nephila.kernel.bus.kafka.admin import hush
-    from nephila.kernel.bus.kafka.claim_check import open_claims
+    from nephila.kernel.bus.kafka.claim_check import open_claim_store
     from nephila.kernel.bus.kafka.config import kafka_config
 
     hush()
@@ -131,4 +131,4 @@ def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[Kaf
         values = transport_of(path)
     given = {"bootstrap": bootstrap, "prefix": prefix}
     config = kafka_config({**values, **{k: v for k, v in given.items() if v is not None}}, path or "command line")
-    return config, open_claims(config.blobs)
+    return config, open_claim_store(config.blobs)

@@ -198,7 +198,7 @@ def _run(name: str, settings: Settings, path: str) -> BaseException | None:
     member = program.member or socket.gethostname()
     from nephila.kernel.bus.kafka.admin import hush
     from nephila.kernel.bus.kafka.bus import KafkaBus
-    from nephila.kernel.bus.kafka.claim_check import open_claims
+    from nephila.kernel.bus.kafka.claim_check import open_claim_store
     from nephila.kernel.runtime import logs
     from nephila.kernel.runtime.clock import SystemClock
     from nephila.programs.cluster.outlink_router import exchanging
@@ -214,7 +214,7 @@ def _run(name: str, settings: Settings, path: str) -> BaseException | None:
     metrics = importlib.import_module(f"{KINDS[name]}.metrics").METRICS
 
     async def main() -> ServiceProgram:
-        bus = KafkaBus(transport, SystemClock(), open_claims(transport.blobs), settings.agreed)
+        bus = KafkaBus(transport, SystemClock(), open_claim_store(transport.blobs), settings.agreed)
         build = exchanging(service.build) if name == "parser" else service.build
         kind = ServiceKind(name, build, metrics)
         one = ServiceProgram(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)

@@ -13,7 +13,7 @@ import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.contract import Batch, Receipt
+from nephila.kernel.bus.contract import LogRecords, Receipt
 from nephila.kernel.messages import FetchOutcome, FetchRequest
 from nephila.kernel.outcomes import gone
 from nephila.kernel.runtime.clock import Clock
@@ -35,10 +35,10 @@ class Log(Protocol):
         """See `Bus.publish`."""
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `History.bounds`."""
+        """See `LogReader.bounds`."""
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
-        """See `History.read`."""
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
 
 
 class LostRequests:

@@ -18,7 +18,7 @@ Selector = Callable[[InFlight], bool]
 
 
 class Partitions:
-    """See the module; it is the `Handover` of the group. `fetches`: all that is in hand, in order of arrival."""
+    """The `RebalanceListener` of the downloaders' group. `fetches`: all fetches in flight, in order of arrival."""
 
     def __init__(
         self,
@@ -64,17 +64,17 @@ class Partitions:
         self._draining = True
         await self._release(lambda fetch: True, grace_s)
 
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """See `Handover`."""
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`."""
         self._revoked -= partitions
 
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """See `Handover`; returns within `move_s`, and gives back what is left when it is cancelled before."""
+    async def on_revoking(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`; returns within `move_s`, and gives back what is left when it is cancelled before."""
         self._revoked |= partitions
         await self._release(lambda fetch: fetch.delivery.partition in partitions, self._move_s)
 
-    def lost(self, partitions: frozenset[int]) -> None:
-        """See `Handover`."""
+    def on_lost(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`."""
         self._revoked |= partitions
         for fetch in self._newest_first(lambda fetch: fetch.delivery.partition in partitions):
             self._drop(fetch)

@@ -56,7 +56,7 @@ class Receipt:
             yield from future
 
 
-def gathered(receipts: Iterable[Receipt]) -> Receipt:
+def all_of(receipts: Iterable[Receipt]) -> Receipt:
     """One that resolves with the last of these."""
     pending = [receipt for receipt in receipts if receipt._waiting > 0]
     gate = Receipt(len(pending))
@@ -92,7 +92,7 @@ class Delivery:
 
     def ack_after(self, receipts: Iterable[Receipt]) -> None:
         """Ack once all receipts have resolved."""
-        gathered(receipts).add_done_callback(self.ack)
+        all_of(receipts).add_done_callback(self.ack)
 
 
 Handler = Callable[[Delivery], None]
@@ -111,7 +111,7 @@ class Bus(Protocol):
     ) -> None:
         """Read a topic as a group. `on_dead` ends what a dead letter leaves open; its receipts are waited for."""
 
-    def bury(
+    def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
         """Publish the dead letter of a message, with the message itself where it can be published again from there."""
@@ -121,15 +121,15 @@ class Bus(Protocol):
         """Deliveries not acked yet, queued ones included; 0 means the bus is quiet."""
 
 
-Batch = tuple[int, list[tuple[int, Any]]]
+LogRecords = tuple[int, list[tuple[int, Any]]]
 """A partition, and (offset, message) of what was read of it, in order."""
 
 
-Ends = Any
+EndOffsets = Any
 """How far logs went when it was asked: the bus' own, for it alone to read."""
 
 
-class History(Protocol):
+class LogReader(Protocol):
     """What a bus with logs has beyond the contract of all buses."""
 
     @property
@@ -147,18 +147,18 @@ class History(Protocol):
         """Partition → (offset of the oldest record that is left, offset that the next one will have). Raises
         `TemporaryError`."""
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """Everything with offsets from the first up to and without the second of each partition's pair. Raises
         `TemporaryError`, and `UserError` for what cannot be read."""
 
-    async def ends(self, topics: Iterable[Topic]) -> Ends:
+    async def end_offsets(self, topics: Iterable[Topic]) -> EndOffsets:
         """Where all partitions of these topics end by now. Raises `TemporaryError`."""
 
-    async def passed(self, group: str, ends: Ends) -> bool:
+    async def has_read_to(self, group: str, ends: EndOffsets) -> bool:
         """Whether all members of a group together have dealt with everything before these ends. Raises
         `TemporaryError`."""
 
-    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
         """Those partitions of which members of a group, of whichever program, have read all there was when this was
         asked. Raises `TemporaryError`."""
 

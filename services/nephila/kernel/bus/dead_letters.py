@@ -14,7 +14,7 @@ from nephila.kernel.topics import Topic
 ERROR_CHARS = 500
 
 
-def letter_of(
+def dead_letter_for(
     topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
 ) -> DeadLetter:
     """The letter for a message, or for what could not be read as one (None); `message` is filled in by a bus that has

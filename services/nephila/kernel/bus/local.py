@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, Receipt
-from nephila.kernel.bus.dead_letters import letter_of
+from nephila.kernel.bus.dead_letters import dead_letter_for
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.topics import DEAD, Topic
@@ -54,8 +54,8 @@ class LocalBus:
             subscription.offer(partition, message, receipt)
         return receipt
 
-    def bury(
+    def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.bury`; the letter names the message only."""
-        return self.publish(DEAD, partition, letter_of(topic, service, partition, message, error, attempts))
+        """See `Bus.dead_letter`; the letter names the message only."""
+        return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))

@@ -30,13 +30,13 @@ class Deliverer(Protocol):
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`."""
 
-    def bury(
+    def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.bury`."""
+        """See `Bus.dead_letter`."""
 
 
-class _Handed(Delivery):
+class CreditedDelivery(Delivery):
     """A delivery of a subscription: its ack gives the credit back. Made three times a page, so without a closure."""
 
     __slots__ = ("_receipt", "_subscription")
@@ -101,30 +101,30 @@ class Subscription:
         self._deliver(partition, message, receipt, 1)
 
     def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
-        delivery = _Handed(self, message, partition, receipt, attempts)
+        delivery = CreditedDelivery(self, message, partition, receipt, attempts)
         try:
             self.handler(delivery)
         except TemporaryError as error:
             if attempts < self.bus.max_attempts:
                 self._later(partition, message, receipt, attempts, error.delay_s)
             else:
-                self._bury(message, error, attempts, delivery)
+                self._dead_letter(message, error, attempts, delivery)
         except Exception as error:
-            self._bury(message, error, attempts, delivery)
+            self._dead_letter(message, error, attempts, delivery)
 
-    def condemn(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
+    def dead_letter(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
         """A message that must not be delivered again: it ends as a dead letter, like one that a handler gave up."""
         self.credit -= 1
-        self._bury(message, error, attempts, _Handed(self, message, partition, receipt, attempts))
+        self._dead_letter(message, error, attempts, CreditedDelivery(self, message, partition, receipt, attempts))
 
     def _later(self, partition: int, message: Any, receipt: Receipt, attempts: int, delay_s: float) -> None:
         clock = self.bus.clock
         clock.call_at(clock.monotonic() + delay_s, lambda: self._deliver(partition, message, receipt, attempts + 1))
 
-    def _bury(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
+    def _dead_letter(self, message: Any, error: BaseException, attempts: int, delivery: Delivery) -> None:
         text = ascii(str(error))[1:-1][:500]
         log.error("%s: dead letter on %s: %s: %s", self.group, self.topic.name, type(error).__name__, text)
-        receipts = [self.bus.bury(self.topic, self.group, delivery.partition, message, error, attempts)]
+        receipts = [self.bus.dead_letter(self.topic, self.group, delivery.partition, message, error, attempts)]
         if self.on_dead is not None:
             receipts.extend(self.on_dead(message, error))
         delivery.ack_after(receipts)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from nephila.kernel.bus.contract import Bus, Delivery, Receipt, gathered
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, ParseRule, Seed
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UserError
@@ -85,7 +85,7 @@ class Submission:
                 self.refused.append((seed.url, str(error)))
             else:
                 waiting.append(self._bus.publish(SEEDS, partition, seed))
-        await gathered(waiting)
+        await all_of(waiting)
 
     async def _until(self, reached: Callable[[JobStatus], bool]) -> JobStatus:
         while not reached(self.status):

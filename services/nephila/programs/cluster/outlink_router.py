@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, gathered
+from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
 from nephila.kernel.messages import CrawlJob, JobStatus, Outlinks, Record
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.topics import JOB_STATUS, JOBS, OUTLINKS, RECORDS, Topic
@@ -84,7 +84,7 @@ class Exchange:
         ]
         if receipts:
             self._open.setdefault((links.job, links.parent_key), []).extend(receipts)
-        return gathered(receipts)
+        return all_of(receipts)
 
     def _record(self, partition: int, record: Record) -> Receipt:
         key = (record.job, record.url_key)

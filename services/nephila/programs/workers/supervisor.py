@@ -26,7 +26,16 @@ import nephila
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.bus import Member, Workers
-from nephila.kernel.bus.workers.protocol import Contact, Contacted, Drained, Ping, Ready, Refused, Sent, Settings
+from nephila.kernel.bus.workers.protocol import (
+    AddressCheck,
+    AddressDecision,
+    Drained,
+    Ping,
+    Ready,
+    Refused,
+    RequestSent,
+    Settings,
+)
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
@@ -83,7 +92,7 @@ class WorkerProcesses:
         all."""
         self.bus = Workers(bus, clock)
         self.bus.on_busy = self._schedule_check
-        self.bus.on_crowd = self._grow
+        self.bus.on_loaded = self._grow
         self.on_fatal: Callable[[BaseException], None] | None = None
         """Called once, when workers cannot be kept alive."""
         self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
@@ -101,8 +110,8 @@ class WorkerProcesses:
         self._tasks: set[asyncio.Task[None]] = set()
         self._check_s = check_s
         self._check_scheduled = False
-        self._idle_deaths = 0
-        self._fruitless_deaths = 0
+        self._idle_crashes = 0
+        self._fruitless_crashes = 0
         self._ending = False
 
     @property
@@ -160,7 +169,7 @@ class WorkerProcesses:
     async def _start_one(self, number: int) -> None:
         process = _Process(Member(number))
         self.bus.connect(
-            process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_word(process, w)
+            process.member, self._write_of(process), self._clock.call_soon, lambda w: self._on_control(process, w)
         )
         link = process.member.link
         process.pipe = Pipe(partial(self._on_bytes, process), partial(self._on_gone, process))
@@ -176,7 +185,7 @@ class WorkerProcesses:
         await connect(ours, process.pipe)
         encode = msgspec.msgpack.encode
         pages = self._local.has_reader(PAGES)
-        link.say(Settings(encode(self._downloader), encode(self._parser), pages))
+        link.send_control(Settings(encode(self._downloader), encode(self._parser), pages))
 
     def _on_bytes(self, process: _Process, data: bytes) -> None:
         process.received = True
@@ -197,7 +206,7 @@ class WorkerProcesses:
                 log.error("worker %d gives no sign of life and is killed", one.member.number)
                 one.popen.kill()
             elif one.member.load:
-                one.member.link.say(Ping())
+                one.member.link.send_control(Ping())
         if any(one.member.load for one in self._processes):
             self._schedule_check()
 
@@ -205,23 +214,23 @@ class WorkerProcesses:
     def _write_of(process: _Process) -> Callable[[bytearray], None]:
         return lambda data: process.pipe.write(data)
 
-    def _on_word(self, process: _Process, word: Any) -> None:
-        if isinstance(word, Sent):
-            self.sent(word.address, word.at)
-        elif isinstance(word, Contact):
-            go = self.contact(word.job, word.url_key, word.attempt, word.address)
-            process.member.link.say(Contacted(word.number, go))
-        elif isinstance(word, Ready):
+    def _on_control(self, process: _Process, control: Any) -> None:
+        if isinstance(control, RequestSent):
+            self.sent(control.address, control.at)
+        elif isinstance(control, AddressCheck):
+            go = self.contact(control.job, control.url_key, control.attempt, control.address)
+            process.member.link.send_control(AddressDecision(control.number, go))
+        elif isinstance(control, Ready):
             self._growing = False
             if self._ending:
                 process.drained.set()
             else:
                 self.bus.join(process.member)
-        elif isinstance(word, Drained):
+        elif isinstance(control, Drained):
             process.drained.set()
-        elif isinstance(word, Refused):
+        elif isinstance(control, Refused):
             process.drained.set()
-            self._fatal(UsageError(word.text) if word.usage else UserError(word.text))
+            self._fatal(UsageError(control.text) if control.usage else UserError(control.text))
 
     def _on_gone(self, process: _Process, error: Exception | None) -> None:
         """The pipe has ended, and the process with it."""
@@ -237,14 +246,14 @@ class WorkerProcesses:
         how = await self._reap(process)
         if self._ending:
             return
-        self._idle_deaths = 0 if lost else self._idle_deaths + 1
-        self._fruitless_deaths = 0 if process.member.done else self._fruitless_deaths + 1
+        self._idle_crashes = 0 if lost else self._idle_crashes + 1
+        self._fruitless_crashes = 0 if process.member.done else self._fruitless_crashes + 1
         log.warning("worker %d %s; %s", process.member.number, how, _replacement_text(lost))
-        if self._idle_deaths >= MAX_IDLE_DEATHS or self._fruitless_deaths >= MAX_FRUITLESS_DEATHS:
+        if self._idle_crashes >= MAX_IDLE_DEATHS or self._fruitless_crashes >= MAX_FRUITLESS_DEATHS:
             self._fatal(UserError(f"worker processes keep dying ({how}); try --workers 0, and see nephila doctor"))
             return
-        if self._idle_deaths > 1:
-            await asyncio.sleep(BACKOFF_S * 2 ** (self._idle_deaths - 2))
+        if self._idle_crashes > 1:
+            await asyncio.sleep(BACKOFF_S * 2 ** (self._idle_crashes - 2))
         await self._start_again(process.member.number)
 
     async def _reap(self, process: _Process) -> str:

@@ -24,8 +24,8 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.bus.workers.link import UNBOUNDED, Link
 from nephila.kernel.bus.workers.protocol import (
-    Contact,
-    Contacted,
+    AddressCheck,
+    AddressDecision,
     Drain,
     Drained,
     Forget,
@@ -33,7 +33,7 @@ from nephila.kernel.bus.workers.protocol import (
     Pong,
     Ready,
     Refused,
-    Sent,
+    RequestSent,
     Settings,
 )
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect
@@ -59,7 +59,7 @@ class Worker:
         self.bus = LocalBus(self.clock)
         self.recent = RecentLinks()
         self.pipe = Pipe(self._on_bytes, self._on_gone)
-        self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_word)
+        self.link = Link(self.bus, self.pipe.write, self.clock.call_soon, self._on_control)
         self._downloader: Downloader | None = None
         self._parser: Parser | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,17 +80,17 @@ class Worker:
         self.link.close()
         self._over.set()
 
-    def _on_word(self, word: Any) -> None:
-        if isinstance(word, Forget):
-            self.recent.forget(word.job)
+    def _on_control(self, control: Any) -> None:
+        if isinstance(control, Forget):
+            self.recent.forget(control.job)
             return
-        if isinstance(word, Ping):
-            self.link.say(Pong())
+        if isinstance(control, Ping):
+            self.link.send_control(Pong())
             return
-        if isinstance(word, Contacted):
-            self._questions.pop(word.number)(word.go)
+        if isinstance(control, AddressDecision):
+            self._questions.pop(control.number)(control.allowed)
             return
-        task = asyncio.ensure_future(self._begin(word) if isinstance(word, Settings) else self._drain(word))
+        task = asyncio.ensure_future(self._begin(control) if isinstance(control, Settings) else self._drain(control))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -109,27 +109,27 @@ class Worker:
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)
             self._downloader.late_address_check = self._ask
-            self._downloader.on_sent = lambda address, at: link.say(Sent(address, at))
+            self._downloader.on_sent = lambda address, at: link.send_control(RequestSent(address, at))
             await self._parser.start()
             await self._downloader.start()
         except UserError as error:
-            self.link.say(Refused(str(error), isinstance(error, UsageError)))
+            self.link.send_control(Refused(str(error), isinstance(error, UsageError)))
         else:
-            self.link.say(Ready())
+            self.link.send_control(Ready())
 
-    async def _drain(self, word: Drain) -> None:
-        until = self.clock.monotonic() + word.grace_s
+    async def _drain(self, control: Drain) -> None:
+        until = self.clock.monotonic() + control.grace_s
         for service in (self._downloader, self._parser):
             if service is not None:
                 await service.drain(max(until - self.clock.monotonic(), 0.0))
         if not self._drained:
             self._drained = True
-            self.link.say(Drained())
+            self.link.send_control(Drained())
 
     def _ask(self, request: FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
         self._asked += 1
         self._questions[self._asked] = answer
-        self.link.say(Contact(self._asked, request.job, request.url_key, request.attempt, address))
+        self.link.send_control(AddressCheck(self._asked, request.job, request.url_key, request.attempt, address))
 
     def _on_job(self, delivery: Delivery) -> None:
         self.recent.job(delivery.message)

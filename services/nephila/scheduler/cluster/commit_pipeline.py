@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nephila.kernel.bus.contract import Bus, Delivery, History, Receipt
+from nephila.kernel.bus.contract import Bus, Delivery, LogReader, Receipt
 from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
@@ -23,7 +23,7 @@ from nephila.scheduler.frontier.host_state import TurnOutput
 REFUSED_SEEDS = 1000
 
 
-class Outside(Bus, History, Protocol):
+class Outside(Bus, LogReader, Protocol):
     """What a partition needs of its bus."""
 
 

@@ -14,7 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from nephila.kernel.bus.contract import History
+from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
@@ -32,7 +32,7 @@ class Fence:
     def __init__(
         self,
         partition: int,
-        bus: History,
+        bus: LogReader,
         clock: Clock,
         go_on: Callable[[], None],
         claimed: Callable[[UserError], None],

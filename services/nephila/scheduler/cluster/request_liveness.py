@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.contract import History
+from nephila.kernel.bus.contract import LogReader
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import REQUESTS
@@ -34,7 +34,9 @@ class HasFrontier(Protocol):
 class Listener:
     """Asks for the partitions of one scheduler what has been read of their requests."""
 
-    def __init__(self, shards: Mapping[int, HasFrontier], config: SchedulerConfig, bus: History, clock: Clock) -> None:
+    def __init__(
+        self, shards: Mapping[int, HasFrontier], config: SchedulerConfig, bus: LogReader, clock: Clock
+    ) -> None:
         self._shards = shards
         self._config = config
         self._bus = bus
@@ -64,7 +66,7 @@ class Listener:
     async def _ask(self, silent: list[int], before: float) -> None:
         """What was handed out by `before` has been published since, whatever the broker's mood."""
         try:
-            taken = await self._bus.read_whole(DOWNLOADERS, REQUESTS, silent)
+            taken = await self._bus.fully_read(DOWNLOADERS, REQUESTS, silent)
         except TemporaryError as error:
             log.info("nobody can say whether requests are taken: %s", error)
             return

@@ -55,7 +55,7 @@ MAX_TURNS = 1000
 
 
 class Shards:
-    """See the module; the bus tells it which partitions come and go (`Handover`)."""
+    """See the module; the bus tells it which partitions come and go (`RebalanceListener`)."""
 
     def __init__(self, config: SchedulerConfig, bus: Outside, clock: Clock) -> None:
         self.config = config
@@ -78,7 +78,7 @@ class Shards:
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._coming: dict[int, object] = {}
-        """Partitions that are being taken over, and which call of `gained` does it."""
+        """Partitions that are being taken over, and which call of `on_assigned` does it."""
         self._due: list[Shard] = []
         self._turn_due = False
         self._wakes = WakeupHeap()
@@ -121,7 +121,7 @@ class Shards:
             shard.stopped = True
 
     async def close(self) -> None:
-        """Tell nothing more; what the bus still hands back in `leaving` is finished there."""
+        """Tell nothing more; what the bus still hands back in `on_revoking` is finished there."""
         self._emitting = False
         await asyncio.gather(self.reporter.close(), self.listener.close())
         self.turns.close()
@@ -133,8 +133,8 @@ class Shards:
 
     # ---- partitions come and go
 
-    async def gained(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: claim them, restore them, go on."""
+    async def on_assigned(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: claim them, restore them, go on."""
         # What is lost and gained again meanwhile is taken over twice, and the later one counts.
         token = object()
         self._coming |= dict.fromkeys(partitions, token)
@@ -175,23 +175,23 @@ class Shards:
                 shard.change_job(self.jobs[uid])
         self._divide()
 
-    async def leaving(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: hand out nothing more of them, let go when all that was taken is out."""
+    async def on_revoking(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: hand out nothing more of them, let go when all that was taken is out."""
         going = [self.shards[p] for p in partitions if p in self.shards]
         try:
             await asyncio.gather(*(shard.finish() for shard in going))
         finally:
-            self.lost(partitions)
+            self.on_lost(partitions)
 
-    def lost(self, partitions: frozenset[int]) -> None:
-        """See `Handover`: they are another's."""
+    def on_lost(self, partitions: frozenset[int]) -> None:
+        """See `RebalanceListener`: they are another's."""
         for partition in partitions:
             self._coming.pop(partition, None)
             shard = self.shards.pop(partition, None)
             if shard is not None:
                 del self._gates[partition]
                 self._give_away(shard)
-        self._strangers.lost(partitions)
+        self._strangers.on_lost(partitions)
         self._divide()
 
     def _give_away(self, shard: Shard) -> None:

@@ -39,7 +39,7 @@ class Strangers:
             for _, delivery, handler in waiting:
                 handler(delivery)
 
-    def lost(self, partitions: frozenset[int]) -> None:
+    def on_lost(self, partitions: frozenset[int]) -> None:
         """These are another's."""
         for uid, waiting in self._waiting.items():
             self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]

@@ -1,7 +1,7 @@
 """The bus over Kafka: one contract with the others, between programs on many machines.
 
 `publish` gathers by partition and resolves when the broker has it (outbox.py); each group of this program is one
-consumer with the ring as its assignor (group.py, intake.py); compacted topics are read whole before work begins
+consumer with the ring as its assignor (group.py, inbox.py); compacted topics are read whole before work begins
 (tables.py). Transport is at-least-once: after a crash a message may come again, and is never lost. Services subscribe
 first, then `start` is called; what is published before is kept.
 """
@@ -18,19 +18,19 @@ import msgspec
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
-from nephila.kernel.bus.contract import Batch, DeadHandler, Handler, Receipt
-from nephila.kernel.bus.dead_letters import letter_of
+from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
+from nephila.kernel.bus.dead_letters import dead_letter_for
 from nephila.kernel.bus.kafka import admin
-from nephila.kernel.bus.kafka.claim_check import Claims, sweep
+from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
-from nephila.kernel.bus.kafka.compacted import Tables
+from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer_group import Group
+from nephila.kernel.bus.kafka.consumer_group import ConsumerGroup
 from nephila.kernel.bus.kafka.group import agreement
-from nephila.kernel.bus.kafka.group.rebalance import Handover, Orphaned
-from nephila.kernel.bus.kafka.inbox import Intake, KafkaSubscription
-from nephila.kernel.bus.kafka.log_reader import KafkaHistory
-from nephila.kernel.bus.kafka.producer import Outbox
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener
+from nephila.kernel.bus.kafka.inbox import Inbox, KafkaSubscription
+from nephila.kernel.bus.kafka.log_reader import KafkaLogReader
+from nephila.kernel.bus.kafka.producer import BatchingProducer
 from nephila.kernel.bus.kafka.wire import frame_of, seal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.clock import Clock
@@ -47,23 +47,27 @@ class KafkaBus:
     """See the module and `nephila.kernel.bus.contract.Bus`."""
 
     def __init__(
-        self, config: KafkaConfig, clock: Clock, claims: Claims | None = None, agreed: Mapping[str, str] | None = None
+        self,
+        config: KafkaConfig,
+        clock: Clock,
+        claim_store: ClaimStore | None = None,
+        agreed: Mapping[str, str] | None = None,
     ) -> None:
         name = config.name or f"member-{uuid.uuid4().hex[:12]}"
         self.config = msgspec.structs.replace(config, name=name)
         self.clock = clock
-        self.claims = claims
+        self.claim_store = claim_store
         self.max_attempts = config.max_attempts
         self.unacked = 0
         self.on_quiet: Callable[[], None] | None = None
         self.on_fatal: Callable[[UserError], None] | None = None
         """Called when a person has to look: a loss, a newer release's message, a namesake."""
         self.fatal: UserError | None = None
-        self.outbox = Outbox(self.config, claims)
-        self.groups: dict[str, Group] = {}
-        self.tables = Tables(self.config, self._on_fatal)
+        self.producer = BatchingProducer(self.config, claim_store)
+        self.groups: dict[str, ConsumerGroup] = {}
+        self.compacted = CompactedTopics(self.config, self._on_fatal)
         self._started = False
-        self._history = KafkaHistory(self.config, claims)
+        self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = dict(agreed or {})
         """Settings that have to be the same in all members of the system; compared at the start."""
@@ -72,11 +76,11 @@ class KafkaBus:
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
         """See `Bus.publish`: resolves when the broker has it. Raises `PermanentError` for what cannot travel."""
-        return self.outbox.put(topic, 0 if topic.key else partition, message)
+        return self.producer.put(topic, 0 if topic.key else partition, message)
 
     def publish_after(self, receipts: Iterable[Receipt], topic: Topic, partition: int, message: Any) -> Receipt:
         """As `publish`, on its way when these have resolved; what cannot travel is refused at once."""
-        return self.outbox.put(topic, 0 if topic.key else partition, message, receipts)
+        return self.producer.put(topic, 0 if topic.key else partition, message, receipts)
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
@@ -87,28 +91,28 @@ class KafkaBus:
         if self._started:
             raise RuntimeError(f"group {group!r} subscribes to {topic.name!r} after the bus was started")
         if topic.key:
-            self.tables.add(topic, Subscription(self, topic, group, handler, credits, on_dead))
+            self.compacted.add(topic, Subscription(self, topic, group, handler, credits, on_dead))
             return
-        intake = self._group(group).intake
+        inbox = self._group(group).inbox
         name = f"{self.config.prefix}{topic.name}"
-        if name in intake.topics:
+        if name in inbox.topics:
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
         reader = KafkaSubscription(self, topic, group, handler, credits, on_dead)
-        intake.topics[name] = reader.prepare(intake.ended)
+        inbox.topics[name] = reader.prepare(inbox.ended)
 
-    def _group(self, name: str) -> Group:
+    def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)
         if group is None:
-            intake = Intake(self.config, self.claims, {})
-            group = self.groups[name] = Group(name, self.config, intake, self._on_fatal)
+            inbox = Inbox(self.config, self.claim_store, {})
+            group = self.groups[name] = ConsumerGroup(name, self.config, inbox, self._on_fatal)
             group.membership.settings = self.agreed
         return group
 
-    def bury(
+    def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.bury`; the letter holds the message as a record of its topic."""
-        letter = letter_of(topic, service, partition, message, error, attempts)
+        """See `Bus.dead_letter`; the letter holds the message as a record of its topic."""
+        letter = dead_letter_for(topic, service, partition, message, error, attempts)
         try:
             letter.message = seal([frame_of(topic.message, message)])
             return self.publish(DEAD, partition, letter)
@@ -118,13 +122,13 @@ class KafkaBus:
 
     # ---- what only this bus has
 
-    def watch(self, group: str, handover: Handover) -> None:
+    def watch_partitions(self, group: str, listener: RebalanceListener) -> None:
         """Tell a service which partitions come and go; before `start`."""
-        self._group(group).handover = handover
+        self._group(group).listener = listener
 
-    def watch_orphans(self, group: str, orphaned: Orphaned) -> None:
+    def watch_crashes(self, group: str, on_member_crash: OnMemberCrash) -> None:
         """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
-        self._group(group).orphaned = orphaned
+        self._group(group).on_member_crash = on_member_crash
 
     def held(self, group: str) -> frozenset[int]:
         """Partitions that this member reads for a group now."""
@@ -151,51 +155,51 @@ class KafkaBus:
 
     @property
     def member(self) -> str:
-        """See `History.member`."""
+        """See `LogReader.member`."""
         return self.config.name
 
     def last_offset(self, topic: Topic, partition: int) -> int:
-        """See `History.last_offset`."""
-        return self.outbox.last_offset(topic, partition)
+        """See `LogReader.last_offset`."""
+        return self.producer.last_offset(topic, partition)
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `History.bounds`."""
-        return await self._history.bounds(topic, partitions)
+        """See `LogReader.bounds`."""
+        return await self._log_reader.bounds(topic, partitions)
 
-    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
-        """See `History.read`."""
-        return self._history.read(topic, ranges)
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
+        return self._log_reader.read(topic, ranges)
 
-    async def ends(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
+    async def end_offsets(self, topics: Iterable[Topic]) -> dict[TopicPartition, int]:
         """Where all partitions of these topics end that hold anything by now. Raises `TemporaryError`."""
         found = {}
         for topic in topics:
-            bounds = await self._history.bounds(topic, range(self.config.partitions))
+            bounds = await self._log_reader.bounds(topic, range(self.config.partitions))
             name = f"{self.config.prefix}{topic.name}"
             found.update({TopicPartition(name, p): last for p, (first, last) in bounds.items() if last > first})
         return found
 
-    async def passed(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
+    async def has_read_to(self, group: str, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether all members of a group together have dealt with everything before these ends. Raises
         `TemporaryError`."""
-        return await self.groups[group].passed(ends)
+        return await self.groups[group].has_read_to(ends)
 
-    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """See `History.read_whole`."""
-        return await self._history.read_whole(group, topic, partitions)
+    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `LogReader.fully_read`."""
+        return await self._log_reader.fully_read(group, topic, partitions)
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """See `History.delete_before`."""
-        await self._history.delete_before(topic, offsets)
+        """See `LogReader.delete_before`."""
+        await self._log_reader.delete_before(topic, offsets)
 
     @property
     def troubles(self) -> list[str]:
         """Why this member is not ready, one line each; empty when all is well."""
         found = [str(self.fatal)] if self.fatal is not None else []
-        if self.outbox.trouble:
-            found.append(self.outbox.trouble)
-        if self.outbox.skew.trouble:
-            found.append(self.outbox.skew.trouble)
+        if self.producer.trouble:
+            found.append(self.producer.trouble)
+        if self.producer.skew.trouble:
+            found.append(self.producer.skew.trouble)
         for group in self.groups.values():
             found += [f"no topic {name} on the broker: see nephila topics apply" for name in group.missing]
             if group.trouble:
@@ -212,18 +216,18 @@ class KafkaBus:
         mend()
         await admin.check(self.config, TOPICS)
         began = max((group.membership.started for group in self.groups.values()), default=0.0)
-        if self.claims is not None:
-            await self._reach(self.claims)
+        if self.claim_store is not None:
+            await self._reach(self.claim_store)
         me = agreement.Me(self.groups.keys(), began, self.agreed)
         if self.agreed:
             await agreement.refuse_differences(self.config, me)
         try:
-            await self.outbox.start()
-            await self.tables.start()
+            await self.producer.start()
+            await self.compacted.start()
             for group in self.groups.values():
                 await group.start()
-            if self.claims is not None:
-                self._spawn(sweep(self.claims))
+            if self.claim_store is not None:
+                self._spawn(sweep(self.claim_store))
             if self.agreed:
                 self._spawn(self._compare(me))
         except (KafkaError, OSError) as error:
@@ -241,14 +245,14 @@ class KafkaBus:
         if tasks:
             await asyncio.wait(tasks)
         await asyncio.gather(*(group.close() for group in self.groups.values()))
-        await self.tables.close()
-        await self.outbox.close(CLOSE_S)
+        await self.compacted.close()
+        await self.producer.close(CLOSE_S)
 
     @staticmethod
-    async def _reach(claims: Claims) -> None:
+    async def _reach(claim_store: ClaimStore) -> None:
         """A member without its blob store would hold partitions whose messages it cannot read."""
         try:
-            await asyncio.to_thread(claims.reach)
+            await asyncio.to_thread(claim_store.reach)
         except TemporaryError as error:
             raise NotReadyError(f"the blob store does not answer: {error}") from None
 

@@ -29,7 +29,7 @@ FIRST_SWEEP_S = 600.0
 _ROOT = "claims"
 
 
-class Claims(Protocol):
+class ClaimStore(Protocol):
     """A store of objects by name; called on a thread of its own."""
 
     def put(self, data: bytes, keep_s: float) -> str:
@@ -46,50 +46,50 @@ class Claims(Protocol):
         `TemporaryError`."""
 
 
-class BlobClaims:
+class BlobClaimStore:
     """See the module."""
 
     def __init__(self, blobs: Blobs) -> None:
         self._blobs = blobs
 
     def put(self, data: bytes, keep_s: float) -> str:
-        """See `Claims.put`."""
+        """See `ClaimStore.put`."""
         until = _day(time.time() + keep_s + SPARE_S)
         name = f"{_ROOT}/{until}/{hashlib.sha256(data).hexdigest()}"
         self._blobs.put(name, data)
         return name
 
     def get(self, name: str) -> bytes:
-        """See `Claims.get`. Nothing but claims is read, whatever a record says."""
+        """See `ClaimStore.get`. Nothing but claim_store is read, whatever a record says."""
         if not name.startswith(f"{_ROOT}/") or ".." in name:
             raise PermanentError(f"no name of a claim: {name[:80]!r}")
         return self._blobs.get(name)
 
     def reach(self) -> None:
-        """See `Claims.reach`."""
+        """See `ClaimStore.reach`."""
         reach(self._blobs)
 
     def expire(self, now: float) -> int:
-        """See `Claims.expire`. O(objects)."""
+        """See `ClaimStore.expire`. O(objects)."""
         today = _day(now)
         old = [name for name in self._blobs.names(_ROOT) if name.split("/")[1] < today]
         self._blobs.delete(old)
         return len(old)
 
 
-def open_claims(place: str) -> BlobClaims | None:
+def open_claim_store(place: str) -> BlobClaimStore | None:
     """The store at a directory or URL; None when none is named. Raises `UsageError`."""
-    return BlobClaims(open_blobs(place)) if place else None
+    return BlobClaimStore(open_blobs(place)) if place else None
 
 
-async def sweep(claims: Claims) -> None:
+async def sweep(claim_store: ClaimStore) -> None:
     """Remove what is old, now and then, as long as the program lives."""
     wait_s = random.uniform(0, FIRST_SWEEP_S)
     while True:
         await asyncio.sleep(wait_s)
         wait_s = SWEEP_S
         try:
-            removed = await asyncio.to_thread(claims.expire, time.time())
+            removed = await asyncio.to_thread(claim_store.expire, time.time())
         except (TemporaryError, PermanentError) as error:
             log.warning("old objects were not removed: %s; next try in %g h", error, SWEEP_S / 3600)
         else:

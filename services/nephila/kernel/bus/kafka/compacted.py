@@ -1,10 +1,10 @@
-"""Compacted topics: every member reads all of them, from the beginning, before it works, and goes on reading.
+"""Compacted topics: every member reads all of them from the beginning before it works, and continues to read.
 
-A table has no group and no committed position; each message is the whole desired state of one thing, so a reader may
-see it again and only the last counts. One consumer reads all tables of a program: each of its own would cost a
-connection, and its timers as much CPU as a fetch. Invariants: `caught_up` is set once all that was there at the start
-was delivered, one table after the other in the order in which they were asked for; what a newer release wrote stops
-its table only.
+There is no consumer group and no committed offset. Each message is the whole desired state of one thing: a reader may
+see it twice, and only the last one counts. One consumer reads all compacted topics of a program, because each consumer
+costs a connection, and its timers cost as much CPU as a fetch. Invariants: `caught_up` is set when everything that
+existed at the start has been delivered, one topic after the other in order of subscription; a message of a newer
+release stops its topic only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.bus.kafka.client.consumer import unhurried
+from nephila.kernel.bus.kafka.client.consumer import relax_polling
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
@@ -31,11 +31,11 @@ BACKOFF_S = 0.5
 WAIT_S = 5.0
 """How long a request for more waits at the broker, which answers at once when there is any."""
 CATCH_UP_MS = 20
-"""The same while tables are read to their ends: a request that waits for more of one holds up the next table."""
+"""The same while topics are read to their ends: a request that waits for more of one holds up the next topic_state."""
 POLL_MS = 200
 
 
-class Table:
+class CompactedTopic:
     """One compacted topic and all that read it in this program."""
 
     def __init__(self, topic: Topic, prefix: str) -> None:
@@ -62,28 +62,28 @@ class Table:
             self.next = record.offset + 1
 
 
-class Tables:
-    """All tables of a program."""
+class CompactedTopics:
+    """All topics of a program."""
 
     def __init__(self, config: KafkaConfig, fatal: Callable[[UserError], None]) -> None:
         self.config = config
         self.caught_up = asyncio.Event()
-        self._tables: dict[TopicPartition, Table] = {}
+        self._topics: dict[TopicPartition, CompactedTopic] = {}
         self._fatal = fatal
         self._task: asyncio.Task[None] | None = None
 
     def add(self, topic: Topic, reader: Subscription) -> None:
         """Before `start`. Raises ValueError for a group that reads the topic already."""
-        new = Table(topic, self.config.prefix)
-        table = self._tables.setdefault(new.tp, new)
-        if any(other.group == reader.group for other in table.readers):
+        new = CompactedTopic(topic, self.config.prefix)
+        topic_state = self._topics.setdefault(new.tp, new)
+        if any(other.group == reader.group for other in topic_state.readers):
             raise ValueError(f"group {reader.group!r} already reads topic {topic.name!r}")
-        table.readers.append(reader)
+        topic_state.readers.append(reader)
 
     async def start(self) -> None:
         """Return once everything that is there has been delivered. Raises `NotReadyError` for what a newer release
-        wrote: who has not read all of a table does not begin to work."""
-        if not self._tables:
+        wrote: who has not read all of a topic_state does not begin to work."""
+        if not self._topics:
             return
         self._task = asyncio.get_running_loop().create_task(self._run())
         caught = asyncio.get_running_loop().create_task(self.caught_up.wait())
@@ -96,9 +96,9 @@ class Tables:
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # Without tables a service would go on for ever with what it knew, and look well.
-            log.error("tables: %r", error, exc_info=error)
-            self._fatal(UserError(f"the reading of tables ended: {error!r}"))
+            # Without topics a service would go on for ever with what it knew, and look well.
+            log.error("topics: %r", error, exc_info=error)
+            self._fatal(UserError(f"reading the compacted topics ended: {error!r}"))
 
     async def close(self) -> None:
         """Stop reading."""
@@ -107,14 +107,14 @@ class Tables:
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
-        while tables := [table for table in self._tables.values() if not table.stopped]:
+        while topics := [topic_state for topic_state in self._topics.values() if not topic_state.stopped]:
             try:
-                await self._read(tables)
+                await self._read(topics)
             except KafkaError as error:
-                log.warning("tables: %s: %s; trying again", type(error).__name__, error)
+                log.warning("topics: %s: %s; trying again", type(error).__name__, error)
                 await asyncio.sleep(BACKOFF_S)
 
-    async def _read(self, tables: list[Table]) -> None:
+    async def _read(self, topics: list[CompactedTopic]) -> None:
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self.config.bootstrap,
             client_id=f"nephila-{self.config.name}",
@@ -123,43 +123,43 @@ class Tables:
             fetch_max_wait_ms=CATCH_UP_MS,
             request_timeout_ms=int(self.config.request_timeout_s * 1000),
         )
-        consumer.assign([table.tp for table in tables])
+        consumer.assign([topic_state.tp for topic_state in topics])
         try:
             await consumer.start()
-            ends = await consumer.end_offsets([table.tp for table in tables])
-            for table in tables:
-                consumer.seek(table.tp, table.next)
-            consumer.pause(*(table.tp for table in tables[1:]))
-            for table in tables:
-                await self._catch_up(consumer, table, ends[table.tp])
+            ends = await consumer.end_offsets([topic_state.tp for topic_state in topics])
+            for topic_state in topics:
+                consumer.seek(topic_state.tp, topic_state.next)
+            consumer.pause(*(topic_state.tp for topic_state in topics[1:]))
+            for topic_state in topics:
+                await self._catch_up(consumer, topic_state, ends[topic_state.tp])
             self.caught_up.set()
             wait_ms = int(min(WAIT_S, self.config.request_timeout_s / 4) * 1000)
-            unhurried(consumer, wait_ms)
+            relax_polling(consumer, wait_ms)
             while True:
                 await self._poll(consumer, wait_ms)
         finally:
             with contextlib.suppress(KafkaError):
                 await consumer.stop()
 
-    async def _catch_up(self, consumer: AIOKafkaConsumer, table: Table, end: int) -> None:
+    async def _catch_up(self, consumer: AIOKafkaConsumer, topic_state: CompactedTopic, end: int) -> None:
         """Until all of it is read that was there at the start; those behind it wait."""
-        if table.next < end:
-            consumer.resume(table.tp)
-        while not table.stopped and await consumer.position(table.tp) < end:
+        if topic_state.next < end:
+            consumer.resume(topic_state.tp)
+        while not topic_state.stopped and await consumer.position(topic_state.tp) < end:
             await self._poll(consumer, POLL_MS)
-        if not table.stopped:
-            consumer.resume(table.tp)
+        if not topic_state.stopped:
+            consumer.resume(topic_state.tp)
 
     async def _poll(self, consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         for tp, records in (await consumer.getmany(timeout_ms=wait_ms)).items():
-            table = self._tables[tp]
+            topic_state = self._topics[tp]
             try:
-                table.take(records)
+                topic_state.take(records)
             except TooNew as error:
-                where = f"{tp.topic} at {table.next}"
+                where = f"{tp.topic} at {topic_state.next}"
                 newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
                 if not self.caught_up.is_set():
                     raise NotReadyError(newer) from None
-                table.stopped = True
+                topic_state.stopped = True
                 consumer.pause(tp)
                 self._fatal(NotReadyError(newer))

@@ -22,26 +22,32 @@ from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
 
 from nephila.kernel.bus.kafka.client.consumer import (
     STOP_S,
-    begun,
-    ended,
-    gather,
-    made,
-    missing,
-    namesake,
-    pause,
-    unread,
+    apply_pauses,
+    duplicate_member_error,
+    missing_topics,
+    new_consumer,
+    seek_back,
+    set_fetch_batching,
+    stop_consumer,
+    watch_heartbeats,
 )
-from nephila.kernel.bus.kafka.commit_metadata import AT_WORK, Note
+from nephila.kernel.bus.kafka.commit_metadata import HELD, CommitMetadata
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.group.assignor import assignor_for
-from nephila.kernel.bus.kafka.group.heartbeat import Pulse
+from nephila.kernel.bus.kafka.group.heartbeat import HeartbeatLease
 from nephila.kernel.bus.kafka.group.membership import Membership
-from nephila.kernel.bus.kafka.group.rebalance import Handover, Orphaned, part, tell_orphans
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, report_crash, revoke
 from nephila.kernel.bus.kafka.group.watchdog import Watchdog
-from nephila.kernel.bus.kafka.inbox import Intake, Place
+from nephila.kernel.bus.kafka.inbox import Inbox, PartitionState
 from nephila.kernel.bus.kafka.offsets import Position
-from nephila.kernel.bus.kafka.poison import Court
-from nephila.kernel.bus.kafka.start_position import Opening, crashed, mark, openings, passed
+from nephila.kernel.bus.kafka.poison import PoisonIsolation
+from nephila.kernel.bus.kafka.start_position import (
+    StartPosition,
+    crashed_partitions,
+    has_committed_to,
+    mark_held,
+    start_positions,
+)
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 
 log = logging.getLogger(__name__)
@@ -53,15 +59,15 @@ SLICE_S = 0.1
 BACKOFF_S, MARK_S = 0.5, 0.1
 
 
-class Group(ConsumerRebalanceListener):  # type: ignore[misc]
+class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
     """See the module."""
 
-    def __init__(self, name: str, config: KafkaConfig, intake: Intake, fatal: Callable[[UserError], None]) -> None:
+    def __init__(self, name: str, config: KafkaConfig, inbox: Inbox, fatal: Callable[[UserError], None]) -> None:
         self.name = name
         self.config = config
-        self.intake = intake
-        self.handover: Handover | None = None
-        self.orphaned: Orphaned | None = None
+        self.inbox = inbox
+        self.listener: RebalanceListener | None = None
+        self.on_member_crash: OnMemberCrash | None = None
         self.membership = Membership(config.name, time.time())
         self.restarts = 0
         """Consumers that were found stuck and begun anew."""
@@ -70,7 +76,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         """Topics that are not on the broker any more."""
         self._fatal = fatal
         self._consumer: AIOKafkaConsumer | None = None
-        self._pulse = Pulse(config.session_s)
+        self._lease = HeartbeatLease(config.session_s)
         self._joined = False
         self._joining = False
         self._closing = False
@@ -78,8 +84,10 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         self._committing = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
-        self._court = intake.court = Court(self._write, intake.all_quiet, intake.acquitted)
-        self._sitting: asyncio.Task[None] | None = None
+        self._isolation = inbox.isolation = PoisonIsolation(
+            self._commit_metadata, inbox.all_idle, inbox.clear_suspicion
+        )
+        self._poison_task: asyncio.Task[None] | None = None
 
     # ---- life
 
@@ -98,7 +106,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             self._spawn(routine)
 
     async def _connect(self) -> None:
-        consumer = made(self.config, self.name, sorted(self.intake.topics), assignor_for(self.membership), self)
+        consumer = new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self)
         self._consumer = consumer
         self._joined = False
         try:
@@ -106,7 +114,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         except BaseException:
             await consumer.stop()
             raise
-        begun(consumer, self._pulse.heard)
+        watch_heartbeats(consumer, self._lease.on_answer)
 
     async def close(self) -> None:
         """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
@@ -120,7 +128,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if self._tasks:
             await asyncio.wait(set(self._tasks))
         if consumer is not None:
-            await ended(consumer, leave=True)
+            await stop_consumer(consumer, leave=True)
         self._consumer = None
 
     def _spawn(self, routine: Any) -> asyncio.Task[Any]:
@@ -138,17 +146,17 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
     @property
     def held(self) -> frozenset[int]:
         """Partitions that are ours and open."""
-        return frozenset(tp.partition for tp, place in self.intake.places.items() if place.ready)
+        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.ready)
 
     @property
     def may_emit(self) -> bool:
         """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
-        return self._pulse.may_emit(time.monotonic())
+        return self._lease.may_emit(time.monotonic())
 
     @property
     def settled(self) -> bool:
         """Whether all that the group has given or promised this member is open here."""
-        opened = all(place.ready for place in self.intake.places.values())
+        opened = all(state.ready for state in self.inbox.partition_states.values())
         return self._joined and not self._joining and opened and not self.membership.promised
 
     def set_able(self, able: bool) -> None:
@@ -158,11 +166,11 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             if self._consumer is not None:
                 self._consumer._coordinator.request_rejoin()
 
-    async def passed(self, ends: Mapping[TopicPartition, int]) -> bool:
+    async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
         """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
         if self._consumer is None:
             raise TemporaryError("the consumer is begun anew")
-        return await passed(self._consumer, ends)
+        return await has_committed_to(self._consumer, ends)
 
     # ---- reading
 
@@ -174,19 +182,19 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 continue
             try:
                 batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
-                self._good()
+                self._clear_error()
             except (ConsumerStoppedError, KafkaError) as error:
                 if "FencedInstance" in repr(error):
-                    self._namesake()
+                    self._duplicate_member()
                 if not isinstance(error, ConsumerStoppedError):
-                    self._bad(error)
+                    self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
                 continue
-            gather(consumer, self.config, busy=bool(batches), patient=self.intake.patient)
-            ahead = self.intake.ahead(batches)
-            if ahead and not await self._tell(ahead):
+            set_fetch_batching(consumer, self.config, busy=bool(batches), patient=self.inbox.patient)
+            ahead = self.inbox.leased_offsets(batches)
+            if ahead and not await self._commit(ahead):
                 batches = {tp: records for tp, records in batches.items() if tp not in ahead}
-                unread(consumer, self.intake.next_of(ahead))
+                seek_back(consumer, self.inbox.next_offsets(ahead))
                 await asyncio.sleep(MARK_S)
             began = time.monotonic()
             self._take(consumer, batches)
@@ -197,19 +205,19 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
         for tp, records in batches.items():
-            if (refused := self.intake.take(tp, records)) is not None:
-                self._court.spare(tp)
-                self._refuse(refused)
-            if (wanted := self.intake.wanted(tp)) is not None:
+            if (refused := self.inbox.take(tp, records)) is not None:
+                self._isolation.release(tp)
+                self._stop_partition(refused)
+            if (wanted := self.inbox.missing_objects(tp)) is not None:
                 self._spawn(self._fetch_claim(tp, *wanted))
-        pause(consumer, self.intake.open)
+        apply_pauses(consumer, self.inbox.open)
 
     async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
         """Get the objects that a record names; the partition waits, so that the order is kept."""
-        await self.intake.fetch(tp, names)
+        await self.inbox.fetch(tp, names)
         if self._consumer is not None:
-            unread(self._consumer, {tp: offset})
-            pause(self._consumer, self.intake.open)
+            seek_back(self._consumer, {tp: offset})
+            apply_pauses(self._consumer, self.inbox.open)
 
     # ---- committing
 
@@ -218,33 +226,33 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             await asyncio.sleep(self.config.commit_interval_s)
             await self.commit()
             if self._consumer is not None:
-                pause(self._consumer, self.intake.open)
+                apply_pauses(self._consumer, self.inbox.open)
 
     async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
         """Tell the broker how far everything has been dealt with; what fails now is committed later."""
-        await self._tell({**self.intake.offsets(), **self.intake.last_words(letting_go)})
+        await self._commit({**self.inbox.offsets(), **self.inbox.final_offsets(letting_go)})
 
-    async def _tell(self, offsets: dict[TopicPartition, int]) -> bool:
+    async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
         async with self._committing:
-            told = self.intake.notes(offsets)  # of what is still ours
+            told = self.inbox.with_metadata(offsets)  # of what is still ours
             if not told or self._consumer is None or self._joining:
                 return False
             try:
                 await self._consumer.commit(told)
-                self.intake.committed(offsets)
+                self.inbox.committed(offsets)
                 return True
             except (KafkaError, IllegalStateError) as error:
                 log.debug("%s: not committed: %s", self.name, error)
                 return False
 
-    async def _write(self, tp: TopicPartition, note: Note) -> bool:
-        """See `Court`."""
+    async def _commit_metadata(self, tp: TopicPartition, metadata: CommitMetadata) -> bool:
+        """See `PoisonIsolation`."""
         while True:
-            place = self.intake.places.get(tp)
-            if place is None or place.position is None or place.leaving or place.stopped:
+            state = self.inbox.partition_states.get(tp)
+            if state is None or state.position is None or state.leaving or state.stopped:
                 return False
-            place.note = note
-            if await self._tell({tp: place.position.committed_to}):
+            state.metadata = metadata
+            if await self._commit({tp: state.position.committed_to}):
                 return True
             await asyncio.sleep(MARK_S)
 
@@ -256,28 +264,28 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         if not self._joined:
             pass  # a consumer that was begun anew claims what the one before it held
         elif consumer is not None and consumer._coordinator.generation < 0:
-            alive = self._pulse.steady(time.monotonic())
-            self._lose(frozenset(self.membership.held))
+            alive = self._lease.steady(time.monotonic())
+            self._drop_lost(frozenset(self.membership.held))
             if self.membership.held and alive:
-                self._namesake()
+                self._duplicate_member()
             self.membership.held = {}
         else:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.commit(), self.config.rebalance_s / 2)
         self._joining = True
 
-    def _lose(self, lost: frozenset[int]) -> None:
+    def _drop_lost(self, lost: frozenset[int]) -> None:
         """We were silent for too long, or another member has our name: what we had is others' now."""
         if not lost:
             return
         log.warning("%s: the group went on without this member; %d partitions lost", self.name, len(lost))
-        self.intake.drop(lost)
-        if self.handover is not None:
-            self.handover.lost(lost)
+        self.inbox.drop(lost)
+        if self.listener is not None:
+            self.listener.on_lost(lost)
 
-    def _namesake(self) -> None:
+    def _duplicate_member(self) -> None:
         if not self._closing:
-            self._fatal(namesake(self.name, self.config.name))
+            self._fatal(duplicate_member_error(self.name, self.config.name))
 
     async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         """After a join; kept partitions are sought before anything is awaited."""
@@ -285,102 +293,104 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             return
         self._joining, self._joined = False, True
         new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
-        self._lose(gone)
-        self._pulse.joined(time.monotonic())
+        self._drop_lost(gone)
+        self._lease.on_join(time.monotonic())
         opening = {}
         for tp in assigned:
-            place = self.intake.places.get(tp)
-            if place is None:
-                opening[tp] = self.intake.places[tp] = Place()
-            elif place.position is not None:
-                consumer.seek(tp, place.position.next)
-        pause(consumer, self.intake.open)
+            state = self.inbox.partition_states.get(tp)
+            if state is None:
+                opening[tp] = self.inbox.partition_states[tp] = PartitionState()
+            elif state.position is not None:
+                consumer.seek(tp, state.position.next)
+        apply_pauses(consumer, self.inbox.open)
         if opening:
             self._spawn(self._open(opening))
         if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
-            self._spawn(self._hand_over(leaving))
+            self._spawn(self._revoke(leaving))
         log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
 
-    async def _open(self, opening: dict[TopicPartition, Place]) -> None:
+    async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
         """Find where to begin, let the service restore what it needs, then read."""
         while True:
             consumer = self._consumer
-            mine = {tp: place for tp, place in opening.items() if not place.gone}
+            mine = {tp: state for tp, state in opening.items() if not state.revoked}
             if not mine:
                 return
             try:
                 if consumer is not None:
-                    found = await openings(consumer, self.intake, list(mine))
+                    found = await start_positions(consumer, self.inbox, list(mine))
                     break
             except (KafkaError, IllegalStateError) as error:
-                self._bad(error)
+                self._record_error(error)
             await asyncio.sleep(BACKOFF_S)
         # What left meanwhile is another's, and the service knows it.
-        mine = {tp: place for tp, place in mine.items() if not (place.gone or place.leaving)}
+        mine = {tp: state for tp, state in mine.items() if not (state.revoked or state.leaving)}
         if not mine:
             return
-        for tp, place in mine.items():
-            place.position, place.note = Position(found[tp].start), found[tp].note
+        for tp, state in mine.items():
+            state.position, state.metadata = Position(found[tp].start), found[tp].metadata
             if (refused := found[tp].refused) is not None:
-                self._refuse(refused)
-        if self.handover is not None:
-            await self.handover.gained(frozenset(tp.partition for tp in mine))
+                self._stop_partition(refused)
+        if self.listener is not None:
+            await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
         await self._mark(mine, found)
-        if self.orphaned is not None and (starts := crashed(self.intake, mine, found)):
-            self._spawn(tell_orphans(self.orphaned, starts, self.config.session_s))
-        for tp, place in mine.items():
-            start, end, note, *_ = found[tp]
-            place.ready = True
+        if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
+            self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s))
+        for tp, state in mine.items():
+            start, end, metadata, *_ = found[tp]
+            state.ready = True
             # What a leased topic delivers was committed before: no member has ended over what lies behind its position.
-            leased = self.intake.topics[tp.topic].topic.leased
-            if note.suspicious and start < end and not place.gone and not leased:
-                self._court.accuse(tp, note, start, end)
+            leased = self.inbox.topics[tp.topic].topic.leased
+            if metadata.needs_isolation and start < end and not state.revoked and not leased:
+                self._isolation.isolate(tp, metadata, start, end)
             else:
-                place.note = AT_WORK
-            if self._consumer is not None and not place.gone:
-                unread(self._consumer, {tp: start})
-        if self._court.sitting and (self._sitting is None or self._sitting.done()):
-            log.warning("%s: members ended at one place again and again; what lies there is tried alone", self.name)
-            self._sitting = self._spawn(self._court.sit())
+                state.metadata = HELD
+            if self._consumer is not None and not state.revoked:
+                seek_back(self._consumer, {tp: start})
+        if self._isolation.active and (self._poison_task is None or self._poison_task.done()):
+            log.warning("%s: members ended at one state again and again; what lies there is tried alone", self.name)
+            self._poison_task = self._spawn(self._isolation.run())
         if self._consumer is not None:
-            pause(self._consumer, self.intake.open)
+            apply_pauses(self._consumer, self.inbox.open)
 
-    async def _mark(self, mine: dict[TopicPartition, Place], found: dict[TopicPartition, Opening]) -> None:
+    async def _mark(
+        self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
+    ) -> None:
         """Say that these are held; as long as it takes, for a crash before it would go uncounted."""
         while True:
-            tps = [tp for tp, place in mine.items() if not (place.gone or place.leaving)]
+            tps = [tp for tp, state in mine.items() if not (state.revoked or state.leaving)]
             async with self._committing:
                 try:
                     if self._consumer is not None and not self._joining:
-                        return await mark(self._consumer, self.intake, tps, found)
+                        return await mark_held(self._consumer, self.inbox, tps, found)
                 except (KafkaError, IllegalStateError) as error:
                     log.debug("%s: not marked: %s", self.name, error)
             await asyncio.sleep(MARK_S)
 
-    def _refuse(self, error: UserError) -> None:
+    def _stop_partition(self, error: UserError) -> None:
         self.trouble = str(error)
         self._fatal(error)
 
-    async def _hand_over(self, leaving: frozenset[int]) -> None:
+    async def _revoke(self, leaving: frozenset[int]) -> None:
         """Finish, commit, let go, and ask for the plan by which the next member has them."""
-        fresh = self.intake.leave(leaving, self.handover is not None)
+        fresh = self.inbox.leave(leaving, self.listener is not None)
         if not fresh:
             return
         await self._finish(fresh)
-        self.intake.drop(fresh)
+        self.inbox.drop(fresh)
         self.membership.let_go(fresh)
         if self._consumer is not None:
             self._consumer._coordinator.request_rejoin()
 
     async def _finish(self, partitions: frozenset[int]) -> None:
-        self.intake.leave(partitions, self.handover is not None)
+        self.inbox.leave(partitions, self.listener is not None)
         if self._consumer is not None:
-            pause(self._consumer, self.intake.open)
+            apply_pauses(self._consumer, self.inbox.open)
         try:
             async with asyncio.timeout(self.config.drain_s):
-                if self.handover is not None and partitions:
-                    await part(self.handover, partitions, self.intake.press)
-                await self.intake.quiet(partitions)
+                if self.listener is not None and partitions:
+                    await revoke(self.listener, partitions, self.inbox.force_deliver)
+                await self.inbox.idle(partitions)
         except TimeoutError:
             log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
         await self.commit(partitions)
@@ -392,13 +402,13 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
             consumer = self._consumer
             if consumer is None or self._joining or self._closing:
                 continue
-            positions = self.intake.reading()
+            positions = self.inbox.reading()
             with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
                 async with asyncio.timeout(self.config.silent_s):
-                    self.missing = await missing(consumer, self.intake.topics, self.missing)
+                    self.missing = await missing_topics(consumer, self.inbox.topics, self.missing)
                     ends = await consumer.end_offsets(list(positions)) if positions else {}
-                for refused in self.intake.cut(positions, ends):
-                    self._refuse(refused)
+                for refused in self.inbox.check_log_end(positions, ends):
+                    self._stop_partition(refused)
                 if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
                     await self._renew(consumer, stuck)
 
@@ -407,7 +417,7 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
         names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(stuck)[:5])
         log.warning("%s: the consumer was silent for %g s on %s; begun anew", self.name, self.config.silent_s, names)
         self._consumer = None
-        await ended(consumer, leave=False)
+        await stop_consumer(consumer, leave=False)
         while True:
             try:
                 await self._connect()
@@ -415,14 +425,14 @@ class Group(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             except KafkaError as error:
                 self._consumer = None
-                self._bad(error)
+                self._record_error(error)
                 await asyncio.sleep(BACKOFF_S)
 
-    def _bad(self, error: Exception) -> None:
+    def _record_error(self, error: Exception) -> None:
         if not self.trouble:
             log.warning("group %s: %s: %s; trying again", self.name, type(error).__name__, error)
         self.trouble = f"{type(error).__name__}: {error}"
 
-    def _good(self) -> None:
-        if self.trouble and not self.intake.refused:
+    def _clear_error(self) -> None:
+        if self.trouble and not self.inbox.refused:
             self.trouble = ""

@@ -16,8 +16,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.errors import KafkaError
 
-from nephila.kernel.bus.contract import Batch
-from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.contract import LogRecords
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
 from nephila.kernel.messages import Frame
@@ -28,12 +28,12 @@ READ_RECORDS = 500
 LARGE_BYTES = 16 << 10
 
 
-class KafkaHistory:
-    """See `History`; a connection for each question, as they are rare."""
+class KafkaLogReader:
+    """See `LogReader`; a connection for each question, as they are rare."""
 
-    def __init__(self, config: KafkaConfig, claims: Claims | None) -> None:
+    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self._config = config
-        self._claims = claims
+        self._claim_store = claim_store
 
     def _tp(self, topic: Topic, partition: int) -> TopicPartition:
         return TopicPartition(f"{self._config.prefix}{topic.name}", partition)
@@ -61,14 +61,14 @@ class KafkaHistory:
                 await consumer.stop()
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """See `History.bounds`."""
+        """See `LogReader.bounds`."""
         tps = [self._tp(topic, partition) for partition in partitions]
         async with self._connected() as consumer:
             first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         return {tp.partition: (first[tp], last[tp]) for tp in tps}
 
-    async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[Batch]:
-        """See `History.read`."""
+    async def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
         ends = {self._tp(topic, p): end for p, (start, end) in ranges.items() if end > start}
         if not ends:
             return
@@ -106,12 +106,12 @@ class KafkaHistory:
     async def _whole(self, frame: Frame) -> Frame:
         if not frame.claim:
             return frame
-        if self._claims is None:
+        if self._claim_store is None:
             raise PermanentError(f"object {frame.claim} is in a blob store, and none is set")
-        return Frame(await asyncio.to_thread(self._claims.get, frame.claim), frame.encoding)
+        return Frame(await asyncio.to_thread(self._claim_store.get, frame.claim), frame.encoding)
 
-    async def read_whole(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """See `History.read_whole`."""
+    async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
+        """See `LogReader.fully_read`."""
         ends = await self.bounds(topic, partitions)
         tps = {self._tp(topic, partition): end for partition, (first, end) in ends.items()}
         async with self._admin() as admin:
@@ -119,7 +119,7 @@ class KafkaHistory:
         return frozenset(tp.partition for tp, end in tps.items() if tp in found and found[tp].offset >= end)
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """See `History.delete_before`."""
+        """See `LogReader.delete_before`."""
         async with self._admin() as admin:
             await admin.delete_records({self._tp(topic, p): RecordsToDelete(offset) for p, offset in offsets.items()})
 

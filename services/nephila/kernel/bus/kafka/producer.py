@@ -19,10 +19,10 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, ProducerClosed
 
-from nephila.kernel.bus.contract import Receipt, gathered
-from nephila.kernel.bus.kafka.claim_check import Claims
+from nephila.kernel.bus.contract import Receipt, all_of
+from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.group.clock_skew import Skew
+from nephila.kernel.bus.kafka.group.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
@@ -38,7 +38,7 @@ SLOW_S = 3.0
 """After so long without an answer something is wrong, though it may still come."""
 
 
-class _Lane:
+class _PartitionQueue:
     """One partition of one topic."""
 
     __slots__ = ("busy", "offset", "partition", "topic", "waiting")
@@ -51,19 +51,19 @@ class _Lane:
         self.waiting: deque[tuple[Frame, bytes | None, Receipt]] = deque()
 
 
-class Outbox:
+class BatchingProducer:
     """See the module."""
 
-    def __init__(self, config: KafkaConfig, claims: Claims | None) -> None:
+    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
         self.config = config
-        self.claims = claims
+        self.claim_store = claim_store
         self.unsent = 0
         """Messages without receipt."""
         self.trouble = ""
         """Why nothing is taken at present; empty when all is well."""
-        self.skew = Skew()
-        self._lanes: dict[tuple[str, int], _Lane] = {}
-        self._ready: list[_Lane] = []
+        self.skew = ClockSkew()
+        self._queues: dict[tuple[str, int], _PartitionQueue] = {}
+        self._ready: list[_PartitionQueue] = []
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._producer: AIOKafkaProducer | None = None
@@ -97,77 +97,77 @@ class Outbox:
         """Take a message; it sets out when those it is to come `after` have arrived. Raises `PermanentError` for one
         that cannot travel."""
         frame = frame_of(topic.message, message)
-        if len(frame.message) > self.config.inline_bytes and self.claims is None:
+        if len(frame.message) > self.config.inline_bytes and self.claim_store is None:
             raise PermanentError(
                 f"a message of {len(frame.message)} bytes for topic {topic.name} needs a blob store, and none is set"
             )
         if len(frame.message) > self.config.inline_bytes and topic.key:
             raise PermanentError(f"a message of {len(frame.message)} bytes is too large for the table {topic.name}")
         key = getattr(message, topic.key).encode() if topic.key else None
-        lane = self._lanes.get((topic.name, partition))
-        if lane is None:
-            lane = self._lanes[(topic.name, partition)] = _Lane(topic, partition)
+        queue = self._queues.get((topic.name, partition))
+        if queue is None:
+            queue = self._queues[(topic.name, partition)] = _PartitionQueue(topic, partition)
         receipt = Receipt()
         self.unsent += 1
         if after:
-            gathered(after).add_done_callback(lambda: self._line_up(lane, (frame, key, receipt)))
+            all_of(after).add_done_callback(lambda: self._enqueue(queue, (frame, key, receipt)))
         else:
-            self._line_up(lane, (frame, key, receipt))
+            self._enqueue(queue, (frame, key, receipt))
         return receipt
 
-    def _line_up(self, lane: _Lane, item: tuple[Frame, bytes | None, Receipt]) -> None:
-        lane.waiting.append(item)
-        if not lane.busy:
-            lane.busy = True
-            self._ready.append(lane)
+    def _enqueue(self, queue: _PartitionQueue, item: tuple[Frame, bytes | None, Receipt]) -> None:
+        queue.waiting.append(item)
+        if not queue.busy:
+            queue.busy = True
+            self._ready.append(queue)
             if self._timer is None and self._producer is not None:
                 self._timer = asyncio.get_running_loop().call_later(self.config.linger_s, self._flush)
 
     def last_offset(self, topic: Topic, partition: int) -> int:
         """Of the record that the broker took last of this partition from here; -1: of none."""
-        lane = self._lanes.get((topic.name, partition))
-        return lane.offset if lane is not None else -1
+        queue = self._queues.get((topic.name, partition))
+        return queue.offset if queue is not None else -1
 
     def _flush(self) -> None:
         self._timer = None
         ready, self._ready = self._ready, []
-        for lane in ready:
-            task = asyncio.get_running_loop().create_task(self._send(lane))
+        for queue in ready:
+            task = asyncio.get_running_loop().create_task(self._send(queue))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, lane: _Lane) -> None:
-        while lane.waiting:
-            key, taken = lane.waiting[0][1], self._gather(lane)
-            frames = [await self._claimed(frame, lane.topic.retention_s) for frame, _ in taken]
-            offset = await self._deliver(f"{self.config.prefix}{lane.topic.name}", lane.partition, key, seal(frames))
-            lane.offset = max(lane.offset, offset)
+    async def _send(self, queue: _PartitionQueue) -> None:
+        while queue.waiting:
+            key, taken = queue.waiting[0][1], self._gather(queue)
+            frames = [await self._claimed(frame, queue.topic.retention_s) for frame, _ in taken]
+            offset = await self._deliver(f"{self.config.prefix}{queue.topic.name}", queue.partition, key, seal(frames))
+            queue.offset = max(queue.offset, offset)
             self.unsent -= len(taken)
             for _, receipt in taken:
                 receipt.resolve_one()
-        lane.busy = False
+        queue.busy = False
 
-    def _gather(self, lane: _Lane) -> list[tuple[Frame, Receipt]]:
+    def _gather(self, queue: _PartitionQueue) -> list[tuple[Frame, Receipt]]:
         """What fits into one record; of a compacted topic one message."""
         taken: list[tuple[Frame, Receipt]] = []
         size = 0
-        while lane.waiting and (not taken or (size < self.config.batch_bytes and not lane.topic.key)):
-            frame, _, receipt = lane.waiting[0]
+        while queue.waiting and (not taken or (size < self.config.batch_bytes and not queue.topic.key)):
+            frame, _, receipt = queue.waiting[0]
             if taken and size + len(frame.message) > self.config.batch_bytes:
                 break
-            lane.waiting.popleft()
+            queue.waiting.popleft()
             taken.append((frame, receipt))
             size += len(frame.message)
         return taken
 
     async def _claimed(self, frame: Frame, keep_s: float) -> Frame:
         """The object before the record that names it."""
-        if len(frame.message) <= self.config.inline_bytes or self.claims is None:
+        if len(frame.message) <= self.config.inline_bytes or self.claim_store is None:
             return frame
         wait_s = BACKOFF_S[0]
         while True:
             try:
-                name = await asyncio.to_thread(self.claims.put, frame.message, keep_s)
+                name = await asyncio.to_thread(self.claim_store.put, frame.message, keep_s)
                 return Frame(b"", frame.encoding, name)
             except TemporaryError as error:
                 self._say(f"the blob store takes nothing: {error}")
@@ -203,7 +203,7 @@ class Outbox:
     def _stamped(self, sent: float, taken: Any) -> None:
         before = self.skew.trouble
         if taken.timestamp_type == LOG_APPEND_TIME:
-            self.skew.seen(sent, taken.timestamp / 1000, time.time())
+            self.skew.observe(sent, taken.timestamp / 1000, time.time())
         if self.skew.trouble and not before:
             log.warning("%s", self.skew.trouble)
 

@@ -18,10 +18,10 @@ from typing import Any
 
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.bus.local import LocalBus
-from nephila.kernel.bus.workers.in_flight import Custody, Held
+from nephila.kernel.bus.workers.in_flight import InFlightRequest, InFlightRequests
 from nephila.kernel.bus.workers.link import UNBOUNDED, Link
 from nephila.kernel.bus.workers.placement import Placement
-from nephila.kernel.bus.workers.poison import Suspects
+from nephila.kernel.bus.workers.poison import CrashSuspects
 from nephila.kernel.bus.workers.protocol import Drain, Forget
 from nephila.kernel.messages import CrawlJob, FetchRequest, FetchResult, ParseRule, RuleVerdict
 from nephila.kernel.outcomes import given_back
@@ -31,7 +31,7 @@ from nephila.kernel.topics import JOBS, OUTCOMES, RECORDS, REQUESTS, RULE_VERDIC
 log = logging.getLogger(__name__)
 
 GROUP = "workers"
-CROWD = 8
+LOADED_AT = 8
 """Requests in one worker's hands that make another worth its start: a crawl of one site never needs a second."""
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 
@@ -44,14 +44,14 @@ class Member:
     def __init__(self, number: int) -> None:
         self.number = number
         self.link: Link
-        self.custody = Custody()
+        self.in_flight = InFlightRequests()
         self.done = 0
         """Requests that it has ended."""
 
     @property
     def load(self) -> int:
         """Requests in its hands."""
-        return len(self.custody)
+        return len(self.in_flight)
 
 
 class Workers:
@@ -67,20 +67,20 @@ class Workers:
         self._members: dict[Member, None] = {}
         self._free: dict[Member, None] = {}
         """Those that take any request: all but the one where suspects are tried."""
-        self._court: Member | None = None
+        self._isolated_worker: Member | None = None
         """The worker where suspects are tried, one at a time and nothing else."""
-        self._placement: Placement[Member] = Placement(lambda member: len(member.custody.held))
+        self._placement: Placement[Member] = Placement(lambda member: len(member.in_flight.held))
         self._waiting: deque[Delivery] = deque()
-        self._accused: deque[Delivery] = deque()
+        self._suspect_requests: deque[Delivery] = deque()
         """Requests for suspects, which wait for their turn alone."""
-        self._suspects = Suspects()
+        self._suspects = CrashSuspects()
         self._draining = False
-        self._wider: set[str] = set()
+        self._widened: set[str] = set()
         """Jobs whose scope has got further anchors in this turn."""
         self.on_busy: Callable[[], None] = _nothing
-        """Called when a worker that had nothing in its hands is given something."""
-        self.on_crowd: Callable[[], None] = _nothing
-        """Called when a worker is given something that has `CROWD` in its hands: one more would have enough to do."""
+        """Called when an idle worker gets a request."""
+        self.on_loaded: Callable[[], None] = _nothing
+        """Called when a worker holds more than `LOADED_AT` requests: there is work for one more worker."""
 
     def start(self) -> None:
         """Begin to take jobs and requests."""
@@ -92,7 +92,7 @@ class Workers:
     @property
     def waiting(self) -> int:
         """Requests that no worker has yet."""
-        return len(self._waiting) + len(self._accused)
+        return len(self._waiting) + len(self._suspect_requests)
 
     @property
     def members(self) -> list[Member]:
@@ -102,10 +102,10 @@ class Workers:
     # ---- members
 
     def connect(
-        self, member: Member, write: Callable[[bytearray], None], soon: Soon, on_word: Callable[[Any], None]
+        self, member: Member, write: Callable[[bytearray], None], soon: Soon, on_control: Callable[[Any], None]
     ) -> None:
         """Give a worker that begins its link; it is sent nothing before `join`."""
-        member.link = Link(self._bus, write, soon, on_word, partial(self._back, member))
+        member.link = Link(self._bus, write, soon, on_control, partial(self._on_published, member))
 
     def join(self, member: Member) -> None:
         """A worker is ready: it hears of rules and jobs, then of requests."""
@@ -118,49 +118,49 @@ class Workers:
         self._members[member] = None
         self._free[member] = None
         self._place_waiting()
-        self._try_next()
+        self._probe_next()
 
     def lost(self, member: Member) -> int:
         """A worker is dead, and all that it sent has been received: what it had has to be done again. Returns how many
         requests it had."""
         self._members.pop(member, None)
         self._free.pop(member, None)
-        held = list(member.custody)
-        alone = member is self._court
-        guilty = self._suspects.died([one.key for one in held], alone)
+        held = list(member.in_flight)
+        alone = member is self._isolated_worker
+        poison = self._suspects.worker_crashed([one.key for one in held], alone)
         if alone:
-            self._court = None
+            self._isolated_worker = None
         for one in held:
-            if one.key == guilty:
-                self._bury(one)
+            if one.key == poison:
+                self._dead_letter(one)
             else:
                 self._publish(one, FetchResult.LOST, "worker_died")
         member.link.abandon()
         self._place_waiting()
-        self._try_next()
+        self._probe_next()
         return len(held)
 
     def drain(self, grace_s: float) -> None:
         """Hand out nothing more, and tell all workers to end what they have within so many seconds."""
         self._draining = True
-        for line in (self._waiting, self._accused):
+        for line in (self._waiting, self._suspect_requests):
             while line:
                 self._give_back(line.popleft())
         for member in self._members:
-            member.link.say(Drain(grace_s))
+            member.link.send_control(Drain(grace_s))
 
     def forget(self, job: str) -> None:
         """The scope of a job is wider now: links that were not wanted may be. A file of seeds widens it a thousand
         times in one turn; that is one word to each worker."""
-        if not self._wider:
-            self._clock.call_soon(self._tell_wider)
-        self._wider.add(job)
+        if not self._widened:
+            self._clock.call_soon(self._send_forget)
+        self._widened.add(job)
 
-    def _tell_wider(self) -> None:
-        wider, self._wider = self._wider, set()
+    def _send_forget(self) -> None:
+        wider, self._widened = self._widened, set()
         for job in sorted(wider):
             for member in self._members:
-                member.link.say(Forget(job))
+                member.link.send_control(Forget(job))
 
     # ---- to the workers
 
@@ -193,8 +193,8 @@ class Workers:
         if self._draining:
             self._give_back(delivery)
         elif self._suspects and (request.job, request.url_key) in self._suspects:
-            self._accused.append(delivery)
-            self._try_next()
+            self._suspect_requests.append(delivery)
+            self._probe_next()
         else:
             member = None if self._waiting else self._placement.choose(request.host, self._free)
             if member is None:
@@ -203,13 +203,13 @@ class Workers:
                 self._hand_out(member, delivery)
 
     def _hand_out(self, member: Member, delivery: Delivery) -> None:
-        custody = member.custody
-        if not custody.held:
+        in_flight = member.in_flight
+        if not in_flight.held:
             self.on_busy()
-        custody.take(delivery.partition, delivery.message, self._clock.now())
+        in_flight.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
-        if len(custody.held) > CROWD:
-            self.on_crowd()
+        if len(in_flight.held) > LOADED_AT:
+            self.on_loaded()
 
     def _place_waiting(self) -> None:
         while self._waiting and not self._draining:
@@ -218,56 +218,56 @@ class Workers:
                 return
             self._hand_out(member, self._waiting.popleft())
 
-    def _try_next(self) -> None:
+    def _probe_next(self) -> None:
         """Give the next suspect to a worker that has nothing else in its hands; when there is none, that worker takes
         any request again."""
-        court = self._court
-        if self._accused and court is None and self._members:
-            court = self._court = min(self._members, key=lambda member: member.load)
-            self._free.pop(court, None)
-        if court is None or self._suspects.alone is not None or court.load:
+        worker = self._isolated_worker
+        if self._suspect_requests and worker is None and self._members:
+            worker = self._isolated_worker = min(self._members, key=lambda member: member.load)
+            self._free.pop(worker, None)
+        if worker is None or self._suspects.probing is not None or worker.load:
             return
-        if self._accused:
-            delivery = self._accused.popleft()
-            self._suspects.alone = (delivery.message.job, delivery.message.url_key)
-            self._hand_out(court, delivery)
+        if self._suspect_requests:
+            delivery = self._suspect_requests.popleft()
+            self._suspects.probing = (delivery.message.job, delivery.message.url_key)
+            self._hand_out(worker, delivery)
         else:
-            self._court = None
-            self._free[court] = None
+            self._isolated_worker = None
+            self._free[worker] = None
             self._place_waiting()
 
     # ---- from the workers
 
-    def _back(self, member: Member, topic: Topic, partition: int, message: Any) -> Receipt:
+    def _on_published(self, member: Member, topic: Topic, partition: int, message: Any) -> Receipt:
         """A worker has published something."""
         if topic is OUTCOMES:
-            done = member.custody.outcome(message)
+            done = member.in_flight.outcome(message)
             tried = message.result not in _UNTRIED
         else:
-            done = topic is RECORDS and member.custody.record(message)
+            done = topic is RECORDS and member.in_flight.record(message)
             tried = True
         receipt = self._bus.publish(topic, partition, message)
         if done:
             member.done += 1
-            if self._suspects or member is self._court:
-                self._suspects.tried((message.job, message.url_key), tried)
-                self._try_next()
+            if self._suspects or member is self._isolated_worker:
+                self._suspects.probed((message.job, message.url_key), tried)
+                self._probe_next()
         return receipt
 
     # ---- instead of a worker
 
-    def _publish(self, held: Held, result: FetchResult, reason: str) -> Receipt:
+    def _publish(self, held: InFlightRequest, result: FetchResult, reason: str) -> Receipt:
         outcome = given_back(held.request)
         outcome.result, outcome.reason = result, reason
-        outcome.started_at, outcome.ended_at = held.since, self._clock.now() if held.since else 0.0
+        outcome.started_at, outcome.ended_at = held.sent_at, self._clock.now() if held.sent_at else 0.0
         return self._bus.publish(OUTCOMES, held.partition, outcome)
 
     def _give_back(self, delivery: Delivery) -> None:
         delivery.ack_after(
-            (self._publish(Held(delivery.partition, delivery.message, 0.0), FetchResult.UNSPECIFIED, ""),)
+            (self._publish(InFlightRequest(delivery.partition, delivery.message, 0.0), FetchResult.UNSPECIFIED, ""),)
         )
 
-    def _bury(self, held: Held) -> None:
+    def _dead_letter(self, held: InFlightRequest) -> None:
         """A URL that kills its worker whenever it is alone there ends as failed(dead_letter)."""
         request = held.request
         log.error(
@@ -276,7 +276,7 @@ class Workers:
             ascii(request.url)[:500],
         )
         error = "the worker died each time"
-        self._bus.bury(REQUESTS, "worker", held.partition, request, error, request.attempt)
+        self._bus.dead_letter(REQUESTS, "worker", held.partition, request, error, request.attempt)
         self._publish(held, FetchResult.FAILED, "dead_letter")
 
 

@@ -14,15 +14,15 @@ Key = tuple[str, bytes]
 _PAGES = (FetchResult.FETCHED, FetchResult.NOT_MODIFIED)
 
 
-class Held:
+class InFlightRequest:
     """One request and the half of its end that has come."""
 
-    __slots__ = ("fetched", "partition", "recorded", "request", "since")
+    __slots__ = ("fetched", "partition", "recorded", "request", "sent_at")
 
-    def __init__(self, partition: int, request: FetchRequest, since: float) -> None:
+    def __init__(self, partition: int, request: FetchRequest, sent_at: float) -> None:
         self.partition = partition
         self.request = request
-        self.since = since
+        self.sent_at = sent_at
         """When it was handed over, UTC; 0 when it never was."""
         self.fetched = False
         self.recorded = False
@@ -33,22 +33,22 @@ class Held:
         return self.request.job, self.request.url_key
 
 
-class Custody:
+class InFlightRequests:
     """Every operation is O(1)."""
 
     def __init__(self) -> None:
-        self.held: dict[Key, Held] = {}
+        self.held: dict[Key, InFlightRequest] = {}
         """By job and fingerprint; for others to count."""
 
     def __len__(self) -> int:
         return len(self.held)
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[InFlightRequest]:
         return iter(list(self.held.values()))
 
     def take(self, partition: int, request: FetchRequest, now: float) -> None:
         """A request goes to the worker. One of the same URL that is still here has been given up by the scheduler."""
-        self.held[request.job, request.url_key] = Held(partition, request, now)
+        self.held[request.job, request.url_key] = InFlightRequest(partition, request, now)
 
     def outcome(self, outcome: FetchOutcome) -> bool:
         """An outcome has come; True when its request is done with it."""

@@ -13,7 +13,16 @@ from functools import partial
 from typing import Any
 
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt
-from nephila.kernel.bus.workers.protocol import ACKS, CONTROL, DECODE, Frame, Reader, Word, decode_acks, decode_word
+from nephila.kernel.bus.workers.protocol import (
+    ACKS,
+    CONTROL,
+    DECODE,
+    Control,
+    Frame,
+    Reader,
+    decode_acks,
+    decode_control,
+)
 from nephila.kernel.topics import TOPICS, Topic
 
 FRAME_BYTES = 64 << 10
@@ -34,14 +43,14 @@ class Link:
         bus: Bus,
         write: Callable[[bytearray], None],
         soon: Callable[[Callable[[], None]], None],
-        on_word: Callable[[Any], None],
+        on_control: Callable[[Any], None],
         take: Take | None = None,
     ) -> None:
         """`take`: called with what arrives in place of the bus' `publish`."""
         self._bus = bus
         self._write = write
         self._soon = soon
-        self._on_word = on_word
+        self._on_control = on_control
         self._take: Take = take or bus.publish
         self._frame = Frame()
         self._reader = Reader()
@@ -75,10 +84,10 @@ class Link:
             self._flush_soon()
         return receipt
 
-    def say(self, word: Word) -> None:
-        """Send a control word, behind what was sent before it."""
+    def send_control(self, control: Control) -> None:
+        """Send a control control, behind what was sent before it."""
         if self._open:
-            self._frame.word(word)
+            self._frame.control(control)
             self._flush_soon()
 
     def flush(self) -> None:
@@ -99,7 +108,7 @@ class Link:
                 for ended in decode_acks(body):
                     pending.pop(ended).resolve_one()
             elif kind == CONTROL:
-                self._on_word(decode_word(body))
+                self._on_control(decode_control(body))
             else:
                 raise ValueError(f"an item of kind {kind}")
 

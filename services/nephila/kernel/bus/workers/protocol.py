@@ -24,11 +24,11 @@ ACKS, CONTROL = 254, 255
 NUMBERS = {topic: number for number, topic in enumerate(TOPICS)}
 
 
-class _Word(msgspec.Struct, array_like=True, tag=True):
-    """A control word: what the two ends say to each other, not from service to service."""
+class _Control(msgspec.Struct, array_like=True, tag=True):
+    """A control control: what the two ends say to each other, not from service to service."""
 
 
-class Settings(_Word):
+class Settings(_Control):
     """Main → worker, first of all: the configuration of its services, each as MessagePack."""
 
     downloader: bytes
@@ -37,11 +37,11 @@ class Settings(_Word):
     """Somebody in the main process reads `pages`: bodies are sent there as well."""
 
 
-class Ready(_Word):
+class Ready(_Control):
     """Worker → main: requests may come."""
 
 
-class Refused(_Word):
+class Refused(_Control):
     """Worker → main: it cannot begin; one line that says why."""
 
     text: str
@@ -49,31 +49,31 @@ class Refused(_Word):
     """The settings make no sense."""
 
 
-class Drain(_Word):
+class Drain(_Control):
     """Main → worker: take nothing more, end what is under way within so many seconds."""
 
     grace_s: float
 
 
-class Drained(_Word):
+class Drained(_Control):
     """Worker → main: nothing is under way any more, and all that came of it was sent before this word."""
 
 
-class Forget(_Word):
+class Forget(_Control):
     """Main → worker: links of this job that were sent before may be wanted now."""
 
     job: str
 
 
-class Ping(_Word):
+class Ping(_Control):
     """Main → worker: are you there?"""
 
 
-class Pong(_Word):
+class Pong(_Control):
     """Worker → main: the loop turns."""
 
 
-class Contact(_Word):
+class AddressCheck(_Control):
     """Worker → main: may this attempt begin on an address it was not counted on?"""
 
     number: int
@@ -83,21 +83,23 @@ class Contact(_Word):
     address: str
 
 
-class Contacted(_Word):
+class AddressDecision(_Control):
     """Main → worker: the answer to the question of that number."""
 
     number: int
-    go: bool
+    allowed: bool
 
 
-class Sent(_Word):
+class RequestSent(_Control):
     """Worker → main: a request has reached a paced address, at that instant of the machine's monotonic clock."""
 
     address: str
     at: float
 
 
-Word = Union[Settings, Ready, Refused, Drain, Drained, Forget, Ping, Pong, Contact, Contacted, Sent]  # noqa: UP007
+Control = Union[  # noqa: UP007
+    Settings, Ready, Refused, Drain, Drained, Forget, Ping, Pong, AddressCheck, AddressDecision, RequestSent
+]
 
 
 Item = tuple[int, int, int, memoryview]
@@ -127,9 +129,9 @@ class Frame:
             del self._buffer[start:]
             self._put(NUMBERS[topic], number, partition, _storable(message))
 
-    def word(self, word: Word) -> None:
+    def control(self, control: Control) -> None:
         """Put a control word."""
-        self._put(CONTROL, 0, 0, word)
+        self._put(CONTROL, 0, 0, control)
 
     def take(self) -> bytearray:
         """What was collected; the frame is empty then."""
@@ -158,7 +160,7 @@ def _storable(message: Any) -> Any:
 
 DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.message).decode for topic in TOPICS)
 """By kind: what makes the message of a body. Raises `msgspec.DecodeError`, a ValueError."""
-decode_word: Callable[[Any], Word] = msgspec.msgpack.Decoder(Word).decode
+decode_control: Callable[[Any], Control] = msgspec.msgpack.Decoder(Control).decode
 
 
 def decode_acks(body: memoryview) -> array[int]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
-from nephila.kernel.bus.contract import Bus, Delivery, Ends, History
+from nephila.kernel.bus.contract import Bus, Delivery, EndOffsets, LogReader
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, Outcome, PartitionStatus
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
@@ -32,7 +32,7 @@ SOON_S = 0.05
 """How long an answer that somebody waits for may wait for others."""
 
 
-class Logs(Bus, History, Protocol):
+class Logs(Bus, LogReader, Protocol):
     """What is asked of the bus."""
 
 
@@ -61,7 +61,7 @@ class Reporter:
         self._looked_at = -math.inf
         self._wanted: dict[str, Rest] = {}
         """For whose sake it is looked how far the logs were read."""
-        self._ends: Ends = None
+        self._ends: EndOffsets = None
 
     def start(self) -> None:
         """Begin; the topics are read whole before any partition comes."""
@@ -123,8 +123,8 @@ class Reporter:
         wanted = self.desk.wants_ends()
         try:
             if not any(wanted.get(uid) == rest for uid, rest in self._wanted.items()):
-                self._ends, self._wanted = await self._bus.ends((SEEDS, OUTLINKS)), wanted
-            if await self._bus.passed("scheduler", self._ends):
+                self._ends, self._wanted = await self._bus.end_offsets((SEEDS, OUTLINKS)), wanted
+            if await self._bus.has_read_to("scheduler", self._ends):
                 for uid, rest in self._wanted.items():
                     self.desk.ends_reached(uid, rest)
                 self._wanted = {}

@@ -29,7 +29,7 @@ MAX_POLL_S = 86_400
 """The poll goes on whatever handlers do, so this limit of the client would only do harm (aiokafka#848)."""
 
 
-def made(
+def new_consumer(
     config: KafkaConfig,
     group: str,
     topics: Sequence[str],
@@ -58,7 +58,7 @@ def made(
     return consumer
 
 
-def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
+def relax_polling(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
     """Have the client look five times less often than it does for what it is told of anyway, by its own events; and the
     broker hold a request for so long while nothing comes."""
     fetcher = consumer._fetcher
@@ -67,7 +67,7 @@ def unhurried(consumer: AIOKafkaConsumer, wait_ms: int) -> None:
         fetcher._fetch_max_wait_ms = wait_ms
 
 
-def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
+def set_fetch_batching(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patient: bool) -> None:
     """While there is work an answer of the broker waits for more of it: each costs both sides the same, whatever it
     holds. The first message after a silence is told at once."""
     fetcher = consumer._fetcher
@@ -81,10 +81,10 @@ def gather(consumer: AIOKafkaConsumer, config: KafkaConfig, *, busy: bool, patie
     fetcher._fetch_min_bytes, fetcher._fetch_max_wait_ms = size_bytes, int(wait_s * 1000)
 
 
-def begun(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
+def watch_heartbeats(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
     """What a consumer can be told only once it is started: its pace, and who is told when each heartbeat was sent that
     the broker has answered; aiokafka keeps it to itself."""
-    unhurried(consumer, IDLE_WAIT_MS)
+    relax_polling(consumer, IDLE_WAIT_MS)
     beat = consumer._coordinator._do_heartbeat
 
     async def beating() -> bool:
@@ -97,7 +97,7 @@ def begun(consumer: AIOKafkaConsumer, heard: Callable[[float], None]) -> None:
     consumer._coordinator._do_heartbeat = beating
 
 
-def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
+def apply_pauses(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bool]) -> None:
     """Pause what must not be read now, resume the rest."""
     if consumer._subscription.subscription is None or consumer._subscription.reassignment_in_progress:
         return
@@ -109,14 +109,14 @@ def pause(consumer: AIOKafkaConsumer, may_be_read: Callable[[TopicPartition], bo
         consumer.resume(*(paused - stop))
 
 
-def unread(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
+def seek_back(consumer: AIOKafkaConsumer, positions: Mapping[TopicPartition, int]) -> None:
     """Go back: what was read from there on is read once more."""
     for tp, position in positions.items():
         with contextlib.suppress(IllegalStateError):  # it is not ours any more
             consumer.seek(tp, position)
 
 
-async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
+async def missing_topics(consumer: AIOKafkaConsumer, topics: Iterable[str], before: list[str]) -> list[str]:
     """Topics that the broker does not have; `before`: those it had not a while ago, which are asked for anew."""
     cluster = consumer._client.cluster
     if before:
@@ -127,12 +127,12 @@ async def missing(consumer: AIOKafkaConsumer, topics: Iterable[str], before: lis
     return found
 
 
-def namesake(group: str, name: str) -> UserError:
+def duplicate_member_error(group: str, name: str) -> UserError:
     """The line for two members with one name."""
     return UserError(f"another member of group {group} has the name {name!r}: give each its own (NEPHILA_KAFKA__NAME)")
 
 
-async def ended(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
+async def stop_consumer(consumer: AIOKafkaConsumer, *, leave: bool) -> None:
     """Stop it, in a task of its own: a part that hangs or was cancelled must not take the caller along."""
     if leave:
         consumer._coordinator._group_instance_id = None

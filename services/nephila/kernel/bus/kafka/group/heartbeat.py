@@ -17,7 +17,7 @@ RECENT_SHARE = 0.5
 """Part of the session within which a member was heard that is thrown out for another of its name."""
 
 
-class Pulse:
+class HeartbeatLease:
     """Of one member. O(1)."""
 
     def __init__(self, session_s: float) -> None:
@@ -26,11 +26,11 @@ class Pulse:
         self._steady_since = -math.inf
         """No silence as long as a session since then."""
 
-    def joined(self, now: float) -> None:
+    def on_join(self, now: float) -> None:
         """The group has answered a join: whoever is in it is known."""
         self._last, self._steady_since = now, -math.inf
 
-    def heard(self, sent: float) -> None:
+    def on_answer(self, sent: float) -> None:
         """A heartbeat that was sent then was answered."""
         if sent > self._last + self._session_s:
             self._steady_since = sent
