@@ -1,14 +1,18 @@
-"""Options that `crawl` and `up` share: how the program fetches and what it writes, whatever the job."""
+"""Options of several commands: how a program fetches and writes, and where a control command finds its program."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nephila.cli.terminal import sanitize
+
+if TYPE_CHECKING:
+    from nephila.programs.control_servers import TcpAddress
 
 LIMITS = "Limits"
 WHERE = "What belongs to the crawl"
@@ -114,3 +118,61 @@ KeepRaw = Annotated[
     bool,
     typer.Option("--keep-raw", help="Keep the bodies, for nephila rules apply; as format raw.", rich_help_panel=RESULT),
 ]
+Api = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=RESULT)
+]
+ApiTokenFile = Annotated[
+    str,
+    typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=RESULT),
+]
+
+# Where a control command finds its program; all three in every such command.
+RunningIn = Annotated[
+    Path, typer.Option("--out", parser=_directory, metavar="DIR", help="The program that runs in DIR.")
+]
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The services at this Kafka broker, not DIR.")
+]
+Server = Annotated[
+    str, typer.Option("--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.")
+]
+TokenFile = Annotated[
+    str,
+    typer.Option("--token-file", metavar="FILE", envvar="NEPHILA_TOKEN_FILE", help="File with the token of --server."),
+]
+DEFAULT_OUT = Path("crawl-out")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a control command talks to: the program in a directory, a system over Kafka, or a server."""
+
+    out: Path = DEFAULT_OUT
+    bootstrap: str = ""
+    server: str = ""
+    token_file: str = ""
+    kafka: dict[str, Any] | None = None
+    """Settings of the transport beside `bootstrap`."""
+
+    def check(self) -> Target:
+        """Raises `UsageError` when two are named."""
+        from nephila.kernel.runtime.errors import UsageError
+
+        if self.bootstrap and self.server:
+            raise UsageError("--bootstrap and --server exclude each other")
+        return self
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a program in a directory."""
+        return not self.bootstrap and not self.server
+
+
+def tcp_address(api: str, token_file: str) -> TcpAddress | None:
+    """What --api and --api-token-file say. Raises `UsageError`."""
+    if not api:
+        return None
+    from nephila.control.tokens import host_and_port, read_token
+    from nephila.programs.control_servers import TcpAddress
+
+    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"))

@@ -5,7 +5,7 @@ somewhere else. `routes.py` maps each method to HTTP. Invariants: a request that
 answer to a change comes when the change is durable (one program: in the frontier's log, synced; Kafka: acks=all).
 
 A method raises `UsageError` for a malformed request, `NotFound` for an unknown name, `UserError` for a request that the
-present state refuses, `Unready` while the system cannot be reached.
+present state refuses, `NotReadyError` while the system cannot be reached.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ class JobDetail(msgspec.Struct, kw_only=True):
     """One job and its desired state."""
 
     status: Job
-    desired: dict[str, Any]
-    """The message CrawlJob as the services read it."""
+    document: dict[str, Any]
+    """Its CrawlJob document, with every default; sitemaps and feeds among the seeds are left out."""
 
 
 class RefusedSeed(msgspec.Struct, kw_only=True):

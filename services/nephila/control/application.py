@@ -22,7 +22,7 @@ from starlette.routing import Route as HttpRoute
 from nephila.control import api
 from nephila.control.openapi import document
 from nephila.control.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
-from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
 log = logging.getLogger(__name__)
 
@@ -78,17 +78,22 @@ def application(
     if control is not None:
         routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
         routes += [
-            HttpRoute(PREFIX + route.path, _endpoint(control, route, token), methods=[route.method]) for route in ROUTES
+            HttpRoute(PREFIX + route.path, _endpoint(control, route, token, unready), methods=[route.method])
+            for route in ROUTES
         ]
     return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
 
 
-def _endpoint(control: api.Control, route: Route, token: str) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(
+    control: api.Control, route: Route, token: str, unready: Callable[[], str]
+) -> Callable[[Request], Awaitable[Response]]:
     operation = getattr(control, route.operation)
 
     async def answer(request: Request) -> Response:
         if (refused := _unauthorized(request, token)) is not None:
             return refused
+        if reason := unready():
+            return _error("unavailable", reason)
         try:
             found = await operation(await _read(request, route))
         except _Refusal as error:
@@ -109,7 +114,7 @@ def _code(error: UserError) -> str:
         return "invalid"
     if isinstance(error, api.NotFound):
         return "not_found"
-    return "unavailable" if isinstance(error, Unready) else "refused"
+    return "unavailable" if isinstance(error, NotReadyError) else "refused"
 
 
 async def _read(request: Request, route: Route) -> Any:

@@ -19,7 +19,7 @@ import msgspec
 from nephila.control import api
 from nephila.control.routes import PREFIX, ROUTES, ErrorAnswer, to_http
 from nephila.control.unix_socket import connect
-from nephila.kernel.runtime.errors import Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 
 TIMEOUT_S = 60.0
 """Longest wait for one answer; a program that writes to a slow disk is not dead."""
@@ -77,7 +77,7 @@ class HttpControl:
         kinds: dict[str, type[UserError]] = {
             "invalid": UsageError,
             "not_found": api.NotFound,
-            "unavailable": Unready,
+            "unavailable": NotReadyError,
         }
         if error.code == "unauthorized":
             raise UserError(f"{self._place} refuses the token; name the file that holds it with --token-file")

@@ -24,6 +24,7 @@ from nephila.control.rule_documents import read_rules, rule_change, rule_health,
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
 from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import (
     Answer,
@@ -36,7 +37,7 @@ from nephila.kernel.messages import (
     Seed,
 )
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.runtime.errors import PermanentError, TemporaryError, Unready, UsageError, UserError
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
 from nephila.kernel.topics import ANSWERS, JOB_STATUS, JOBS, QUESTIONS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain.explain import Explanation
@@ -109,6 +110,11 @@ class ClusterControl:
         """Return when no job waits any more for its seeds to be read."""
         while self._releases:
             await asyncio.wait(list(self._releases.values()))
+
+    @property
+    def waiting(self) -> list[str]:
+        """Jobs that wait for their seeds to be read."""
+        return sorted(self._releases)
 
     def close(self) -> None:
         """Leave jobs that wait for their seeds as they are: paused."""
@@ -194,7 +200,7 @@ class ClusterControl:
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""
         job = self._known(request.name)
-        return api.JobDetail(status=self._job(job), desired=msgspec.to_builtins(job))
+        return api.JobDetail(status=self._job(job), document=to_document(job))
 
     async def pause_job(self, request: api.JobName) -> api.JobChanged:
         """See `Control.pause_job`."""
@@ -290,11 +296,11 @@ class ClusterControl:
             raise UsageError(str(error)) from None
 
     async def _taken(self, receipt: Receipt) -> None:
-        """Return when the broker has what was published. Raises `Unready` after TAKEN_S: a person waits."""
+        """Return when the broker has what was published. Raises `NotReadyError` after TAKEN_S: a person waits."""
         try:
             await asyncio.wait_for(_done(receipt), TAKEN_S)
         except TimeoutError:
-            raise Unready(
+            raise NotReadyError(
                 f"the broker at {self._place} has not confirmed this for {TAKEN_S:g} s, and may still take it; when it "
                 "answers again see nephila jobs list, and repeat the command"
             ) from None
@@ -343,9 +349,9 @@ class ClusterControl:
             answer: Answer = await asyncio.wait_for(waiting, ANSWER_S)
         except TimeoutError:
             trouble = "".join(f"; {line}" for line in self._bus.troubles)
-            raise Unready(
+            raise NotReadyError(
                 f"no scheduler has answered for partition {partition}, where the URL belongs, in {ANSWER_S:g} s: "
-                f"none has it, or it is being taken over; see the schedulers' nephila_partitions, and repeat it{trouble}"
+                f"none has it, or it is being taken over; see the metric nephila_partitions, and repeat it{trouble}"
             ) from None
         finally:
             del self._answers[question.id]
@@ -408,7 +414,7 @@ class ClusterControl:
             place=self._place,
             uptime_s=round(self._clock.monotonic() - self._started, 3),
             jobs=len(jobs),
-            states=dict(Counter(job.state for job in jobs)),
+            states=self.states(),
             queued=sum(job.queued for job in jobs),
             in_flight=sum(job.in_flight for job in jobs),
             stored=sum(job.stored for job in jobs),
@@ -430,6 +436,10 @@ class ClusterControl:
     async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
         """See `Control.change_settings`."""
         raise UserError("this system has no live settings")
+
+    def states(self) -> dict[str, int]:
+        """Jobs by state."""
+        return dict(Counter(job.state for job in self._list()))
 
     def _present(self) -> dict[str, CrawlJob]:
         return {uid: job for uid, job in self._jobs.items() if not job.deleted}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from nephila.control.unix_socket import NAME, bind
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UserError
 
 MAX_CLIENTS = 64
 MAX_HEAD = 64 << 10
@@ -49,12 +50,14 @@ class _Protocol(H11Protocol):
 
 
 class HttpServer:
-    """One application on one listening socket, which is bound when the server is built."""
+    """One application on one listening socket."""
 
-    def __init__(self, application: Any, listener: socket.socket, path: Path | None = None) -> None:
-        """`path`: of a Unix socket; it is removed at the end."""
+    def __init__(self, application: Any, bind: Callable[[], socket.socket], path: Path | None = None) -> None:
+        """`bind`: called by `open`. `path`: of a Unix socket; it is removed at the end."""
         self.path = path
-        self._listener = listener
+        self.port = 0
+        """Of a TCP server that is open."""
+        self._bind = bind
         self._server: asyncio.Server | None = None
         self._state = ServerState()
         self._config = uvicorn.Config(
@@ -73,28 +76,24 @@ class HttpServer:
             h11_max_incomplete_event_size=MAX_HEAD,
         )
 
-    @property
-    def port(self) -> int:
-        """Of a TCP server."""
-        return int(self._listener.getsockname()[1])
-
     async def open(self) -> None:
-        """Listen."""
+        """Listen. Raises `UserError`."""
         loop = asyncio.get_running_loop()
+        listener = self._bind()
         self._config.load()
 
         def protocol() -> asyncio.Protocol:
             return _Protocol(self._config, self._state, {}, loop)
 
         if self.path is not None:
-            self._server = await loop.create_unix_server(protocol, sock=self._listener, backlog=MAX_CLIENTS)
+            self._server = await loop.create_unix_server(protocol, sock=listener, backlog=MAX_CLIENTS)
         else:
-            self._server = await loop.create_server(protocol, sock=self._listener, backlog=MAX_CLIENTS)
+            self.port = int(listener.getsockname()[1])
+            self._server = await loop.create_server(protocol, sock=listener, backlog=MAX_CLIENTS)
 
     async def close(self) -> None:
         """Take no further connection; requests under way have END_S to finish."""
         if self._server is None:
-            self._listener.close()
             return
         if self.path is not None:
             with contextlib.suppress(OSError):
@@ -113,18 +112,20 @@ class HttpServer:
 
 
 def unix_server(application: Any, directory: Path) -> HttpServer:
-    """Binds DIR/control.sock. Raises `UserError`."""
-    return HttpServer(application, bind(directory), directory / NAME)
+    """On DIR/control.sock."""
+    return HttpServer(application, lambda: bind(directory), directory / NAME)
 
 
 def tcp_server(application: Any, host: str, port: int, option: str) -> HttpServer:
-    """Binds a port; an empty host means all addresses, port 0 a free port. `option`: names the setting in errors.
-    Raises `UserError`."""
-    try:
-        listener = _listener(host, port)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"port {port} cannot be listened on ({reason}); choose another {option}") from None
+    """On a port; an empty host means all addresses, port 0 a free port. `option`: names the setting in errors."""
+
+    def listener() -> socket.socket:
+        try:
+            return _listener(host, port)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"port {port} cannot be listened on ({reason}); choose another {option}") from None
+
     return HttpServer(application, listener)
 
 
@@ -134,30 +135,3 @@ def _listener(host: str, port: int) -> socket.socket:
             return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family)
-
-
-def host_and_port(text: str, option: str) -> tuple[str, int]:
-    """HOST:PORT, [IPv6]:PORT or PORT. Raises `UsageError`."""
-    host, _, port = text.rpartition(":")
-    if not port.isdecimal() or int(port) > 65_535 or (":" in host and not host.startswith("[")):
-        raise UsageError(f"{option} {text!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
-
-
-def read_token(path: str, option: str) -> str:
-    """The bearer token in a file. Raises `UsageError` for a file that cannot be read or holds none."""
-    if not path:
-        raise UsageError(f"a TCP port needs a token; name a file that holds one with {option}")
-    try:
-        text = Path(path).read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise UsageError(f"cannot read {option} {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{option} {path} is not ASCII text") from None
-    if len(text) < MIN_TOKEN or not text.isprintable() or " " in text:
-        raise UsageError(f"{option} {path} has to hold one word of at least {MIN_TOKEN} characters")
-    return text
-
-
-MIN_TOKEN = 16
-"""Characters of a token at least; make one with: openssl rand -hex 32."""

@@ -23,6 +23,7 @@ from nephila.control.rule_store import RuleStore
 from nephila.control.throughput import Rates
 from nephila.kernel.bus.contract import Bus, Receipt
 from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import CrawlJob, ParseRule, RuleVerdict, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, Timer
@@ -157,7 +158,7 @@ class LocalControl:
     async def get_job(self, request: api.JobName) -> api.JobDetail:
         """See `Control.get_job`."""
         job = self._known(request.name)
-        return api.JobDetail(status=self._job(job.uid), desired=msgspec.to_builtins(job))
+        return api.JobDetail(status=self._job(job.uid), document=to_document(job))
 
     async def pause_job(self, request: api.JobName) -> api.JobChanged:
         """See `Control.pause_job`."""

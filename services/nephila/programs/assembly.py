@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
+from nephila.control.local import Parts
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
@@ -68,6 +69,18 @@ class Assembly:
         if self.workers is not None:
             self.scheduler.on_wider_scope(self.workers.bus.forget)
             self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
+
+    @property
+    def control_parts(self) -> Parts:
+        """What the control API needs of the services."""
+        workers = self.workers
+        return Parts(
+            self.bus,
+            self.clock,
+            self.scheduler,
+            verdicts=self.judge.verdicts,
+            processes=(lambda: workers.pids) if workers is not None else tuple,
+        )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
         return WorkerProcesses(

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from nephila.control import job_view
-from nephila.control.api import Control
-from nephila.control.socket import ControlSocket
+from nephila.control.local import LocalControl
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import GRACE_S, Assembly, ServiceConfigs
+from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
@@ -65,6 +65,8 @@ class Plan:
     """Pages are asked for with the validators of their copies."""
     rules: Path | None = None
     """Where the rules of the job are, which are read again when they change."""
+    tcp: TcpAddress | None = None
+    """Where the control API is served beside DIR/control.sock."""
     all_rules: bool = False
     """The job is read by all rules there are, by those as well that come later."""
 
@@ -122,9 +124,16 @@ class CrawlProgram:
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.configs.storage
-        self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
-        self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
         self.rules = RuleWatch(plan.rules, self.bus, self.clock) if plan.rules is not None else None
+        self.control = LocalControl(
+            self.assembly.control_parts,
+            storage.directory,
+            storage.formats,
+            storage.store or None,
+            files=self.rules,
+            once=True,
+        )
+        self.servers = ControlServers(self.control, storage.directory, plan.tcp)
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False
@@ -148,7 +157,7 @@ class CrawlProgram:
             try:
                 await self._over.wait()
             finally:
-                await self.socket.close()
+                await self.servers.close()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -171,7 +180,7 @@ class CrawlProgram:
     async def _open_socket(self) -> None:
         """Take questions; a crawl without them is a crawl all the same."""
         try:
-            await self.socket.open()
+            await self.servers.open()
         except UserError as error:
             log.warning("nephila: %s; the crawl goes on and takes no requests", error)
 

@@ -16,8 +16,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
+from nephila.control.application import application
+from nephila.control.http import tcp_server
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Bus, LogRecords
@@ -26,7 +35,6 @@ from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
-from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 
 log = logging.getLogger("nephila.programs.service_main")
@@ -97,7 +105,9 @@ class ServiceKind:
 class ServiceProgram:
     """One service while it runs."""
 
-    def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+    def __init__(
+        self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float, host: str = ""
+    ) -> None:
         self.clock: Clock = SystemClock()
         self.bus = bus
         self.service: Service = kind.build(config, bus, self.clock)
@@ -105,7 +115,15 @@ class ServiceProgram:
         self._grace_s = grace_s
         self._state = "starting"
         self._over = asyncio.Event()
-        self.status = StatusServer(port, self._registry(kind), self._unready)
+        registry = self._registry(kind)
+        app = application(
+            getattr(self.service, "control", None),
+            token=getattr(self.service, "token", ""),
+            unready=self._unready,
+            metrics=lambda: (generate_latest(registry), CONTENT_TYPE_LATEST),
+        )
+        self.server = tcp_server(app, host, port, "metrics_port")
+        """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         bus.on_fatal = self._on_bus
         if hasattr(self.service, "on_assigned"):
             bus.watch_partitions(kind.name, self.service)
@@ -138,11 +156,11 @@ class ServiceProgram:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        await self.status.open()
+        await self.server.open()
         try:
             await self._serve()
         finally:
-            await self.status.close()
+            await self.server.close()
 
     async def _serve(self) -> None:
         try:
@@ -151,7 +169,7 @@ class ServiceProgram:
             await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
-                log.info("ready", extra={"port": self.status.port})
+                log.info("ready", extra={"port": self.server.port})
             await self._work()
             self._state = "draining"
             log.info("draining")

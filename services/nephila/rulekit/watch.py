@@ -47,6 +47,11 @@ class RuleWatch:
         self._timer: Timer | None = None
         self._now = self._read()
 
+    @property
+    def rules(self) -> dict[str, ParseRule]:
+        """Name → rule, as published last."""
+        return self._told
+
     def start(self) -> None:
         """Tell all rules, and look at the files from now on."""
         self._tell(self._now)

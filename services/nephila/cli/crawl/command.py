@@ -18,6 +18,8 @@ from nephila.cli.options import (
     RESULT,
     WHERE,
     AllowPrivate,
+    Api,
+    ApiTokenFile,
     Concurrency,
     Contact,
     Cookies,
@@ -29,8 +31,11 @@ from nephila.cli.options import (
     Rules,
     RuleScripts,
     Store,
+    Target,
+    TokenFile,
     UserAgent,
     Workers,
+    tcp_address,
 )
 from nephila.kernel.runtime.errors import UsageError
 
@@ -145,6 +150,13 @@ def crawl(
         str,
         typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
     ] = "",
+    server: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Crawl by the program or system behind this API.", rich_help_panel=RESULT),
+    ] = "",
+    token_file: TokenFile = "",
+    api: Api = "",
+    api_token_file: ApiTokenFile = "",
     follow: Annotated[
         list[str] | None,
         typer.Option(
@@ -224,10 +236,12 @@ def crawl(
     )
     if quiet and verbose:
         raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
-    if bootstrap:
+    if bootstrap or server:
         from nephila.cli.crawl import remote
 
-        raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
+        target = Target(bootstrap=bootstrap, server=server, token_file=token_file).check()
+        raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))
+    request.tcp = tcp_address(api, api_token_file)
     raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))
 
 

@@ -32,6 +32,7 @@ from nephila.storage.read.source import Source, place_of
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from nephila.programs.control_servers import TcpAddress
     from nephila.programs.crawl import Plan, Result
     from nephila.storage.read.reader import Summary
 
@@ -58,6 +59,8 @@ class Request:
     fresh: bool = False
     refresh: bool = False
     retry_failed: bool = False
+    tcp: TcpAddress | None = None
+    """Where the control API is served beside DIR/control.sock."""
     clear: str = ""
     """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 
@@ -68,6 +71,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False
     run = resolve_run(request, directory)
     url = resolve_store(run, request.store)
     plan = make_plan(run, request.out, url)
+    plan.tcp = request.tcp
     changes = refresh.Changes(plan) if request.refresh and run.runs else None
     plan_refetches(request, run, plan, quiet=quiet or as_json)
     result, counts = _run(request, plan, directory, run, quiet=quiet or as_json, verbose=verbose)

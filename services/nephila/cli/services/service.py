@@ -43,6 +43,7 @@ KINDS = {
     "downloader": "nephila.downloader",
     "parser": "nephila.parser",
     "storage": "nephila.storage",
+    "api": "nephila.control",
 }
 """Service → its package; an image installs one of them."""
 MODULES = {"scheduler": "cluster.scheduler"}
@@ -71,7 +72,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     networks: tuple[str, ...] = ()
     """Other limits for single networks, "10.0.0.0/8=16/0.05" = connections/gap."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
-    """Where /metrics, /healthz and /readyz are served; 0 takes a free one."""
+    """Where /metrics, /healthz and /readyz are served, and the control API of `nephila api`; 0 takes a free one."""
     grace_s: float = 20.0
     """Seconds that work in hand may take after SIGTERM; less than what the machine waits before it kills."""
     log_level: str = "info"
@@ -96,6 +97,11 @@ def parser(config: Config = "") -> None:
 def storage(config: Config = "") -> None:
     """Make records durable."""
     run("storage", config)
+
+
+def api(config: Config = "") -> None:
+    """Serve the control API of a system."""
+    run("api", config)
 
 
 @dataclass(frozen=True, slots=True)
