@@ -12,7 +12,7 @@ DEV    := $(VENV)/.installed-dev
 NATIVE := $(shell find services/nephila/native/core -name '*.rs' -o -name 'Cargo.*' 2>/dev/null)
 
 BENCHES := $(shell sed -n "s/^\(bench[a-z-]*\):.*/\1/p" Makefile)
-.PHONY: flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
+.PHONY: chart flips crawl install install-dev test test-full test-all test-long check proto schema format judge chaos clean help $(BENCHES)
 
 help:            ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -80,8 +80,8 @@ bench-frontier: $(DEV)  ## the frontier at 10^5 to 10^7 queued URLs, its restart
 bench-ring: $(DEV)  ## partitions moved and load when members join and leave, beside modulo and aiokafka's sticky assignor
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_ring
 
-bench-rot: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
-	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rot $(ARGS)
+bench-rule-health: $(DEV)  ## the alarm on rules whose site has changed: its delay, false alarms, cost (about three minutes)
+	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_rule_health $(ARGS)
 
 bench-addresses: $(DEV)  ## one pace at a server address over 1-8 schedulers: turns beside BUbiNG's factor, in a model
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_addresses
@@ -109,6 +109,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python -m tools.chart_values --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -138,8 +139,11 @@ release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and wha
 	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json from the tables of the keys of jobs and rules
+schema: $(DEV)  ## write docs/*.schema.json from the structs of job and rule documents
 	@$(BIN)/python tools/schemas.py
+
+chart: $(DEV)  ## write the schema and the table of values of charts/nephila from its values.yaml
+	@$(BIN)/python -m tools.chart_values
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools

@@ -137,7 +137,7 @@ class Schedulers:
                 text = answer.read().decode()
         except OSError:
             return -1.0
-        return float(text.split(f"\nnephila_{figure} ")[1].split()[0])
+        return float(text.split(f"\nnephila_scheduler_{figure} ")[1].split()[0])
 
     async def until(self, name: str, figure: str, least: float, limit_s: float = 300.0) -> None:
         """Wait for a metric."""

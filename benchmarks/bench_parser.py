@@ -70,7 +70,7 @@ def _round_us(work: Callable[[], object], times: int, seconds: Seconds) -> float
     return (seconds() - before) / times * 1e6
 
 
-def with_children(pids: list[int]) -> Seconds:
+def in_children(pids: list[int]) -> Seconds:
     """CPU of this process and of some others, as the kernel counts it in ticks."""
     tick = os.sysconf("SC_CLK_TCK")
 
@@ -123,7 +123,7 @@ def fields(body: bytes, name: str) -> None:
     with Runner() as runner:
         found = runner.run(xpath, stored)
         assert found.items == extract(xpath.rule, etree()).items, found.problems
-        whole = least_us(lambda: runner.run(xpath, stored), 200, with_children(runner.pids))
+        whole = least_us(lambda: runner.run(xpath, stored), 200, in_children(runner.pids))
     print(f"  rule of 8 XPath fields {inline:6.0f} us with its tree; {whole:6.0f} us by way of the child, all in")
 
 
@@ -144,10 +144,10 @@ def matching(count: int) -> None:
     made = time.process_time() - began
     urls = [f"https://www.site{(n * 7919) % count}.example/2026/some-article-{n}" for n in range(2000)]
     misses = [f"https://elsewhere{n}.example/2026/x" for n in range(2000)]
-    cold = _round_us(lambda: [list(rules.of_url(url)) for url in urls], 1, time.process_time) / len(urls)
-    hit = least_us(lambda: [list(rules.of_url(url)) for url in urls], 1) / len(urls)
-    miss = least_us(lambda: [list(rules.of_url(url)) for url in misses], 1) / len(misses)
-    assert all(len(list(rules.of_url(url))) == 1 for url in urls)
+    cold = _round_us(lambda: [list(rules.for_url(url)) for url in urls], 1, time.process_time) / len(urls)
+    hit = least_us(lambda: [list(rules.for_url(url)) for url in urls], 1) / len(urls)
+    miss = least_us(lambda: [list(rules.for_url(url)) for url in misses], 1) / len(misses)
+    assert all(len(list(rules.for_url(url))) == 1 for url in urls)
     print(
         f"{count:,} rules: made in {made:.2f} s; a URL {hit:.1f} us (first time {cold:.1f}), one without a rule"
         f" {miss:.1f} us"

@@ -114,9 +114,9 @@ def whole_page() -> Work:
     from nephila.native import page_pass, sniff_encoding
     from nephila.parser.config import ParserConfig
     from nephila.parser.page.body_kind import HEAD_BYTES, kind_of
-    from nephila.parser.page_to_record import Maker
+    from nephila.parser.page_to_record import RecordBuilder
 
-    maker = Maker(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
+    maker = RecordBuilder(ParserConfig(), SystemClock(), page_pass, sniff_encoding)
     job = m.CrawlJob(uid="j")
 
     def work(body: bytes) -> Taken:

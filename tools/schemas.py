@@ -1,4 +1,4 @@
-"""docs/*.schema.json, made from the tables of the keys of jobs and rules (`--check` compares instead)."""
+"""Writes docs/*.schema.json, generated from the structs of job and rule documents (`--check` compares instead)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TABLES = {"crawljob": "nephila.kernel.documents.job_schema", "parserule": "nephila.parser.rules.table"}
-"""Name of a file -> the module whose `schema()` it holds."""
+DOCUMENTS = {
+    "crawljob": ("nephila.kernel.documents.job_schema", "CrawlJob"),
+    "parserule": ("nephila.parser.rules.rule_schema", "ParseRule"),
+}
+"""Name of a file -> module and name of the struct."""
 
 
-def text(table: str) -> str:
-    """A file as it has to be."""
-    return json.dumps(importlib.import_module(table).schema(), indent=2, ensure_ascii=False) + "\n"
+def text(module: str, name: str) -> str:
+    """The content of a schema file."""
+    json_schema = importlib.import_module("nephila.kernel.documents.json_schema").json_schema
+    schema = json_schema(getattr(importlib.import_module(module), name))
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> None:
@@ -24,12 +29,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="fail when a file differs")
     check = parser.parse_args().check
-    for name, table in TABLES.items():
-        target = ROOT / "docs" / f"{name}.schema.json"
+    for file, document in DOCUMENTS.items():
+        target = ROOT / "docs" / f"{file}.schema.json"
         if not check:
-            target.write_text(text(table))
-        elif not target.exists() or target.read_text() != text(table):
-            raise SystemExit(f"{target.name} differs from {table}; run `make schema`")
+            target.write_text(text(*document))
+        elif not target.exists() or target.read_text() != text(*document):
+            raise SystemExit(f"{target.name} differs from {'.'.join(document)}; run `make schema`")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.links.link_list import Listing, whole
+from nephila.parser.links.link_list import Listing, run_to_end
 from nephila.parser.lists.detection import form_of, read
 from nephila.parser.page.extract import extract
 
@@ -24,7 +24,7 @@ def listing(data: Path, name: str, url: str = "") -> Listing | None:
     body = (data / RESOURCES / name).read_bytes()
     address = url or f"http://www.example.com/{Path(name).name}"
     form = form_of("", address, body)
-    return None if form is None else whole(read(form, body, address, "", ParserConfig(), NOW))
+    return None if form is None else run_to_end(read(form, body, address, "", ParserConfig(), NOW))
 
 
 VIDEO = "http://www.example.com/videos/some_video_landing_page.html"

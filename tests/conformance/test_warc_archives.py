@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nephila.parser.warcs import Archived, Bad, read_warc
+from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 
 pytestmark = pytest.mark.conformance
 
@@ -60,8 +60,8 @@ def test_archives(conformance_data: Path) -> None:
     for path in archives(conformance_data):
         with path.open("rb") as file:
             found = list(read_warc(file))
-        assert [one.reason for one in found if isinstance(one, Bad)] == BAD.get(path.name, []), path.name
-        good = [one for one in found if isinstance(one, Archived)]
+        assert [one.reason for one in found if isinstance(one, BadRecord)] == BAD.get(path.name, []), path.name
+        good = [one for one in found if isinstance(one, ArchivedPage)]
         assert sum(bool(one.problem) for one in good) == DIGESTS.get(path.name, 0), path.name
         pages += len(good)
         if path.name in BEYOND_WARCIO:

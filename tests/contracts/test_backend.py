@@ -229,7 +229,7 @@ def same(name: str, directory: Path) -> None:
 
 
 WITHOUT_ROWS = ("markdown",)
-"""A file per page: neither rows nor fetches can be read back from it (tests/storage/test_markdown_sink.py)."""
+"""A file per page: neither rows nor fetches can be read back from it (tests/storage/sinks/test_markdown_sink.py)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])

@@ -12,10 +12,12 @@ from typing import get_args
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import fields
 from nephila.control import job_view
 from nephila.control.api import Control, Request
 from nephila.kernel.documents.job_document import load
-from nephila.kernel.documents.job_schema import SPEC
+from nephila.kernel.documents.job_schema import JobSpec
+from nephila.kernel.documents.yaml import parse
 from nephila.kernel.messages import CrawlJob, Outcome, Quarantine, Record
 from nephila.kernel.topics import JOBS
 from nephila.native import parse_url
@@ -416,8 +418,10 @@ def test_every_request_is_documented():
 def test_the_documented_job_is_a_job():
     """The document of docs/jobs.md is read as it stands there."""
     page = (Path(__file__).resolve().parents[2] / "docs" / "jobs.md").read_text()
-    (job,) = load(page.split("```yaml\n")[1].split("```")[0].encode(), "docs/jobs.md")
-    assert set(job.content["spec"]) == set(SPEC.keys)
+    text = page.split("```yaml\n")[1].split("```")[0].encode()
+    assert load(text, "docs/jobs.md")[0].name == "news"
+    (node,) = parse(text, "docs/jobs.md")
+    assert set(node.value["spec"].value.value) == {field.encode_name for field in fields(JobSpec)}
 
 
 class Scheduler:

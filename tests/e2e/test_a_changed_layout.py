@@ -223,10 +223,10 @@ def test_a_change_of_layout_raises_the_alarm_over_three_parsers(system, tmp_path
     assert done.returncode == 0, done.stderr
     check(made.folder / "rows" / "nephila.db", shop)
     parsers = [made.metrics(name) for name in SERVICES if name.startswith("parser")]
-    parsed = [int(float(text.split("\nnephila_pages_parsed_total ")[1].split()[0])) for text in parsers]
+    parsed = [int(float(text.split("\nnephila_parser_pages_parsed_total ")[1].split()[0])) for text in parsers]
     assert sum(parsed) >= PAGES
     assert min(parsed) > 0
-    assert sum(text.count('\nnephila_rule_degraded{rule="shop"} 1.0') for text in parsers) == 1
+    assert sum(text.count('\nnephila_parser_rule_degraded{rule="shop"} 1.0') for text in parsers) == 1
     logs = "".join((made.folder / f"{name}.log").read_text() for name in SERVICES if name.startswith("parser"))
     said = [json.loads(line)["message"] for line in logs.splitlines() if "is degraded" in line]
     assert len(said) == 1

@@ -87,7 +87,7 @@ def test_documents_of_every_kind_become_rows(tmp_path, workers):
     meta = {url: json.loads(text) for url, text in rows(tmp_path, "url, meta") if text}
     assert meta["http://a.test/paper.pdf"]["author"] == "Ann"
     assert meta["http://a.test/torn.pdf"]["problem"] == "broken: not a whole PDF"
-    assert meta["http://a.test/hostile.pdf"]["error"].startswith("Broken: pdf: ")
+    assert meta["http://a.test/hostile.pdf"]["error"].startswith("ChildError: pdf: ")
     assert meta["http://a.test/hostile.pdf"]["error"].endswith("tried 2 times")
     assert run_json(tmp_path)["left"] == 0
     assert none_left()

@@ -88,5 +88,5 @@ def test_one_address_is_asked_at_one_pace(system):
         assert sum(gaps) / len(gaps) >= 0.95 * GAP_S
     assert server.most <= CONNECTIONS
     for name in ("scheduler", "scheduler-b"):
-        handed = float(system.metrics(name).split("\nnephila_requests_total ")[1].split()[0])
+        handed = float(system.metrics(name).split("\nnephila_scheduler_requests_total ")[1].split()[0])
         assert handed >= 10

@@ -150,7 +150,7 @@ def test_items_are_complete_though_a_parser_is_killed(system, crawl):
     system.start("parser-1")
     begun = crawl()
     until_halves(system, 20)
-    parsed = system.metrics("parser-1").split("\nnephila_pages_parsed_total ")[1].split()[0]
+    parsed = system.metrics("parser-1").split("\nnephila_parser_pages_parsed_total ")[1].split()[0]
     system.end("parser-1", number=signal.SIGKILL)
     begun.ends_well()
     assert float(parsed) > 0

@@ -90,7 +90,7 @@ kafka: {{session_s: 6}}
 
     def held(self, name: str) -> int:
         """Partitions of a scheduler."""
-        return int(float(self.metrics(name).split("\nnephila_partitions ")[1].split()[0]))
+        return int(float(self.metrics(name).split("\nnephila_scheduler_partitions ")[1].split()[0]))
 
     def until_held(self, name: str, count: int) -> None:
         """Wait until a scheduler has taken over so many partitions."""
@@ -126,7 +126,7 @@ _HELD = """
 import sys, time, urllib.request
 for _ in range(300):
     text = urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/metrics", timeout=9).read().decode()
-    held = float(text.split("\\nnephila_partitions ")[1].split()[0])
+    held = float(text.split("\\nnephila_scheduler_partitions ")[1].split()[0])
     if held == float(sys.argv[2]):
         sys.exit(0)
     time.sleep(0.1)
@@ -208,8 +208,8 @@ def test_a_crawl_by_services_ends_with_the_right_count(system):
     assert told["reason"] == "done"
     assert told["outcomes"] == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3, "dropped": 0}
     assert system.rows() == {"stored": PAGES - 1, "denied": 1, "failed": PAGES - 3}
-    assert f'nephila_urls_ended{{outcome="stored"}} {PAGES - 1}.0' in system.metrics("scheduler")
-    assert f"nephila_pages_parsed_total {PAGES - 1}.0" in system.metrics("parser")
+    assert f'nephila_scheduler_urls_ended{{outcome="stored"}} {PAGES - 1}.0' in system.metrics("scheduler")
+    assert f"nephila_parser_pages_parsed_total {PAGES - 1}.0" in system.metrics("parser")
     assert system.end(*SERVICES) == [0, 0, 0, 0]
     assert system.bodies() == system.stored()
     for name in SERVICES:

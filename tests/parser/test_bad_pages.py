@@ -10,7 +10,7 @@ from parser_room import FakePass, Room
 
 
 class Panic(BaseException):
-    """What a native core raises when it gives up: no Exception."""
+    """What a native core raises when it decode up: no Exception."""
 
 
 @pytest.mark.parametrize(

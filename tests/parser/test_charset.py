@@ -41,7 +41,7 @@ def undecided(body: bytes, charset: str | None) -> str:
 @pytest.mark.parametrize("encoding", PROSE)
 @pytest.mark.parametrize("times", [1, 200])
 def test_undeclared_text_is_detected(encoding: str, times: int) -> None:
-    """One sentence is enough, and a long page gives the same answer."""
+    """One sentence is enough, and a long page decode the same answer."""
     assert encoding_of(page((PROSE[encoding] + " ") * times, encoding), "", undecided) == encoding
 
 

@@ -92,7 +92,7 @@ async def test_further_links_come_from_a_child(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_a_child_that_is_killed_costs_the_page_its_further_links(monkeypatch: pytest.MonkeyPatch) -> None:
     """The row is stored with its own links, and says what it lacks."""
-    monkeypatch.setattr(extra_links_child, "MORE", replace(extra_links_child.MORE, wall_s=0.3))
+    monkeypatch.setattr(extra_links_child, "EXTRA_LINKS", replace(extra_links_child.EXTRA_LINKS, wall_s=0.3))
     body = LINK + '<a href="/own">x</a>' + QUADRATIC["formatting"](80_000)
     urls, record = await crawled(body.encode(), ["next"], monkeypatch)
     assert urls == ["http://a.test/own"]
@@ -110,7 +110,7 @@ def test_extract_goes_on_without_a_tree(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule that asks for a selector in the content, what it gives and what nearly matched: each within its time."""
+    """A rule that asks for a selector in the content, what it decode and what nearly matched: each within its time."""
     monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.3))
     rule = rule_of("match: {url: '^http', content: {css: p}}\nfields: {x: {css: '.none p'}}")
     costly = Stored("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
@@ -127,6 +127,6 @@ def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_child_sends_is_checked() -> None:
     """Links of kinds that nobody asked for are refused."""
     good = extra_links_child.run(extra_links_child.payload_of(LINK.encode(), "utf-8", "http://a.test/", ["next"]))
-    assert extra_links_child.checked(good)[0][0] == extra_links.LINK_ELEMENT
+    assert extra_links_child.decode_result(good)[0][0] == extra_links.LINK_ELEMENT
     with pytest.raises(ValueError, match="not asked for"):
-        extra_links_child.checked(good.replace(bytes((extra_links.LINK_ELEMENT,)), b"\x7e", 1))
+        extra_links_child.decode_result(good.replace(bytes((extra_links.LINK_ELEMENT,)), b"\x7e", 1))

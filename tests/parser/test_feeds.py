@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.links.link_list import Entry, Listing, whole
+from nephila.parser.links.link_list import Entry, Listing, run_to_end
 from nephila.parser.lists.feeds import read_feed, read_json_feed
 
 NOW = 1_790_000_000.0
@@ -18,7 +18,7 @@ BASE = "http://a.test/feed/"
 
 def read(text: str | bytes, max_entries: int = 100) -> Listing:
     """The entries of one body."""
-    return whole(read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW))
+    return run_to_end(read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW))
 
 
 def item(inner: str) -> Listing:
@@ -140,7 +140,7 @@ def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     ).encode()
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    found = whole(read_feed(pieces, "utf-8", BASE, 10, NOW))
+    found = run_to_end(read_feed(pieces, "utf-8", BASE, 10, NOW))
     assert (found.title, found.entries) == ("é", [Entry("http://a/?b&c", MAY_2, "a b  & d", BASE)])
 
 

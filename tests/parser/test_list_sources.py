@@ -14,7 +14,7 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.links.link_list import Entry, Listing, outlinks, resolved, whole
+from nephila.parser.links.link_list import Entry, Listing, outlinks, resolved, run_to_end
 from nephila.parser.lists.detection import MAX_MEMBERS, Form, form_of, read
 from parser_room import Room
 
@@ -88,13 +88,13 @@ def test_feeds_in_another_encoding_than_they_say(declared: str, written: str, pa
     body = gzip.compress(body) if packed else body
     form = form_of("text/xml", "", body)
     assert form is Form.FEED
-    found = whole(read(form, body, "http://a.test/s", "", ParserConfig(), NOW))
+    found = run_to_end(read(form, body, "http://a.test/s", "", ParserConfig(), NOW))
     assert [(entry.url, entry.title) for entry in found.entries] == [("http://a.test/1", "Größe für Köln")]
 
 
 def urls(body: bytes, form: Form = Form.SITEMAP, charset: str = "", **limits: Any) -> tuple[list[str], str]:
     """URLs of a body, and what was wrong with it."""
-    found = whole(read(form, body, "http://a.test/s", charset, ParserConfig(**limits), NOW))
+    found = run_to_end(read(form, body, "http://a.test/s", charset, ParserConfig(**limits), NOW))
     return [entry.url for entry in found.entries], found.problem
 
 
@@ -180,7 +180,7 @@ def test_relative_and_foreign_links() -> None:
         Entry("/é" * 2000),
         Entry("z", 0.0, "", "http://u:p@c.test:81/d/"),
     ]
-    rows = whole(resolved(page.url, entries))
+    rows = run_to_end(resolved(page.url, entries))
     (links,) = outlinks(page, Listing("rss", entries=entries), rows)
     expected = ["http://a.test/x/y", "http://b.test/%C3%A9?utm_source=x", "http://c.test:81/d/z"]
     assert unpacked(links) == expected
@@ -206,7 +206,7 @@ def test_relative_and_foreign_links() -> None:
 )
 def test_userinfo_in_lists(own: str, url: str, found: str) -> None:
     """What a list names has the userinfo of the list itself, within its origin, and no other."""
-    (row,) = whole(resolved(own, [Entry(url)]))
+    (row,) = run_to_end(resolved(own, [Entry(url)]))
     assert row.href.decode() == found
 
 

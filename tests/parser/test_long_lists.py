@@ -8,7 +8,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.parser.links.link_list import ENTRIES_PER_SLICE, LINKS_PER_MESSAGE
 from nephila.parser.lists import cooperative
-from nephila.parser.lists.cooperative import Slicing
+from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import PIECE_BYTES
 from parser_room import Room
 
@@ -88,10 +88,10 @@ async def test_an_error_in_a_later_slice_ends_the_page(monkeypatch, caplog) -> N
 
 def test_works_take_turns_and_are_bounded(monkeypatch) -> None:
     """One slice a turn, in rotation; beyond the bounds of number and bytes the oldest is done at once."""
-    monkeypatch.setattr(cooperative, "MAX_WORKS", 2)
+    monkeypatch.setattr(cooperative, "MAX_TASKS", 2)
     monkeypatch.setattr(cooperative, "MAX_BYTES", 100)
     clock, log = ManualClock(), []
-    slicing = Slicing(clock)
+    slicing = CooperativeTasks(clock)
 
     def work(name: str, count: int):
         for number in range(count):

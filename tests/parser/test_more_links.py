@@ -12,7 +12,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, OUTLINKS, PAGES
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
-from nephila.parser.links.extra_links import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, more_links, tree_of
+from nephila.parser.links.extra_links import GUESSED, KINDS, LINK_ELEMENT, MAX_LINKS, extra_links_of, tree_of
 from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 
@@ -32,7 +32,7 @@ def found(kind: str, html: str = HTML) -> list[tuple[str, str]]:
     """Addresses and titles of a kind."""
     return [
         (entry.url, entry.title)
-        for _, entries in more_links(tree_of(html.encode(), "utf-8"), "b", (kind,))
+        for _, entries in extra_links_of(tree_of(html.encode(), "utf-8"), "b", (kind,))
         for entry in entries
     ]
 
@@ -153,6 +153,6 @@ async def test_nofollow_of_the_page_holds_for_all() -> None:
 def test_hostile_pages_are_bounded(html: str) -> None:
     """In number and in time."""
     before = time.process_time()
-    for _, entries in more_links(tree_of(html.encode(), "utf-8"), "http://a.test/", tuple(KINDS)):
+    for _, entries in extra_links_of(tree_of(html.encode(), "utf-8"), "http://a.test/", tuple(KINDS)):
         assert len(entries) <= len(KINDS) * MAX_LINKS
     assert time.process_time() - before < 5.0

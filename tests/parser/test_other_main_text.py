@@ -6,11 +6,11 @@ import json
 import logging
 
 import pytest
-from nephila.cli.crawl.plan import check_text
+from nephila.cli.crawl.plan import check_text_library
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
-from nephila.parser.sandbox import Broken, Task, trafilatura_text
+from nephila.parser.sandbox import ChildError, Task, trafilatura_text
 from parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")
@@ -60,9 +60,9 @@ class Answers:
 
 async def room_with(answer: bytes | Exception, monkeypatch: pytest.MonkeyPatch, job: m.CrawlJob = TRAFILATURA) -> Room:
     """A parser whose sandbox is that, and whose library is there."""
-    monkeypatch.setattr(trafilatura_text, "is_there", lambda: True)
+    monkeypatch.setattr(trafilatura_text, "is_installed", lambda: True)
     room = Room(PAGE)
-    room.parser._elsewhere.sandbox = Answers(answer)  # type: ignore[assignment]
+    room.parser._child_queue.sandbox = Answers(answer)  # type: ignore[assignment]
     return await room.start(job)
 
 
@@ -74,10 +74,10 @@ async def test_the_other_text_takes_the_place_of_ours(monkeypatch: pytest.Monkey
     assert isinstance(record, m.Record)
     assert record.text == b"their text"
     assert record.text_hash == (await Room(PAGE).start()).record().text_hash
-    assert "<p>caf\u00e9".encode() in room.parser._elsewhere.sandbox.asked[0]  # type: ignore[attr-defined]
+    assert "<p>caf\u00e9".encode() in room.parser._child_queue.sandbox.asked[0]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("answer", [b"", Broken("trafilatura", "timeout"), OSError("disk"), ValueError("\ud800")])
+@pytest.mark.parametrize("answer", [b"", ChildError("trafilatura", "timeout"), OSError("disk"), ValueError("\ud800")])
 async def test_where_it_fails_ours_stays(answer: bytes | Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is stored, and says why; nothing found is no failure."""
     (record,) = await elsewhere(await room_with(answer, monkeypatch))
@@ -103,9 +103,9 @@ async def test_without_the_library_one_line_and_our_text(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At submission it is refused; a parser that is told by others says it once for the job, and never for a page."""
-    monkeypatch.setattr(trafilatura_text, "is_there", lambda: False)
+    monkeypatch.setattr(trafilatura_text, "is_installed", lambda: False)
     with pytest.raises(UsageError, match="pip install"):
-        check_text(TRAFILATURA)
+        check_text_library(TRAFILATURA)
     with caplog.at_level(logging.WARNING):
         room = await Room(PAGE).start(TRAFILATURA)
         assert [room.record().text for _ in range(3)] == [b"subject"] * 3

@@ -17,7 +17,7 @@ from nephila.native import page_pass, sniff_encoding
 from nephila.parser import service
 from nephila.parser.config import ParserConfig
 from nephila.parser.sandbox import Sandbox
-from nephila.parser.sandbox.oversize import PAGE, Found, checked, payload_of, run
+from nephila.parser.sandbox.oversize import PAGE, Found, decode_result, payload_of, run
 from nephila.parser.service import Parser
 
 HTML = (
@@ -83,7 +83,7 @@ def answer(**changed: Any) -> bytes:
 
 def test_the_pass_travels_whole() -> None:
     """Every attribute that a page pass has."""
-    found = checked(answer())
+    found = decode_result(answer())
     assert (found.title, found.link_count, len(found.fingerprints)) == ("T", 3, 48)
     assert found.link_urls == b"http://a.test/0http://a.test/1http://a.test/2"
     assert set(Found.__struct_fields__) >= {"title", "text", "meta", "anchors", "link_flags"}
@@ -107,4 +107,4 @@ def test_the_pass_travels_whole() -> None:
 def test_an_answer_that_does_not_agree_is_not_taken(changed: dict[str, Any]) -> None:
     """Counts, ends, encodings and types are checked."""
     with pytest.raises((ValueError, msgspec.MsgspecError)):
-        checked(answer(**changed))
+        decode_result(answer(**changed))

@@ -1,4 +1,4 @@
-"""PDFs through a child process: text, title, dates, links; what cannot be read gives a reason and holds up nobody."""
+"""PDFs through a child process: text, title, dates, links; what cannot be read decode a reason and holds up nobody."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import msgspec
 import pytest
 from nephila.kernel import messages as m
 from nephila.parser import service as parser_service
-from nephila.parser.documents.content import Content, checked
+from nephila.parser.documents.content import Content, decode_result
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.sandbox import BlockingSandbox, Broken, Sandbox
-from nephila.parser.sandbox.offload import Elsewhere
+from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
+from nephila.parser.sandbox.offload import ChildProcessQueue
 from parser_room import FakePass, Room
 from pdfs import bomb, pdf
 
@@ -109,7 +109,7 @@ async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkey
         rows = {one.url: one for one in room.log if isinstance(one, m.Record)}
         bad, good = rows["http://a.test/bad"], rows["http://a.test/good"]
         assert (bad.outcome, bad.reason) == (m.Outcome.FAILED, "dead_letter")
-        assert json.loads(bad.meta)["error"] == "Broken: pdf: timeout (after 0.3 s), tried 2 times"
+        assert json.loads(bad.meta)["error"] == "ChildError: pdf: timeout (after 0.3 s), tried 2 times"
         assert (good.outcome, good.text) == (m.Outcome.STORED, b"fine")
         assert [(one.url, one.topic, one.attempts) for one in room.dead] == [("http://a.test/bad", "pages", 2)]
         assert (room.sandbox.replaced, room.parser.failed, room.bus.unacked) == (2, 1, 0)
@@ -173,9 +173,9 @@ async def test_a_second_word_ends_a_drain_that_waits(monkeypatch: pytest.MonkeyP
 
 async def test_bodies_beyond_a_bound_wait_on_disk() -> None:
     """What waits holds no more memory than it may, and comes back whole."""
-    elsewhere = Elsewhere(Sandbox(), spool_bytes=100)
+    elsewhere = ChildProcessQueue(Sandbox(), spool_bytes=100)
     bodies = [bytes([number]) * 60 for number in range(4)]
-    held = [elsewhere.hold(body) for body in bodies]
+    held = [elsewhere.spool(body) for body in bodies]
     assert elsewhere.waiting_bytes == 60
     assert [one.take() for one in held] == bodies
     assert elsewhere.waiting_bytes == 0
@@ -192,7 +192,7 @@ def test_bomb_costs_no_more_than_its_limits() -> None:
         reason = ""
         try:
             assert len(box.call(task, pdf_payload(body, 10_000, 10)).text) <= 10_000
-        except Broken as broken:
+        except ChildError as broken:
             reason = broken.reason
         assert reason in ("", "timeout", "memory", "crash")
         assert box.call(PDF, pdf_payload(pdf("after"), 1_000, 10)).text == b"after"
@@ -226,10 +226,10 @@ def test_limits_of_pages_text_and_links() -> None:
 def test_answer_of_a_child_is_taken_only_in_form(forged: bytes) -> None:
     """A child that has read hostile bytes may say anything."""
     with pytest.raises((ValueError, msgspec.MsgspecError)):
-        checked(forged)
+        decode_result(forged)
 
 
 def test_words_of_a_child_are_one_line() -> None:
     """No control characters reach a row or a terminal."""
-    content = checked(msgspec.msgpack.encode(Content(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
+    content = decode_result(msgspec.msgpack.encode(Content(title="a\x1b[31m\nb", facts={"x": "y\x00"})))
     assert (content.title, content.facts) == ("a [31m b", {"x": "y"})

@@ -56,9 +56,9 @@ def test_the_second_page_is_read_for_the_rule() -> None:
     """Before the rule itself where both match; with its priority among others."""
     shop, other = rule(SHOP, "shop"), rule("fields: {a: h1}", "zz")
     rules = RuleSet([other.rule, shop.rule])
-    names = [one.name for one in rules.of_url("https://a.test/p/1/reviews")]
+    names = [one.name for one in rules.for_url("https://a.test/p/1/reviews")]
     assert names == ["shop/reviews", "shop", "zz"]
-    assert [one.name for one in rules.of_url(URL)] == ["shop", "zz"]
+    assert [one.name for one in rules.for_url(URL)] == ["shop", "zz"]
 
 
 @pytest.mark.parametrize("kind", ["css", "xpath"])

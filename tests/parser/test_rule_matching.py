@@ -12,7 +12,7 @@ from rule_rig import document, rule
 
 def of_url(rules: RuleSet, url: str) -> list[str]:
     """Names of the rules for a URL."""
-    return [found.name for found in rules.of_url(url)]
+    return [found.name for found in rules.for_url(url)]
 
 
 def a_rule(name: str, match: str, more: str = "") -> Any:

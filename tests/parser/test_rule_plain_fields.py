@@ -1,4 +1,4 @@
-"""The short way of fields that are the text of elements: it gives what the long way gives."""
+"""The short way of fields that are the text of elements: it decode what the long way decode."""
 
 from __future__ import annotations
 

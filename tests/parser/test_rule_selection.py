@@ -90,7 +90,7 @@ def test_nothing_there_is_no_error(body: str, field: str) -> None:
 
 
 def test_encodings_are_those_of_the_page() -> None:
-    """A page that is not UTF-8 gives the same."""
+    """A page that is not UTF-8 decode the same."""
     from nephila.parser.rules.document import Document
     from nephila.parser.rules.extract import extract
     from rule_rig import rule

@@ -60,27 +60,27 @@ async def test_pdfs_that_hang_keep_no_rule_waiting(room: Room, monkeypatch: pyte
     assert [json.loads(done(room)[f"http://good.test/{number}"].items[0])["t"] for number in range(20)] == [
         str(number) for number in range(20)
     ]
-    await until(lambda: room.parser.with_children == 20)
+    await until(lambda: room.parser.in_children == 20)
 
 
 async def test_a_rule_that_never_ends_keeps_the_others_waiting_once(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its page is tried twice and says why; from then on it has a child of its own, and pages of others pass by."""
-    for name in ("RULES", "DOUBTFUL"):
+    for name in ("RULES", "ISOLATED_RULES"):
         monkeypatch.setattr(rules_task, name, replace(getattr(rules_task, name), wall_s=1.0))
     room.send(HEAVY, url="http://bad.test/0")
     await until(lambda: "http://bad.test/0" in done(room))
     bad = done(room)["http://bad.test/0"]
     assert (bad.rule, bad.items) == ("bad", [])
     assert json.loads(bad.meta)["rule_problems"] == "rules: timeout (after 1 s), tried 2 times"
-    monkeypatch.setattr(rules_task, "DOUBTFUL", replace(rules_task.DOUBTFUL, wall_s=600.0))
+    monkeypatch.setattr(rules_task, "ISOLATED_RULES", replace(rules_task.ISOLATED_RULES, wall_s=600.0))
     for number in range(1, 4):
         room.send(HEAVY, url=f"http://bad.test/{number}")
     for number in range(10):
         room.send(b"<h1>x</h1>", url=f"http://good.test/{number}")
     await until(lambda: len(done(room)) == 11)
-    await until(lambda: room.parser.with_children == 3)
+    await until(lambda: room.parser.in_children == 3)
 
 
 async def test_a_rule_that_does_well_again_is_with_the_others(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,9 +88,9 @@ async def test_a_rule_that_does_well_again_is_with_the_others(room: Room, monkey
     monkeypatch.setattr(rules_task, "RULES", replace(rules_task.RULES, wall_s=1.0))
     room.send(HEAVY, url="http://bad.test/0")
     await until(lambda: len(done(room)) == 1)
-    before: Any = room.parser.rules._doubtful
+    before: Any = room.parser.rules._isolated
     assert len(before) == 1
     for number in range(1, 21):
         room.send(b"<h1>x</h1>", url=f"http://bad.test/{number}")
     await until(lambda: len(done(room)) == 21)
-    assert room.parser.rules._doubtful == {}
+    assert room.parser.rules._isolated == {}

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from nephila.native import page_pass
 from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
-from nephila.parser.rules.extract import TooLongError, extract
+from nephila.parser.rules.extract import TimeLimitError, extract
 from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES
 from nephila.rulekit.run_rule import Runner
@@ -272,10 +272,10 @@ def test_what_takes_too_long_all_the_same_is_given_up(spec: str, body: bytes) ->
         nonlocal asked
         asked += 1
         if asked > 100:
-            raise TooLongError
+            raise TimeLimitError
 
     assert fits(rule(spec).rule, body, 100)
-    with pytest.raises(TooLongError):
+    with pytest.raises(TimeLimitError):
         extract(rule(spec).rule, document(body), watch=watch)
 
 

@@ -15,7 +15,7 @@ from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.rules.bounds import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, Link
 from nephila.parser.rules.task import RULES as RULES_TASK
-from nephila.parser.rules.task import Answer
+from nephila.parser.rules.task import Response
 from parser_room import FakePass, Room, with_links
 from rule_rig import rule
 
@@ -216,7 +216,7 @@ async def test_a_document_may_be_as_deep_as_a_page(rooms: Any, content_type: str
     """Rules see a tree of it, whatever it is called: a selector of three steps would take minutes beside everything."""
     room = await rooms("match: {url: '^http://a'}\nfields: {t: b div div i}", found=FakePass(depth=3000))
     room.send(b"<a>" + b"<div>" * 200 + b"<i></i>" * 20, content_type=content_type)
-    assert room.parser.rules.sent_off == 1
+    assert room.parser.rules.pages_in_child == 1
     await later(room, 1)
 
 
@@ -254,10 +254,10 @@ async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
 )
 def test_what_a_child_says_is_looked_at(found: Extraction) -> None:
     """It has read hostile bytes, and may answer anything."""
-    answer = msgspec.msgpack.encode(Answer(0, found))
+    answer = msgspec.msgpack.encode(Response(0, found))
     with pytest.raises((ValueError, msgspec.MsgspecError)):
-        RULES_TASK.gives(answer)
-    assert RULES_TASK.gives(msgspec.msgpack.encode(Answer(0, Extraction(items=[b"{}"])))).found.items == [b"{}"]
+        RULES_TASK.decode(answer)
+    assert RULES_TASK.decode(msgspec.msgpack.encode(Response(0, Extraction(items=[b"{}"])))).found.items == [b"{}"]
 
 
 @pytest.mark.parametrize("spec", [CSS, XPATH], ids=["here", "in the child"])
@@ -281,11 +281,11 @@ async def test_a_machine_that_stands_still_makes_no_rule_slow(rooms: Any, monkey
     ticks = iter(range(1000))
     monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
     room.send(HTML)
-    assert room.parser.rules.sent_off == 1
+    assert room.parser.rules.pages_in_child == 1
     await later(room, 1)
     monkeypatch.undo()
     assert items(room.record(HTML)) == [{"t": "One"}]
-    assert room.parser.rules.sent_off == 1
+    assert room.parser.rules.pages_in_child == 1
 
 
 async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, monkeypatch: Any) -> None:
@@ -295,9 +295,9 @@ async def test_a_rule_that_takes_too_long_goes_to_the_child_at_once(rooms: Any, 
     monkeypatch.setattr(room.clock, "monotonic", lambda: float(next(ticks)))
     room.parser.rules.cpu_s = room.clock.monotonic
     room.send(HTML)
-    assert room.parser.rules.sent_off == 1
+    assert room.parser.rules.pages_in_child == 1
     room.send(HTML)
-    assert room.parser.rules.sent_off == 2
+    assert room.parser.rules.pages_in_child == 2
     await later(room, 2)
     assert [items(record) for record in room.log] == [[{"t": "One"}]] * 2
 

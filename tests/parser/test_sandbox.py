@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from nephila.parser.sandbox import BlockingSandbox, Broken, Sandbox, Task
+from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox, Task
 from nephila.parser.sandbox.guards import program
 
 
@@ -53,7 +53,7 @@ def alive(pid: int) -> bool:
 @contextmanager
 def broken(reason: str, detail: str = "") -> Iterator[None]:
     """The call inside comes to nothing, for this reason."""
-    with pytest.raises(Broken) as caught:
+    with pytest.raises(ChildError) as caught:
         yield
     assert (caught.value.reason, detail in caught.value.detail) == (reason, True), str(caught.value)
 
@@ -87,9 +87,9 @@ async def test_child_that_misbehaves_is_replaced_and_the_call_tried_twice(act: b
     """The reason is told, the next call finds a new child."""
     async with sandbox() as box:
         before = await box.call(TASK, b"pid")
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(ChildError) as caught:
             await box.call(TASK, act, wall_s=0.3 if reason == "timeout" else 5.0)
-        assert (caught.value.reason, caught.value.tries, box.replaced) == (reason, 2, 2)
+        assert (caught.value.reason, caught.value.attempts, box.replaced) == (reason, 2, 2)
         assert detail in caught.value.detail
         assert await box.call(TASK, b"pid") != before
 
@@ -98,9 +98,9 @@ async def test_exception_of_a_task_is_told_and_the_child_lives() -> None:
     """It would be raised again: no second try. Its words are made harmless."""
     async with sandbox() as box:
         before = await box.call(TASK, b"pid")
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(ChildError) as caught:
             await box.call(TASK, b"raise")
-        assert (caught.value.reason, caught.value.tries) == ("error", 1)
+        assert (caught.value.reason, caught.value.attempts) == ("error", 1)
         assert caught.value.detail.startswith("ValueError: bad")
         assert "\x1b" not in caught.value.detail
         assert await box.call(TASK, b"pid") == before
@@ -111,7 +111,7 @@ async def test_loop_goes_on_while_a_child_is_busy() -> None:
     other = replace(TASK, name="other")
     async with sandbox() as box:
         await asyncio.gather(box.call(TASK, b"pid"), box.call(other, b"pid"))
-        stuck = asyncio.ensure_future(box.call(TASK, b"spin", wall_s=0.5, tries=1))
+        stuck = asyncio.ensure_future(box.call(TASK, b"spin", wall_s=0.5, attempts=1))
         await asyncio.sleep(0)
         for number in range(5):
             assert await box.call(other, b"echo %d" % number) == b"%d" % number
@@ -149,7 +149,7 @@ async def test_closing_ends_calls_under_way_and_waiting() -> None:
     await asyncio.sleep(0.05)
     await box.close()
     ends = await asyncio.gather(*calls, return_exceptions=True)
-    assert all(isinstance(end, Broken) for end in ends)
+    assert all(isinstance(end, ChildError) for end in ends)
     assert not any(map(alive, pids))
     with broken("unavailable", "closed"):
         await box.call(TASK, b"pid")
@@ -200,9 +200,9 @@ def test_commands_have_the_same_without_a_loop(act: bytes, reason: str) -> None:
     """The same reasons, tries and replacements, and no process is left."""
     with BlockingSandbox() as box:
         before = box.call(TASK, b"pid")
-        with pytest.raises(Broken) as caught:
+        with pytest.raises(ChildError) as caught:
             box.call(TASK, act, wall_s=0.3 if reason == "timeout" else 5.0)
-        assert (caught.value.reason, caught.value.tries) == (reason, 1 if reason == "error" else 2)
+        assert (caught.value.reason, caught.value.attempts) == (reason, 1 if reason == "error" else 2)
         assert (box.call(TASK, b"pid") == before) is (reason == "error")
         pids = box.pids
     assert pids

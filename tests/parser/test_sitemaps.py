@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, whole
+from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, run_to_end
 from nephila.parser.lists import sitemaps
 from nephila.parser.lists.sitemaps import MAX_FIELD_BYTES, read_sitemap, read_text_sitemap
 
@@ -19,7 +19,7 @@ NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 def read(text: str | bytes, max_urls: int = 100, codec: str = "utf-8") -> Listing:
     """The entries of one body."""
-    return whole(read_sitemap([text.encode() if isinstance(text, str) else text], codec, max_urls, NOW))
+    return run_to_end(read_sitemap([text.encode() if isinstance(text, str) else text], codec, max_urls, NOW))
 
 
 def urls(text: str | bytes, max_urls: int = 100) -> list[str]:
@@ -108,7 +108,7 @@ def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     ).encode()
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    assert whole(read_sitemap(pieces, "utf-8", 10, NOW)).entries == read(body).entries
+    assert run_to_end(read_sitemap(pieces, "utf-8", 10, NOW)).entries == read(body).entries
     assert [entry.url for entry in read(body).entries] == ["http://a/?b&c", "http://a/é", "http://b/"]
 
 
@@ -166,7 +166,7 @@ def test_memory_is_bounded(start: bytes, unit: bytes) -> None:
     """Three megabytes of one thing that never ends: a few pieces' worth of memory, and no error."""
     tracemalloc.start()
     try:
-        found = whole(read_sitemap(endless(start, unit, 12), "utf-8", 1000, NOW))
+        found = run_to_end(read_sitemap(endless(start, unit, 12), "utf-8", 1000, NOW))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -214,9 +214,9 @@ def test_text_sitemaps() -> None:
         + b"x" * 20_000
     )
     for cut in (0, 5, 12, 30, 60, 10_000):
-        found = whole(read_text_sitemap([body[:cut], body[cut:], b"\nhttp://a/4"], "utf-8", 10))
+        found = run_to_end(read_text_sitemap([body[:cut], body[cut:], b"\nhttp://a/4"], "utf-8", 10))
         assert (found.form, [entry.url for entry in found.entries]) == (
             TEXT_SITEMAP,
             ["http://a/1", "HTTPS://a/2", "http://a/é", "http://a/4"],
         )
-    assert whole(read_text_sitemap([body], "utf-8", 2)).problem == "more than 2 URLs"
+    assert run_to_end(read_text_sitemap([body], "utf-8", 2)).problem == "more than 2 URLs"

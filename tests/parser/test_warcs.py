@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from nephila.parser.warcs import Archived, Bad, read_warc
+from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 from nephila.rulekit.stored_pages import pages_of
 
 HTTP = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=koi8-r\r\nX-Robots-Tag: none\r\n"
@@ -32,14 +32,14 @@ def page(body: bytes = b"<p>", extra: bytes = b"", **more: str) -> bytes:
     return record(HTTP + extra + b"\r\n" + body, **more)
 
 
-def read(data: bytes, **limits: int) -> list[Archived | Bad]:
+def read(data: bytes, **limits: int) -> list[ArchivedPage | BadRecord]:
     """All there is."""
     return list(read_warc(io.BytesIO(data), **limits))
 
 
 def bodies(data: bytes) -> list[bytes | str]:
     """Bodies of pages, reasons of faults."""
-    return [one.body if isinstance(one, Archived) else one.reason for one in read(data)]
+    return [one.body if isinstance(one, ArchivedPage) else one.reason for one in read(data)]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -54,9 +54,9 @@ def test_a_page_comes_out_as_it_went_in(pack) -> None:  # type: ignore[no-untype
     ]
     found = read(b"".join(map(pack, parts)))
     first, second = found
-    assert isinstance(first, Archived)
-    assert isinstance(second, Archived)
-    assert first._replace(offset=0) == Archived(
+    assert isinstance(first, ArchivedPage)
+    assert isinstance(second, ArchivedPage)
+    assert first._replace(offset=0) == ArchivedPage(
         "http://a.test/", 1714644000.0, 200, "text/html", "koi8-r", "none", b"<p>1", 0
     )
     assert (second.url, second.body) == ("https://b.test/x", b"{}")
@@ -101,7 +101,7 @@ def test_digests_are_held_against_the_bytes() -> None:
         record(block, Block_Digest="sha1:nonsense", Payload_Digest="crc32:1"),
     ]
     bad = [record(block, Block_Digest=f"sha1:{'A' * 32}"), record(block, Payload_Digest=f"md5:{'0' * 32}")]
-    problems = [one.problem for one in read(b"".join(good + bad)) if isinstance(one, Archived)]
+    problems = [one.problem for one in read(b"".join(good + bad)) if isinstance(one, ArchivedPage)]
     assert problems == ["", "", "its block digest is that of other bytes", "its payload digest is that of other bytes"]
 
 
@@ -121,10 +121,10 @@ def test_digests_are_held_against_the_bytes() -> None:
 def test_reading_goes_on_behind_a_fault(fault: bytes, reason: str) -> None:
     """What is wrong is told with its place, and the page behind it comes out."""
     found = read(page(b"before") + fault + page(b"after"))
-    assert [one.body for one in found if isinstance(one, Archived)][:1] == [b"before"]
-    bad = [one for one in found if isinstance(one, Bad)]
+    assert [one.body for one in found if isinstance(one, ArchivedPage)][:1] == [b"before"]
+    bad = [one for one in found if isinstance(one, BadRecord)]
     last = found[-1]
-    assert isinstance(last, Archived)
+    assert isinstance(last, ArchivedPage)
     assert last.body == b"after"
     if reason != "no HTTP":
         assert bad[0].reason.startswith(reason)
@@ -137,9 +137,9 @@ def test_torn_end_is_told(pack) -> None:  # type: ignore[no-untyped-def]
     whole, last = pack(page(b"whole")), pack(page(b"torn" * 50))
     for cut in range(1, len(last) - 12, 7):
         found = read(whole + last[:cut])
-        assert isinstance(found[0], Archived)
-        assert [type(one) for one in found[1:]] in ([], [Bad])
-    assert isinstance(read(whole + last[: len(last) // 2])[1], Bad)
+        assert isinstance(found[0], ArchivedPage)
+        assert [type(one) for one in found[1:]] in ([], [BadRecord])
+    assert isinstance(read(whole + last[: len(last) // 2])[1], BadRecord)
 
 
 def test_broken_member_costs_itself() -> None:
@@ -148,8 +148,8 @@ def test_broken_member_costs_itself() -> None:
     broken = bytearray(members[2])
     broken[40:60] = bytes(20)
     found = read(b"".join([*members[:2], bytes(broken), *members[3:]]))
-    assert [one.body[:1] for one in found if isinstance(one, Archived)] == [b"0", b"1", b"3", b"4"]
-    (bad,) = [one for one in found if isinstance(one, Bad)]
+    assert [one.body[:1] for one in found if isinstance(one, ArchivedPage)] == [b"0", b"1", b"3", b"4"]
+    (bad,) = [one for one in found if isinstance(one, BadRecord)]
     assert (bad.offset, bad.reason[:7]) == (sum(map(len, members[:2])), "broken:")
 
 
@@ -159,7 +159,10 @@ def test_large_records_are_told_and_passed_over(extra: bytes) -> None:
     body = gzip.compress(bytes(50_000)) if extra else bytes(50_000)
     data = page(body, extra) + page(b"next")
     found = read(data, max_bytes=10_000)
-    assert [one.reason if isinstance(one, Bad) else one.body for one in found] == ["more than 10,000 bytes", b"next"]
+    assert [one.reason if isinstance(one, BadRecord) else one.body for one in found] == [
+        "more than 10,000 bytes",
+        b"next",
+    ]
 
 
 def test_memory_is_that_of_one_record() -> None:
@@ -169,7 +172,7 @@ def test_memory_is_that_of_one_record() -> None:
     found = read(bomb)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [type(one) for one in found] == [Bad]
+    assert [type(one) for one in found] == [BadRecord]
     assert peak < 8 << 20
 
 

@@ -284,8 +284,8 @@ async def test_figures_are_those_of_the_service():
     program.service.pages = 7
     status, text = await get(program.status.port, "/metrics")
     assert status == 200
-    assert "nephila_pages_parsed_total 7.0" in text
-    assert "# HELP nephila_pages_failed_total Pages that could not be parsed" in text
+    assert "nephila_parser_pages_parsed_total 7.0" in text
+    assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
     assert "process_cpu_seconds_total" in text
     program.stop()
     await task

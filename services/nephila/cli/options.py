@@ -22,7 +22,7 @@ RESULT = "Result"
 
 def _duration(text: str | float) -> float:
     """Seconds; a default is a number already."""
-    from nephila.kernel.documents.schema_types import parse_seconds
+    from nephila.kernel.documents.field_types import parse_seconds
 
     try:
         return parse_seconds(text) if isinstance(text, str) else text

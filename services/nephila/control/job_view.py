@@ -20,7 +20,7 @@ from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 
 def spec(scheduler: Scheduler, uid: str) -> CrawlJob | None:

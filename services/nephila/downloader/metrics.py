@@ -1,4 +1,4 @@
-"""Figures of the downloader."""
+"""Metrics of the downloader."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ METRICS: tuple[Metric[Downloader], ...] = (
     Metric("wire_bytes_total", "Bytes received from servers.", lambda d: d.wire_bytes, counter=True),
     Metric(
         "stale_requests_total",
-        "Requests ignored: a later owner of their partition had been heard of.",
+        "Requests ignored because their epoch is below the latest one of their partition.",
         lambda d: d.partitions.stale,
         counter=True,
     ),
-    Metric("flights", "Requests taken and not ended; a rise: servers are slow.", lambda d: d.in_flight),
+    Metric("requests_in_flight", "Requests accepted and not ended; a rise: servers are slow.", lambda d: d.in_flight),
 )

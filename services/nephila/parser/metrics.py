@@ -11,10 +11,10 @@ METRICS: tuple[Metric[Parser], ...] = (
         "pages_failed_total", "Pages that could not be parsed; any rise is a fault.", lambda p: p.failed, counter=True
     ),
     Metric(
-        "pages_with_children",
+        "pages_in_children",
         "PDFs and long pages that wait for a child process or are with it; one that stays high: raise no limit, but the"
         " number of parsers.",
-        lambda p: p.with_children,
+        lambda p: p.in_children,
     ),
     Metric(
         "children_replaced_total",
@@ -25,28 +25,30 @@ METRICS: tuple[Metric[Parser], ...] = (
     Metric(
         "rule_degraded",
         "1 for a rule whose site has changed under it, of the rules that this parser judges; its rows are marked.",
-        lambda p: {} if p.owner is None else {name: bool(rule.since) for name, rule in p.owner.rules.items()},
+        lambda p: {} if p.judge is None else {name: bool(rule.since) for name, rule in p.judge.rules.items()},
         label="rule",
     ),
     Metric(
         "rule_fill_rate",
         "Share of a rule's last pages that had items, of the rules that this parser judges.",
-        lambda p: {} if p.owner is None else {name: rule.fill_rate for name, rule in p.owner.rules.items()},
+        lambda p: {} if p.judge is None else {name: rule.fill_rate for name, rule in p.judge.rules.items()},
         label="rule",
     ),
-    Metric("rule_alarms_total", "Rules found degraded here.", lambda p: p.owner.alarms if p.owner else 0, counter=True),
-    Metric("degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rot.degraded_pages, counter=True),
+    Metric("rule_alarms_total", "Rules found degraded here.", lambda p: p.judge.alarms if p.judge else 0, counter=True),
+    Metric(
+        "degraded_pages_total", "Pages read by a degraded rule.", lambda p: p.rule_health.degraded_pages, counter=True
+    ),
     Metric("items_total", "Items that rules made of pages.", lambda p: p.rules.items, counter=True),
     Metric(
-        "rule_pages_sent_total",
+        "rule_pages_in_child_total",
         "Pages read by a rule in the child process; as many as pages: rules that are not bounded are in wide use.",
-        lambda p: p.rules.sent_off,
+        lambda p: p.rules.pages_in_child,
         counter=True,
     ),
     Metric(
-        "rule_pages_broken_total",
+        "rule_pages_failed_total",
         "Pages whose rule was killed at its limits; a rise is a rule or a site that has to be looked at.",
-        lambda p: p.rules.broken,
+        lambda p: p.rules.pages_failed,
         counter=True,
     ),
 )

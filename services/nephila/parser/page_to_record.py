@@ -18,7 +18,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.read import TEXTS, read_document
 from nephila.parser.links.directives import nofollow
-from nephila.parser.links.extra_links import more_links, tree_of
+from nephila.parser.links.extra_links import extra_links_of, tree_of
 from nephila.parser.links.link_list import (
     LINKS_PER_MESSAGE,
     Entry,
@@ -26,7 +26,7 @@ from nephila.parser.links.link_list import (
     pack,
     resolved,
     rows_hash,
-    whole,
+    run_to_end,
     without_nofollow,
 )
 from nephila.parser.links.relevance import Relevance
@@ -36,7 +36,7 @@ from nephila.parser.page.charset import Sniff, encoding_of, encoding_of_text
 from nephila.parser.page.meta import to_json
 from nephila.parser.page.page_pass import PageCall, PagePass
 from nephila.parser.page.text import text_hash
-from nephila.parser.rules.apply import Seen
+from nephila.parser.rules.apply import PageFacts
 from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, tree_fits
 
 JSON_LINKS: Final = "json"
@@ -49,7 +49,7 @@ FETCH_S = "fetch_s"
 Links = Sequence[m.Outlinks]
 
 
-class Maker:
+class RecordBuilder:
     """Keeps nothing between pages but what jobs look for."""
 
     def __init__(self, config: ParserConfig, clock: Clock, page_pass: PageCall, sniff: Sniff) -> None:
@@ -60,7 +60,7 @@ class Maker:
         self._relevance: dict[str, Relevance] = {}
         """Of the jobs that look for something."""
 
-    def tell_job(self, job: m.CrawlJob) -> None:
+    def update_job(self, job: m.CrawlJob) -> None:
         """A job is new or has changed."""
         self._relevance.pop(job.uid, None)
         if job.strategy == m.Strategy.BEST_FIRST and job.keywords:
@@ -68,15 +68,18 @@ class Maker:
 
     def parse(
         self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
-    ) -> tuple[Links, m.Record, Seen | None, PagePass | None]:
-        """All of a page that is read in place; `Seen` is for rules, None where there is nothing for them. The last is
-        the page pass where its further links are still to be looked for, in a process that can be killed. O(bytes)."""
+    ) -> tuple[Links, m.Record, PageFacts | None, PagePass | None]:
+        """Record and links of a page that is parsed in this process. O(bytes).
+
+        `PageFacts` is for rules; None: no rule can read the page. The page pass is returned if a child process has yet
+        to extract the extra links.
+        """
         record = record_of(page)
         if page.not_modified:
             record.reason = "not_modified"
             record.not_modified = True
             return (), record, None, None
-        weigh(record, body)
+        set_size_and_digest(record, body)
         config = self._config
         if kind is Kind.HTML:
             encoding = self.encoding_of(page, body)
@@ -88,18 +91,18 @@ class Maker:
                 max_text_bytes=config.max_text_bytes,
                 agent=config.robots_agent,
             )
-            links, seen = self.from_pass(page, job, record, found, encoding, sniffed)
+            links, facts = self.from_pass(page, job, record, found, encoding, sniffed)
             if config.markdown:
                 from nephila.parser.markdown import page_markdown
 
                 record.markdown = page_markdown(body, encoding, found)
             parse = job.parse
-            if parse is None or not wants_more(job, seen):
-                return links, record, seen, None
+            if parse is None or not wants_extra_links(job, facts):
+                return links, record, facts, None
             if not tree_fits(len(body), found.depth):
-                return links, record, seen, found
-            entries = more_links(tree_of(body, encoding), found.base, parse.follow)
-            return [*links, *self.more(page, parse, found, entries)], record, seen, None
+                return links, record, facts, found
+            entries = extra_links_of(tree_of(body, encoding), found.base, parse.follow)
+            return [*links, *self.from_extra_links(page, parse, found, entries)], record, facts, None
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
         if kind is Kind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
@@ -108,7 +111,12 @@ class Maker:
         follow = self._may_follow(page, job, "")
         if not encoding:
             return links, record, None, None
-        return links, record, Seen(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow), None
+        return (
+            links,
+            record,
+            PageFacts(encoding, self._depth_of(page, body, encoding) if job.rules else 0, follow),
+            None,
+        )
 
     def _depth_of(self, page: m.Page, body: bytes, encoding: str) -> int:
         """How deep the tree of a document is at most that is no page: rules may ask for one all the same."""
@@ -124,7 +132,7 @@ class Maker:
 
     def from_pass(
         self, page: m.Page, job: m.CrawlJob, record: m.Record, found: PagePass, encoding: str, sniffed: str
-    ) -> tuple[Links, Seen]:
+    ) -> tuple[Links, PageFacts]:
         """Fill in what the page pass found; returns the links as they go on."""
         config = self._config
         title = found.title
@@ -142,7 +150,7 @@ class Maker:
             record.text = text
         record.meta = to_json(
             {
-                FETCH_S: _took(page),
+                FETCH_S: _fetch_seconds(page),
                 "encoding": encoding,
                 "description": found.description,
                 "canonical": found.canonical,
@@ -157,9 +165,9 @@ class Maker:
             config.max_meta_entries,
         )
         follow = self._may_follow(page, job, robots)
-        seen = Seen(encoding, found.depth, follow)
+        facts = PageFacts(encoding, found.depth, follow)
         if not found.link_count:
-            return (), seen
+            return (), facts
         links = _outlinks(page, found)
         if (relevance := self._relevance.get(page.job)) is not None:
             links.priorities = relevance.priorities(title, text, links)
@@ -167,18 +175,18 @@ class Maker:
             record.links = links
         if job.parse is not None and job.parse.skip_nofollow:
             links = without_nofollow(links)
-        return (links,) if follow and links.flags else (), seen
+        return (links,) if follow and links.flags else (), facts
 
-    def more(
+    def from_extra_links(
         self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[Entry]]]
     ) -> Iterator[m.Outlinks]:
-        """Links of the kinds that are asked for (`more_links`), without those that the page pass has."""
+        """Links of the kinds that are asked for (`extra_links_of`), without those that the page pass has."""
         known, relevance = found.fingerprints, self._relevance.get(page.job)
         keys = {known[at : at + 16] for at in range(0, len(known), 16)}
         for flag, entries in more:
             if flag & 1 and parse.skip_nofollow:
                 continue
-            found_rows = whole(resolved(page.url, entries, routes=ROUTE in parse.follow))
+            found_rows = run_to_end(resolved(page.url, entries, routes=ROUTE in parse.follow))
             rows = [row for row in found_rows if row.fingerprint not in keys]
             if rows:
                 keys.update(row.fingerprint for row in rows)
@@ -198,8 +206,10 @@ class Maker:
         record.lang = content.lang[:MAX_LANG_CHARS]
         entries |= {"x_robots_tag": page.robots_tag, "author": content.author, "problem": content.problem}
         entries |= {"published": content.published, "modified": content.modified, **content.facts}
-        record.meta = to_json({FETCH_S: _took(page), **entries}, [], config.max_meta_chars, config.max_meta_entries)
-        rows = whole(resolved(page.url, content.entries())) if content.links else []
+        record.meta = to_json(
+            {FETCH_S: _fetch_seconds(page), **entries}, [], config.max_meta_chars, config.max_meta_entries
+        )
+        rows = run_to_end(resolved(page.url, content.entries())) if content.links else []
         depth = page.depth + 1
         if job.keep_links and rows:
             record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
@@ -214,7 +224,7 @@ class Maker:
         """A sitemap or feed: a row without text, and the links in messages that the scheduler takes at once; None
         between slices."""
         config = self._config
-        weigh(record, body)
+        set_size_and_digest(record, body)
         listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
         rows = yield from resolved(page.url, listing.entries)
         record.text_hash = rows_hash(rows)
@@ -238,12 +248,12 @@ class Maker:
         return not (nofollow(robots, token) or nofollow(page.robots_tag, token))
 
 
-def wants_more(job: m.CrawlJob, seen: Seen) -> bool:
+def wants_extra_links(job: m.CrawlJob, facts: PageFacts) -> bool:
     """Whether links beside those of the page pass are asked for."""
-    return seen.follow and job.parse is not None and bool(job.parse.follow)
+    return facts.follow and job.parse is not None and bool(job.parse.follow)
 
 
-def _took(page: m.Page) -> str:
+def _fetch_seconds(page: m.Page) -> str:
     return f"{page.took_s:.3f}" if page.took_s else ""
 
 
@@ -265,7 +275,7 @@ def record_of(page: m.Page) -> m.Record:
     )
 
 
-def weigh(record: m.Record, body: bytes) -> None:
+def set_size_and_digest(record: m.Record, body: bytes) -> None:
     """Length and digest of a body."""
     record.size_bytes = len(body)
     record.sha256 = hashlib.sha256(body).digest()

@@ -28,20 +28,20 @@ from nephila.native import page_pass, partition_of, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
-from nephila.parser.lists.cooperative import Slicing
+from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import Form, form_of
 from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import Sniff
 from nephila.parser.page.meta import note, to_json
 from nephila.parser.page.page_pass import PageCall, PagePass
-from nephila.parser.page_to_record import Links, Maker, record_of, wants_more
-from nephila.parser.rule_health.collector import Reporter
-from nephila.parser.rule_health.judge import Owner
-from nephila.parser.rules.apply import RuleReader, Seen
+from nephila.parser.page_to_record import Links, RecordBuilder, record_of, wants_extra_links
+from nephila.parser.rule_health.collector import RuleStatsCollector
+from nephila.parser.rule_health.judge import RuleJudge
+from nephila.parser.rules.apply import PageFacts, RuleExecutor
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.outcome import facts_of
-from nephila.parser.sandbox import Broken, Sandbox, trafilatura_text
-from nephila.parser.sandbox.offload import Body, Elsewhere
+from nephila.parser.rules.to_messages import facts_of
+from nephila.parser.sandbox import ChildError, Sandbox, trafilatura_text
+from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
 from nephila.parser.sandbox.oversize import PAGE, payload_of
 from nephila.parser.sandbox.task import UNAVAILABLE
 
@@ -51,11 +51,11 @@ GROUP: Final = "parser"
 _DEFAULT_JOB: Final = m.CrawlJob()
 
 
-def build(config: ParserConfig, bus: Bus, clock: Clock, *, judges: bool = True) -> Parser:
-    """The service with the native core that is installed. `judges`: it says of the rules of its partitions whether they
-    are degraded; else another part of the program does."""
-    owner = Owner(bus, clock) if judges else None
-    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), owner)
+def build(config: ParserConfig, bus: Bus, clock: Clock, *, with_judge: bool = True) -> Parser:
+    """The service with the installed native core. `with_judge`: this process judges the health of the rules of its
+    partitions; False: another process does."""
+    judge = RuleJudge(bus, clock) if with_judge else None
+    return Parser(config, bus, clock, page_pass, sniff_encoding, Sandbox(), judge)
 
 
 class Parser:
@@ -69,37 +69,37 @@ class Parser:
         page_pass: PageCall,
         sniff: Sniff,
         sandbox: Sandbox,
-        owner: Owner | None = None,
+        judge: RuleJudge | None = None,
     ) -> None:
         self.config = config
         self.pages = 0
         self.failed = 0
         self._bus = bus
-        self._maker = Maker(config, clock, page_pass, sniff)
+        self._builder = RecordBuilder(config, clock, page_pass, sniff)
         self._jobs: dict[str, m.CrawlJob] = {}
-        self._retold: set[str] = set()
+        self._uses_trafilatura: set[str] = set()
         """Jobs whose main text is another library's affair."""
-        self._slicing = Slicing(clock)
-        self._elsewhere = Elsewhere(sandbox)
-        self.rot = Reporter(bus, clock, config.partitions)
-        self.owner = owner
-        self.rules = RuleReader(clock, self._elsewhere, rot=self.rot, scripts=config.rule_scripts)
+        self._lists = CooperativeTasks(clock)
+        self._child_queue = ChildProcessQueue(sandbox)
+        self.rule_health = RuleStatsCollector(bus, clock, config.partitions)
+        self.judge = judge
+        self.rules = RuleExecutor(clock, self._child_queue, health=self.rule_health, scripts=config.rule_scripts)
 
     @property
-    def with_children(self) -> int:
+    def in_children(self) -> int:
         """Pages that wait for a child process or are with it."""
-        return len(self._elsewhere)
+        return len(self._child_queue)
 
     @property
     def children_replaced(self) -> int:
         """Child processes that had to be killed."""
-        return self._elsewhere.sandbox.replaced
+        return self._child_queue.sandbox.replaced
 
     async def start(self) -> None:
         """Subscribe; rules, verdicts and jobs first, so that a page never meets its job's defaults."""
-        if self.owner is not None:
-            self.owner.start()
-        self.rot.start()
+        if self.judge is not None:
+            self.judge.start()
+        self.rule_health.start()
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=self.config.window)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=self.config.window)
         self._bus.subscribe(PAGES, GROUP, self._on_page, credits=self.config.window, on_dead=self._on_dead)
@@ -108,36 +108,36 @@ class Parser:
         """A page is parsed and published within the call that delivers it; lists and what is with a child are done
         while there is time, else their pages stay unacked."""
         if grace_s > 0:
-            self._slicing.finish()
-        await self._elsewhere.drain(grace_s)
-        self.rot.tell()
-        if self.owner is not None:
-            self.owner.save()
+            self._lists.finish()
+        await self._child_queue.drain(grace_s)
+        self.rule_health.flush()
+        if self.judge is not None:
+            self.judge.save()
 
     async def close(self) -> None:
         """Leave what is under way."""
-        self._slicing.drop()
-        self.rot.close()
-        await self._elsewhere.close()
+        self._lists.drop()
+        self.rule_health.close()
+        await self._child_queue.close()
 
     def _on_rule(self, delivery: Delivery) -> None:
-        self.rules.book.tell_rule(delivery.message)
+        self.rules.registry.update_rule(delivery.message)
         delivery.ack()
 
     def _on_job(self, delivery: Delivery) -> None:
         job: m.CrawlJob = delivery.message
         self._jobs[job.uid] = job
-        self.rules.book.tell_job(job)
-        self._maker.tell_job(job)
+        self.rules.registry.update_job(job)
+        self._builder.update_job(job)
         self._tell_text(job)
         delivery.ack()
 
     def _tell_text(self, job: m.CrawlJob) -> None:
-        self._retold.discard(job.uid)
+        self._uses_trafilatura.discard(job.uid)
         if job.deleted or job.parse is None or job.parse.main_text != m.MainText.TRAFILATURA:
             return
-        if trafilatura_text.is_there():
-            self._retold.add(job.uid)
+        if trafilatura_text.is_installed():
+            self._uses_trafilatura.add(job.uid)
         else:
             log.error("parser: job %s: %s; its texts are those by density", job.uid, trafilatura_text.MISSING)
 
@@ -149,53 +149,53 @@ class Parser:
             body = page.body if type(page.body) is bytes else bytes(page.body)
             form = None if page.not_modified else form_of(page.content_type, page.url, body)
             if form is not None:
-                self._slicing.begin(self._whole_list(delivery, page, job, body, form), len(body))
+                self._lists.begin(self._read_list(delivery, page, job, body, form), len(body))
                 return
             kind, sniffed = kind_of(page.content_type, body[:HEAD_BYTES])
             if not page.not_modified and self._is_for_child(kind, len(body)):
-                held = self._elsewhere.hold(body)
+                spooled = self._child_queue.spool(body)
                 # A page without its body, for others may read the same object: a raw sink has to find all of it.
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
-                self._elsewhere.begin(self._in_child(delivery, page, job, held, kind, sniffed))
+                self._child_queue.start(self._read_in_child(delivery, page, job, spooled, kind, sniffed))
                 return
-            links, record, seen, left = self._maker.parse(page, job, body, kind, sniffed)
-            retold = kind is Kind.HTML and page.job in self._retold
-            if seen is not None and (retold or left is not None):
-                held = self._elsewhere.hold(body, digest=False)
+            links, record, facts, left = self._builder.parse(page, job, body, kind, sniffed)
+            by_trafilatura = kind is Kind.HTML and page.job in self._uses_trafilatura
+            if facts is not None and (by_trafilatura or left is not None):
+                spooled = self._child_queue.spool(body, digest=False)
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
                 if left is None:
-                    work = self._tell_anew(delivery, page, links, record, seen, held)
+                    work = self._replace_text(delivery, page, links, record, facts, spooled)
                 else:
-                    work = self._more_links(delivery, page, job, links, record, seen, held, left)
-                self._elsewhere.begin(work)
+                    work = self._read_extra_links(delivery, page, job, links, record, facts, spooled, left)
+                self._child_queue.start(work)
                 return
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:
             # A panic of the native core is no Exception; for the bus it is one message that will never succeed.
             raise PermanentError(f"{type(error).__name__}: {error}") from error
-        self._by_rules(delivery, page, links, record, seen, body)
+        self._apply_rules(delivery, page, links, record, facts, body)
 
-    def _by_rules(
-        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen | None, body: bytes
+    def _apply_rules(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts | None, body: bytes
     ) -> None:
         """Have a page read by the rule that is for it, if its job has rules, then publish."""
-        if seen is None or not self.rules.book.concerns(page.job):
+        if facts is None or not self.rules.registry.has_rules(page.job):
             self._publish(delivery, links, record)
             return
         routes = keeps_routes(self._jobs.get(page.job, _DEFAULT_JOB))
-        document = Document(body, page.url, seen.encoding, page.content_type, facts_of(record), routes=routes)
+        document = Document(body, page.url, facts.encoding, page.content_type, facts_of(record), routes=routes)
         delivery.message = None
-        self.rules.read(page, record, links, document, seen, partial(self._publish, delivery, record=record))
+        self.rules.read(page, record, links, document, facts, partial(self._publish, delivery, record=record))
 
-    def _by_rules_later(
-        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen | None, body: bytes
+    def _apply_rules_in_task(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts | None, body: bytes
     ) -> None:
         """The same in a turn of its own, where no bus takes an error."""
         try:
-            self._by_rules(delivery, page, links, record, seen, body)
+            self._apply_rules(delivery, page, links, record, facts, body)
         except Exception as error:
-            delivery.ack_after(self._bury(page, delivery.partition, error))
+            delivery.ack_after(self._dead_letter(page, delivery.partition, error))
 
     def _publish(self, delivery: Delivery, links: Links, record: m.Record) -> None:
         self.pages += 1
@@ -206,8 +206,8 @@ class Parser:
         receipts.append(publish(RECORDS, partition, record))
         delivery.ack_after(receipts)
 
-    async def _tell_anew(
-        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, seen: Seen, held: Body
+    async def _replace_text(
+        self, delivery: Delivery, page: m.Page, links: Links, record: m.Record, facts: PageFacts, spooled: SpooledBody
     ) -> None:
         """Put another library's main text in the place of ours, where it has one. Whatever it does costs the page
         nothing else."""
@@ -215,41 +215,48 @@ class Parser:
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
-            if self.rules.book.concerns(page.job):
+            if self.rules.registry.has_rules(page.job):
                 kept = body
-            return trafilatura_text.payload_of(to_utf8(body, seen.encoding), page.url, self.config.max_text_bytes)
+            return trafilatura_text.payload_of(to_utf8(body, facts.encoding), page.url, self.config.max_text_bytes)
 
         try:
-            record.text = await self._elsewhere.read(trafilatura_text.OTHER_TEXT, held, payload) or record.text
+            record.text = await self._child_queue.run(trafilatura_text.TRAFILATURA, spooled, payload) or record.text
         except Exception as error:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "text_problem", str(error))
-        self._by_rules_later(delivery, page, links, record, seen, kept)
+        self._apply_rules_in_task(delivery, page, links, record, facts, kept)
 
-    async def _more_links(
+    async def _read_extra_links(
         self,
         delivery: Delivery,
         page: m.Page,
         job: m.CrawlJob,
         links: Links,
         record: m.Record,
-        seen: Seen,
-        held: Body,
+        facts: PageFacts,
+        spooled: SpooledBody,
         found: PagePass,
     ) -> None:
         """Look for further links of a page whose tree is not for the loop; then as with any page."""
-        links, body = await self._with_more(page, job, links, record, seen, held, found)
-        if page.job in self._retold:
-            held = self._elsewhere.hold(body, digest=False)
-            await self._tell_anew(delivery, page, links, record, seen, held)
+        links, body = await self._with_extra_links(page, job, links, record, facts, spooled, found)
+        if page.job in self._uses_trafilatura:
+            spooled = self._child_queue.spool(body, digest=False)
+            await self._replace_text(delivery, page, links, record, facts, spooled)
         else:
-            self._by_rules_later(delivery, page, links, record, seen, body)
+            self._apply_rules_in_task(delivery, page, links, record, facts, body)
 
-    async def _with_more(
-        self, page: m.Page, job: m.CrawlJob, links: Links, record: m.Record, seen: Seen, held: Body, found: PagePass
+    async def _with_extra_links(
+        self,
+        page: m.Page,
+        job: m.CrawlJob,
+        links: Links,
+        record: m.Record,
+        facts: PageFacts,
+        spooled: SpooledBody,
+        found: PagePass,
     ) -> tuple[Links, bytes]:
         """Links with those that a child finds, and the body. Where the child finds none, the row says why."""
-        from nephila.parser.links.extra_links_child import MORE, payload_of
+        from nephila.parser.links.extra_links_child import EXTRA_LINKS, payload_of
 
         assert job.parse is not None
         kinds, kept = job.parse.follow, b""
@@ -257,11 +264,11 @@ class Parser:
         def payload(body: bytes) -> bytes:
             nonlocal kept
             kept = body
-            return payload_of(body, seen.encoding, found.base, kinds)
+            return payload_of(body, facts.encoding, found.base, kinds)
 
         try:
-            entries = await self._elsewhere.read(MORE, held, payload)
-            links = [*links, *self._maker.more(page, job.parse, found, entries)]
+            entries = await self._child_queue.run(EXTRA_LINKS, spooled, payload)
+            links = [*links, *self._builder.from_extra_links(page, job.parse, found, entries)]
         except Exception as error:
             log.warning("parser: %s: %s", ascii(page.url)[1:-1][:500], ascii(str(error))[1:-1][:200])
             note(record, "links_problem", str(error))
@@ -281,21 +288,21 @@ class Parser:
         # The bus does not say on which partition the page came; the fingerprint does.
         return (self._bus.publish(RECORDS, partition_of(page.url_key, self.config.partitions), record),)
 
-    def _bury(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
+    def _dead_letter(self, page: m.Page, partition: int, error: Exception) -> list[Receipt]:
         """End a page outside of the bus' call, as the bus would."""
-        attempts = error.tries if isinstance(error, Broken) else 1
+        attempts = error.attempts if isinstance(error, ChildError) else 1
         log.error("parser: %s: %s", page.url_key.hex(), ascii(f"{type(error).__name__}: {error}")[1:-1][:500])
         return [self._bus.dead_letter(PAGES, GROUP, partition, page, error, attempts), *self._on_dead(page, error)]
 
     # ---- pages that take their time
 
-    def _whole_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
+    def _read_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
         publish, partition = self._bus.publish, delivery.partition
         receipts: list[Receipt] = []
         try:
             record = record_of(page)
-            for links in self._maker.from_list(page, job, record, body, form):
+            for links in self._builder.from_list(page, job, record, body, form):
                 if links is None or receipts:
                     yield
                 if links is not None:
@@ -303,7 +310,7 @@ class Parser:
             self.pages += 1
         except Exception as error:
             # In a turn of its own there is no bus to hand it to.
-            receipts += self._bury(page, partition, error)
+            receipts += self._dead_letter(page, partition, error)
         else:
             receipts.append(publish(RECORDS, partition, record))
         delivery.message = None
@@ -312,52 +319,52 @@ class Parser:
     def _is_for_child(self, kind: Kind, size_bytes: int) -> bool:
         return kind is Kind.PDF or (kind is Kind.HTML and size_bytes > self.config.max_inline_bytes)
 
-    async def _in_child(
-        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, held: Body, kind: Kind, sniffed: str
+    async def _read_in_child(
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, spooled: SpooledBody, kind: Kind, sniffed: str
     ) -> None:
         """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
         partition = delivery.partition
         try:
             record = record_of(page)
-            record.size_bytes, record.sha256 = held.size_bytes, held.sha256
+            record.size_bytes, record.sha256 = spooled.size_bytes, spooled.sha256
             if kind is Kind.PDF:
-                content = await self._pdf(held)
-                links = self._maker.from_document(page, job, record, content, {"sniffed_type": sniffed})
-                seen, body = None, b""
+                content = await self._pdf(spooled)
+                links = self._builder.from_document(page, job, record, content, {"sniffed_type": sniffed})
+                facts, body = None, b""
             else:
-                links, seen, body = await self._long_page(page, job, record, held, sniffed)
+                links, facts, body = await self._long_page(page, job, record, spooled, sniffed)
         except Exception as error:
-            delivery.ack_after(self._bury(page, partition, error))
+            delivery.ack_after(self._dead_letter(page, partition, error))
         else:
-            self._by_rules_later(delivery, page, links, record, seen, body)
+            self._apply_rules_in_task(delivery, page, links, record, facts, body)
 
-    async def _pdf(self, held: Body) -> Content:
+    async def _pdf(self, spooled: SpooledBody) -> Content:
         config = self.config
         try:
-            return await self._elsewhere.read(
-                PDF, held, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
+            return await self._child_queue.run(
+                PDF, spooled, lambda body: pdf_payload(body, config.max_text_bytes, config.max_links)
             )
-        except Broken as broken:
+        except ChildError as broken:
             if broken.reason != UNAVAILABLE:
                 raise
             return Content(problem=f"not read: {broken.detail}")
 
     async def _long_page(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, held: Body, sniffed: str
-    ) -> tuple[Links, Seen, bytes]:
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, spooled: SpooledBody, sniffed: str
+    ) -> tuple[Links, PageFacts, bytes]:
         config = self.config
-        encoding = self._maker.encoding_of(page, held.start(config.max_inline_bytes))
+        encoding = self._builder.encoding_of(page, spooled.head(config.max_inline_bytes))
         kept = b""
 
         def payload(body: bytes) -> bytes:
             nonlocal kept
-            if self.rules.book.concerns(page.job) or (job.parse is not None and job.parse.follow):
+            if self.rules.registry.has_rules(page.job) or (job.parse is not None and job.parse.follow):
                 kept = body
             return payload_of(body, page.url, encoding, config.max_links, config.max_text_bytes, config.robots_agent)
 
-        found = await self._elsewhere.read(PAGE, held, payload)
-        links, seen = self._maker.from_pass(page, job, record, found, encoding, sniffed)
-        if wants_more(job, seen):
-            again = self._elsewhere.hold(kept, digest=False)
-            links, kept = await self._with_more(page, job, links, record, seen, again, found)
-        return links, seen, kept
+        found = await self._child_queue.run(PAGE, spooled, payload)
+        links, facts = self._builder.from_pass(page, job, record, found, encoding, sniffed)
+        if wants_extra_links(job, facts):
+            again = self._child_queue.spool(kept, digest=False)
+            links, kept = await self._with_extra_links(page, job, links, record, facts, again, found)
+        return links, facts, kept

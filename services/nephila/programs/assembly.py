@@ -18,7 +18,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.parser.config import ParserConfig
-from nephila.parser.rule_health.judge import Owner
+from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
 from nephila.programs.workers.supervisor import WorkerProcesses
 from nephila.rulekit import health
@@ -60,7 +60,7 @@ class Assembly:
         self.bus = bus or LocalBus(clock)
         # Storage first: a raw sink has to see a page before the parser makes its record.
         self.storage = build_storage(configs.storage, self.bus, clock)
-        self.judge = Owner(self.bus, clock)
+        self.judge = RuleJudge(self.bus, clock)
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
@@ -88,7 +88,7 @@ class Assembly:
         )
 
     def _fetch_here(self, configs: ServiceConfigs) -> tuple[Service, ...]:
-        parser = build_parser(configs.parser, self.bus, self.clock, judges=False)
+        parser = build_parser(configs.parser, self.bus, self.clock, with_judge=False)
         return build_downloader(configs.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
@@ -111,7 +111,7 @@ class Assembly:
                 started.append(service)
                 await service.start()
             for one in health.load(self._directory):
-                self.judge.adopt(one.rule, one.state)
+                self.judge.restore(one.rule, one.state)
             yield
         finally:
             health.save(self._directory, self.judge.verdicts())

@@ -27,9 +27,9 @@ from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
+from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
-from nephila.storage.read.reading import NoTables
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 

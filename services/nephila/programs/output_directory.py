@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.read.source import Source, reachable
+from nephila.storage.source import Source, reachable
 
 log = logging.getLogger(__name__)
 

@@ -137,7 +137,7 @@ class ServiceProgram:
 
     def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
-        registry.register(MetricsCollector(self.service, kind.metrics))
+        registry.register(MetricsCollector(kind.name, self.service, kind.metrics))
         ProcessCollector(registry=registry)
         PlatformCollector(registry=registry)
         GCCollector(registry=registry)

@@ -30,8 +30,8 @@ from nephila.rulekit.run_rule import Runner
 from nephila.rulekit.second_pages import Parts
 from nephila.rulekit.stored_pages import Stored, pages_of
 from nephila.storage.ledgers.item_parts import key_of
+from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.read.items import Replacing
 
 SUFFIXES: Final = (".warc.gz", ".warc", ".html", ".htm", ".json")
 
@@ -88,7 +88,7 @@ class _Rules:
 
     def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
-        candidates = [self.documents[rule.name] for rule in self._set.of_url(page.url)]
+        candidates = [self.documents[rule.name] for rule in self._set.for_url(page.url)]
         rule, found = runner.run_first(candidates, page)
         return None if rule is None else (rule, found)
 
@@ -110,7 +110,7 @@ def _with(
     newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
     parts = Parts()
-    with Replacing(directory, write=write) as table:
+    with ItemReplacement(directory, write=write) as table:
         for page in pages(place):
             done = rules.run(runner, page)
             key = key_of(page.url)

@@ -24,7 +24,7 @@ from nephila.rulekit.second_pages import Parts
 from nephila.rulekit.stored_pages import pages_of
 
 SUFFIXES: Final = (".html", ".htm", ".json", ".warc.gz", ".warc")
-MAX_TOLD: Final = 10
+MAX_SHOWN: Final = 10
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ def _test(runner: Runner, document: RuleDocument, page: Path, parts: Parts, writ
     elif not target.is_file():
         verdict.differences.append(f"no {target}; --write makes it of what comes out now")
     else:
-        verdict.differences += list(differences(_expected(target), items))[:MAX_TOLD]
+        verdict.differences += list(differences(_expected(target), items))[:MAX_SHOWN]
     return verdict
 
 
@@ -174,5 +174,5 @@ def show(verdict: Verdict) -> None:
     )
     for text in verdict.differences:
         typer.echo(f"     {sanitize(text, 500)}")
-    for text in [] if verdict.good else verdict.problems[:MAX_TOLD]:
+    for text in [] if verdict.good else verdict.problems[:MAX_SHOWN]:
         typer.echo(f"     note: {sanitize(text, 500)}")

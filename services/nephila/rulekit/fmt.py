@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from msgspec import inspect
 
-from nephila.kernel.documents.schema_types import Map
+from nephila.kernel.documents.struct_reader import type_of, unwrapped
 from nephila.kernel.documents.yaml import Node, parse
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import load
-from nephila.parser.rules.table import DOCUMENT, FIELD
+from nephila.parser.rules.rule_schema import ParseRule
 from nephila.rulekit.files import find, read
 
 WIDTH: Final = 110
@@ -98,7 +99,7 @@ class _Writer:
         """One document in block style."""
         # What stands above a document is about all of it, whichever key comes first.
         head = self._before(min(_lines(node)), 0)
-        return "".join(f"{line}\n" for line in [*head, *self._map(node, DOCUMENT, 0)])
+        return "".join(f"{line}\n" for line in [*head, *self._map(node, type_of(ParseRule), 0)])
 
     def _before(self, line: int, indent: int) -> list[str]:
         if line in self._told:
@@ -112,7 +113,7 @@ class _Writer:
         entries: dict[str, Any] = node.value  # type: ignore[assignment]
         for name in sorted(entries, key=lambda one: list(keys).index(one) if one in keys else len(keys)):
             entry = entries[name]
-            inner = keys[name].kind if name in keys else _named(kind)
+            inner = keys.get(name) or _named(kind)
             lines += self._before(_line(entry.key), indent)
             lines += self._entry(" " * indent + name + ":", entry.value, inner, indent)
         return lines
@@ -129,7 +130,7 @@ class _Writer:
 
     def _list(self, node: Node, kind: Any, indent: int) -> list[str]:
         lines = []
-        inner = getattr(kind, "kind", kind)
+        inner = _item(kind)
         items: list[Node] = node.value  # type: ignore[assignment]
         for item in items:
             lines += self._before(_line(item), indent)
@@ -156,7 +157,7 @@ class _Writer:
         if any(self._comments.get(line) for line in _lines(node) if line != _line(node)):
             return None
         if isinstance(node.value, list):
-            flows = [self._flow(item, getattr(kind, "kind", kind)) for item in node.value]
+            flows = [self._flow(item, _item(kind)) for item in node.value]
             return None if None in flows else f"[{', '.join(map(str, flows))}]"
         keys = _keys(kind)
         if _is_spec(keys) or (not keys and node.value and _in_lines(node)):
@@ -164,7 +165,7 @@ class _Writer:
         names = sorted(node.value, key=lambda one: list(keys).index(one) if one in keys else len(keys))
         parts = []
         for name in names:
-            inner = keys[name].kind if name in keys else _named(kind)
+            inner = keys.get(name) or _named(kind)
             part = self._flow(node.value[name].value, inner)
             if part is None:
                 return None
@@ -186,35 +187,22 @@ def _is_spec(keys: Any) -> bool:
     return "apiVersion" in keys or "match" in keys
 
 
-def _unwrapped(kind: Any) -> Any:
-    """The map or list in whatever is around it."""
-    for _ in range(8):
-        if isinstance(kind, Map) or not hasattr(kind, "kind"):
-            return kind
-        inner = kind.kind
-        kind = inner() if callable(inner) and not isinstance(inner, Map) and not hasattr(inner, "read") else inner
-    return kind
+def _keys(kind: Any) -> dict[str, Any]:
+    """The keys of a section, in order, each with its type; none for another type."""
+    found = _item(kind)
+    return {field.encode_name: field.type for field in found.fields} if isinstance(found, inspect.StructType) else {}
 
 
-def _keys(kind: Any) -> Any:
-    found = _unwrapped(kind)
-    return found.keys if isinstance(found, Map) and not _is_named(kind) else {}
-
-
-def _is_named(kind: Any) -> bool:
-    while hasattr(kind, "kind"):
-        if type(kind).__name__ == "Named":
-            return True
-        inner = kind.kind
-        kind = inner() if callable(inner) and not hasattr(inner, "read") else inner
-        if isinstance(kind, Map):
-            return False
-    return False
+def _item(kind: Any) -> Any:
+    """The type of the items of a list, else the type itself."""
+    found = unwrapped(kind)[0] if kind is not None else None
+    return unwrapped(found.item_type)[0] if isinstance(found, inspect.ListType) else found
 
 
 def _named(kind: Any) -> Any:
-    """The kind of what has a name in a map of fields."""
-    return FIELD if _is_named(kind) else None
+    """The type of the values of a map of names."""
+    found = unwrapped(kind)[0] if kind is not None else None
+    return found.value_type if isinstance(found, inspect.DictType) else None
 
 
 def _scalar(node: Node) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from nephila.kernel.messages import RuleVerdict
-from nephila.parser.rule_health.messages import briefly
+from nephila.parser.rule_health.messages import describe_all
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def save(directory: Path, verdicts: Iterable[RuleVerdict]) -> None:
 
 def degraded(verdicts: Iterable[RuleVerdict]) -> dict[str, str]:
     """Rule → what is wrong, of those that are degraded."""
-    return {verdict.rule: briefly(verdict) for verdict in verdicts if verdict.degraded}
+    return {verdict.rule: describe_all(verdict) for verdict in verdicts if verdict.degraded}
 
 
 def _state(verdict: RuleVerdict) -> RuleState:
@@ -76,7 +76,7 @@ def _state(verdict: RuleVerdict) -> RuleState:
         rule=verdict.rule,
         version=verdict.version,
         degraded=verdict.degraded,
-        findings=briefly(verdict),
+        findings=describe_all(verdict),
         since=verdict.since,
         pages=verdict.pages,
         fill_rate=round(verdict.fill_rate, 4),

@@ -33,7 +33,7 @@ _decode = msgspec.msgpack.Decoder(dict[str, list[str]]).decode
 def run(payload: bytes) -> bytes:
     """See `nephila.parser.sandbox.task.Task.module`."""
     request = _decode_request(payload)
-    ask = task.asked(request.ask)
+    ask = task.decode_request(request.ask)
     rule = next(rule for rule in from_text(ask.rules[0]).rule.readers if rule.name == ask.names[0])
     document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
     return _encode(near(rule, document, request.missing))
@@ -41,14 +41,14 @@ def run(payload: bytes) -> bytes:
 
 def payload_of(rule: RuleDocument, document: Document, missing: list[str]) -> bytes:
     """The payload of one page."""
-    return _encode(Request(task.ask_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing))
+    return _encode(Request(task.request_of({rule.name: rule.text}, document, scripts=False, chosen=True), missing))
 
 
-def checked(data: bytes) -> dict[str, list[str]]:
+def decode_result(data: bytes) -> dict[str, list[str]]:
     """Read what a child sent. Raises `msgspec.MsgspecError` when it is not of the form."""
     return _decode(data)
 
 
 NEAR: Final[Task[dict[str, list[str]]]] = Task(
-    "hints", __name__, checked, wall_s=WALL_S, memory_bytes=task.MEMORY_BYTES, max_result_bytes=4 << 20
+    "hints", __name__, decode_result, wall_s=WALL_S, memory_bytes=task.MEMORY_BYTES, max_result_bytes=4 << 20
 )

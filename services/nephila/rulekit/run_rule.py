@@ -13,7 +13,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import holds
-from nephila.parser.sandbox import BlockingSandbox, Broken
+from nephila.parser.sandbox import BlockingSandbox, ChildError
 from nephila.rulekit.stored_pages import Stored
 
 
@@ -59,12 +59,12 @@ class Runner:
                 if chosen or holds(one.rule, document):
                     return number, extract(one.rule, document)
             return -1, Extraction()
-        from nephila.parser.rules.task import RULES, ask_of
+        from nephila.parser.rules.task import RULES, request_of
 
         try:
-            payload = ask_of({one.name: one.text for one in asked}, document, scripts=self._scripts, chosen=chosen)
+            payload = request_of({one.name: one.text for one in asked}, document, scripts=self._scripts, chosen=chosen)
             answer = self._sandbox.call(RULES, payload, wall_s=self._wall_s)
-        except Broken as error:
+        except ChildError as error:
             self.broken = str(error)
             return 0, Extraction(problems=[self.broken])
         return (answer.number if answer.number < len(asked) else -1), answer.found
@@ -76,8 +76,8 @@ class Runner:
         from nephila.rulekit.near_matches_child import NEAR, payload_of
 
         try:
-            return self._sandbox.call(NEAR, payload_of(rule, page.document, missing), wall_s=self._wall_s, tries=1)
-        except Broken:
+            return self._sandbox.call(NEAR, payload_of(rule, page.document, missing), wall_s=self._wall_s, attempts=1)
+        except ChildError:
             return {}
 
 

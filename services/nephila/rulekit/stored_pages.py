@@ -24,8 +24,8 @@ from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import encoding_of, encoding_of_text
 from nephila.parser.page_to_record import MAX_LANG_CHARS
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.outcome import facts_of
-from nephila.parser.warcs import Archived, Bad, read_warc
+from nephila.parser.rules.to_messages import facts_of
+from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 
 log = logging.getLogger(__name__)
 
@@ -101,10 +101,10 @@ def _of_file(path: Path, url: str) -> Stored:
 
 def _of_warc(path: Path) -> Iterator[Stored]:
     pages = 0
-    bad: Bad | None = None
+    bad: BadRecord | None = None
     with path.open("rb") as file:
         for found in read_warc(file, MAX_BYTES):
-            if isinstance(found, Archived):
+            if isinstance(found, ArchivedPage):
                 if found.status != 200 or found.url.endswith("/robots.txt"):
                     continue  # an archive holds every answer; these are no pages
                 pages += 1

@@ -14,8 +14,7 @@ import typer
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
 from nephila.cli.terminal import sanitize
-from nephila.kernel.documents.schema_types import suggest
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
@@ -91,7 +90,7 @@ def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[Rule
         return rules[:1]
     if not page.url:
         raise UsageError(f"the URL of {page.place} is not known; say --url, or which --rule")
-    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).of_url(page.url)]
+    return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
 
 
 def show(tried: Tried) -> None:

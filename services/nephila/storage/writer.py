@@ -18,6 +18,7 @@ from types import MappingProxyType
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
+from nephila.storage.append_file import keep_tail
 from nephila.storage.backends import choose, ledger_of
 from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_of, settled
 from nephila.storage.config import StorageConfig
@@ -25,7 +26,6 @@ from nephila.storage.faults import StoreLost, busy, unsure, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
 from nephila.storage.sinks.contract import Backend
-from nephila.storage.sinks.files import keep_tail
 
 log = logging.getLogger(__name__)
 

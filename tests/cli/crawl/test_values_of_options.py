@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from nephila.cli.crawl.command import read_seeds
 from nephila.cli.main import main
-from nephila.kernel.documents.schema_types import parse_seconds
+from nephila.kernel.documents.field_types import parse_seconds
 from nephila.kernel.runtime.errors import UsageError
 
 

@@ -17,13 +17,12 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.request import request_headers
 from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
 from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
-from nephila.kernel.documents.schema_types import suggest
 from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.net.egress import HostMap
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.config import ParserConfig
 from nephila.parser.sandbox import trafilatura_text
 from nephila.programs.assembly import ServiceConfigs
@@ -35,7 +34,7 @@ from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.recrawl.policy import RecrawlPolicy
 from nephila.storage.backends import BACKENDS, FORMATS
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.source import ENVIRONMENT, is_url, without_password
+from nephila.storage.source import ENVIRONMENT, is_url, without_password
 
 E = TypeVar("E")
 

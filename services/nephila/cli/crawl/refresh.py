@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nephila.storage.read.reading import NoTables, Reading, reading
+from nephila.storage.ledgers.reading import NoTables, Reading, reading
 
 if TYPE_CHECKING:
     from nephila.programs.crawl import Plan

@@ -25,9 +25,9 @@ from nephila.programs.crawl import DUE, LINKS
 from nephila.programs.output_directory import Directory, Run
 from nephila.programs.process_setup import raise_open_files, run_loop
 from nephila.storage.faults import StoreLost
+from nephila.storage.ledgers.reading import NoTables
 from nephila.storage.read import ended
-from nephila.storage.read.reading import NoTables
-from nephila.storage.read.source import Source, place_of
+from nephila.storage.source import Source, place_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,7 +10,7 @@ import msgspec
 
 from nephila import native
 from nephila.cli.terminal import sanitize
-from nephila.storage.read.source import place_of
+from nephila.storage.source import place_of
 
 if TYPE_CHECKING:
     from rich.console import Console

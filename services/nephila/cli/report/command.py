@@ -13,7 +13,7 @@ from nephila.cli.output import note
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory
-from nephila.storage.read.source import is_url, place_of
+from nephila.storage.source import is_url, place_of
 
 
 def report(

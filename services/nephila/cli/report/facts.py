@@ -15,13 +15,13 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nephila.storage.read.reading import Reading, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.reading import Reading, reading
+from nephila.storage.source import Source
 
 TOP: Final = 10
 """Rows of a list of pages or hosts."""
 BROKEN: Final = 100
-"""Broken URLs that are named."""
+"""ChildError URLs that are named."""
 REFERRERS: Final = 3
 """Pages that are named for each of them."""
 BINS: Final = 96

@@ -161,9 +161,10 @@ app.command()(live.status)
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a rule, for editors and CI."""
-    from nephila.parser.rules.table import schema as made
+    from nephila.kernel.documents.json_schema import json_schema
+    from nephila.parser.rules.rule_schema import ParseRule
 
-    print_json(made())
+    print_json(json_schema(ParseRule))
 
 
 @app.command()

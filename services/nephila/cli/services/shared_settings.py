@@ -22,7 +22,7 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.config import ParserConfig
 from nephila.scheduler.config import SchedulerConfig
 from nephila.storage.config import StorageConfig
-from nephila.storage.read.source import without_password
+from nephila.storage.source import without_password
 
 CONFIGS: dict[str, type[msgspec.Struct]] = {
     "scheduler": SchedulerConfig,

@@ -14,7 +14,7 @@ from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.source import place_of
+from nephila.storage.source import place_of
 
 MAX_LINES = 4000
 """Lines that differ, of one version, up to which they are aligned: the time grows with their product."""

@@ -12,7 +12,7 @@ from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import Directory
-from nephila.storage.read.source import Source, is_url, place_of, reachable
+from nephila.storage.source import Source, is_url, place_of, reachable
 
 
 def export(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from nephila.cli.output import note
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.markdown import FOLDER, place_of, read_document
 from nephila.storage.rows import CONTENT_TYPE, SHA256, Row
+from nephila.storage.sinks.markdown_file import FOLDER, place_of, read_document
 
 
 class MarkdownTexts:

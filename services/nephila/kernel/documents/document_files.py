@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from nephila.kernel.documents.job_schema import API_VERSION
+from nephila.kernel.documents.field_types import API_VERSION
 from nephila.kernel.documents.yaml import Node, parse
 from nephila.kernel.runtime.errors import UsageError, UsageErrors
 
@@ -32,11 +32,11 @@ D = TypeVar("D", bound=Named)
 def load(data: bytes, name: str, build: Callable[[Node], D], what: str, kind: str) -> list[D]:
     """The documents of a file, at least one. `what` is the word for one, `kind` its name in the document. Raises
     `UsageError` in one line that begins with file:line:column, with all other mistakes of the file as its `others`."""
-    mistakes, documents = UsageErrors(), []
+    errors, documents = UsageErrors(), []
     for node in parse(data, name):
-        with mistakes:
+        with errors:
             documents.append(build(node))
-    mistakes.raise_all()
+    errors.raise_all()
     if not documents:
         raise UsageError(f"{name}: there is no {what} in it; it begins with apiVersion: {API_VERSION}, kind: {kind}")
     return documents

@@ -7,14 +7,16 @@ has; a document that went through `content` and back is the same job. Files of s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from nephila.kernel.documents import document_files
-from nephila.kernel.documents.job_schema import DELAY, DOCUMENT, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
-from nephila.kernel.documents.schema_types import seconds
+from nephila.kernel.documents import job_schema as schema
+from nephila.kernel.documents.field_types import seconds
+from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.messages import (
     CrawlJob,
@@ -31,7 +33,6 @@ from nephila.kernel.messages import (
 
 LOGOUT = r"(?i)([/=:_.?&]|user)(log|sign)[-_]?(out|off)([/?&=#.]|$)"
 """A URL that ends a session when it is fetched."""
-_SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class JobDocument:
 
 def load(data: bytes, name: str) -> list[JobDocument]:
     """The jobs of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return document_files.load(data, name, _document, "job", KIND)
+    return document_files.load(data, name, _document, "job", "CrawlJob")
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
@@ -69,55 +70,21 @@ def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
 
 
 def _document(node: Node) -> JobDocument:
-    content: dict[str, Any] = DOCUMENT.read(node, "")
-    spec = content["spec"]
-    _check_recrawl(spec, _at(_at(node, "spec"), "recrawl"))
-    _check_login(spec.get("login"), _at(_at(node, "spec"), "login"))
-    seeds = [next(iter(seed.items())) for seed in spec["seeds"]]
+    document = read(node, schema.CrawlJob)
+    seeds = [seed.source for seed in document.spec.seeds]
+    job = _job(document.metadata.name, document.spec, [value for kind, value in seeds if kind == "url"])
+    protect_session(job)
     return JobDocument(
-        content,
-        _job(content["metadata"]["name"], spec, [value for kind, value in seeds if kind == "url"]),
+        msgspec.to_builtins(document),
+        job,
         tuple(seed for seed in seeds if seed[0] != "url"),
-        tuple(dict.fromkeys(sink["type"] for sink in spec.get("sinks", ()))),
+        tuple(dict.fromkeys(sink.type for sink in document.spec.sinks)),
         node.place,
     )
 
 
-def _at(node: Node, key: str) -> Node:
-    return node.value[key].value if isinstance(node.value, dict) and key in node.value else node
-
-
-def _check_recrawl(spec: dict[str, Any], node: Node) -> None:
-    """What the keys of `recrawl` say only together."""
-    recrawl = spec.get("recrawl")
-    if recrawl is None:
-        return
-    if ("min" in recrawl) != ("max" in recrawl):
-        raise node.error("spec.recrawl needs both min and max, or every")
-    if "min" in recrawl and seconds(recrawl["min"]) > seconds(recrawl["max"]):
-        raise node.error(f"spec.recrawl: min {recrawl['min']} is longer than max {recrawl['max']}")
-    if "every" in recrawl and ("min" in recrawl or "schedule" in spec):
-        other = "min and max" if "min" in recrawl else "schedule"
-        raise node.error(f"spec.recrawl: every and {other} exclude each other")
-    if not recrawl.keys() & {"min", "every"} and "schedule" not in spec:
-        raise node.error("spec.recrawl says no frequency; give min and max, every, or spec.schedule")
-
-
-def _check_login(login: dict[str, Any] | None, node: Node) -> None:
-    """That each field has one value, and that no secret stands in the document."""
-    for number, field in enumerate(login["fields"] if login else ()):
-        path = f"spec.login.fields[{number}]"
-        if len(field.keys() & {"value", "env", "file"}) != 1:
-            raise node.error(f"{path} ({field['name'][:60]}) needs one of value, env and file")
-        if "value" in field and _SECRET.search(field["name"]):
-            raise node.error(
-                f"{path}: {field['name'][:60]!r} looks like a secret, which would be kept with the job; "
-                "give it by env or file"
-            )
-
-
 def protect_session(job: CrawlJob) -> None:
-    """Exclude links that log out from a job that keeps cookies: fetched, they would end its session."""
+    """Exclude links that log out from a job that keeps cookies: a fetch of such a link would end its session."""
     if not (job.cookies or job.login is not None):
         return
     scope = job.scope = job.scope or Scope(max_depth=-1)
@@ -125,106 +92,60 @@ def protect_session(job: CrawlJob) -> None:
         scope.exclude = [*scope.exclude, LOGOUT]
 
 
-def _job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
-    job = _plain_job(name, spec, seeds)
-    protect_session(job)
-    return job
+def keywords(words: Iterable[str]) -> list[str]:
+    """Keywords as the message has them: lower case, blanks collapsed, each once."""
+    return list(dict.fromkeys(text for word in words if (text := " ".join(word.lower().split()))))
 
 
-def _plain_job(name: str, spec: dict[str, Any], seeds: list[str]) -> CrawlJob:
+def _job(name: str, spec: schema.JobSpec, seeds: list[str]) -> CrawlJob:
+    scope, budget, traps, parse = spec.scope, spec.host_budget, spec.traps, spec.parse
     return CrawlJob(
         uid=name,
         name=name,
         seeds=seeds,
-        scope=_scope(spec.get("scope", {})),
-        politeness=_politeness(spec.get("politeness", {})),
-        keep_links=spec.get("links", False),
-        paused=spec.get("paused", False),
-        strategy=STRATEGIES[spec.get("strategy", "bfs")],
-        keywords=keywords(spec.get("keywords", ())),
+        scope=Scope(schema.MODES[scope.mode], scope.include, scope.exclude, scope.max_depth, scope.max_pages),
+        politeness=_politeness(spec.politeness),
+        keep_links=spec.links,
+        paused=spec.paused,
+        strategy=schema.STRATEGIES[spec.strategy],
+        keywords=keywords(spec.keywords),
         recrawl=_recrawl(spec),
-        host_budget=_host_budget(spec.get("hostBudget")),
-        traps=_traps(spec.get("traps")),
-        weight=spec.get("weight", 0.0),
-        sitemaps=spec.get("sitemaps", False),
-        rules=list(dict.fromkeys(spec.get("rules", ()))),
-        parse=_parse(spec.get("parse")),
-        cookies=spec.get("cookies", False),
-        login=_login(spec.get("login")),
+        host_budget=HostBudget(budget.pages, budget.bytes, seconds(budget.time), budget.queued)
+        if budget != schema.HostBudget()
+        else None,
+        traps=Traps(traps.off, traps.cap_fetches, traps.cap_share) if traps != schema.Traps() else None,
+        weight=spec.weight,
+        sitemaps=spec.sitemaps,
+        rules=list(dict.fromkeys(spec.rules)),
+        parse=Parse(list(dict.fromkeys(parse.follow)), parse.nofollow == "skip", schema.MAIN_TEXTS[parse.main_text])
+        if parse != schema.Parse()
+        else None,
+        cookies=spec.cookies,
+        login=_login(spec.login) if spec.login else None,
     )
 
 
-def _login(login: dict[str, Any] | None) -> Login | None:
-    if login is None:
-        return None
-    fields = [
-        LoginField(field["name"], field.get("value", ""), field.get("env", ""), field.get("file", ""))
-        for field in login["fields"]
-    ]
-    return Login(login["url"], fields, login.get("check", ""), login.get("lost", ""))
+def _login(login: schema.Login) -> Login:
+    fields = [LoginField(field.name, field.value, field.env, field.file) for field in login.fields]
+    return Login(login.url, fields, login.check, login.lost)
 
 
-def keywords(words: Iterable[str]) -> list[str]:
-    """As the message has them: lower case, blanks collapsed, each once."""
-    return list(dict.fromkeys(text for word in words if (text := " ".join(word.lower().split()))))
-
-
-def _scope(scope: dict[str, Any]) -> Scope:
-    return Scope(
-        MODES[scope.get("mode", "host")],
-        scope.get("include", []),
-        scope.get("exclude", []),
-        scope.get("maxDepth", -1),
-        scope.get("maxPages", 0),
-    )
-
-
-def _politeness(politeness: dict[str, Any]) -> Politeness:
+def _politeness(politeness: schema.Politeness) -> Politeness:
     return Politeness(
-        seconds(politeness.get("delay", DELAY)),
-        politeness.get("concurrencyPerHost", 1),
-        not politeness.get("respectRobots", True),
-        politeness.get("adaptive", False),
+        seconds(politeness.delay),
+        politeness.concurrency_per_host,
+        not politeness.respect_robots,
+        politeness.adaptive,
         [
-            HostPolicy(host["host"], seconds(host["delay"]) if "delay" in host else -1.0, host.get("concurrency", 0))
-            for host in politeness.get("hosts", ())
+            HostPolicy(host.host, seconds(host.delay) if host.delay is not None else -1.0, host.concurrency or 0)
+            for host in politeness.hosts
         ],
     )
 
 
-def _recrawl(spec: dict[str, Any]) -> Recrawl | None:
-    recrawl = spec.get("recrawl", {})
-    if not recrawl and "schedule" not in spec:
+def _recrawl(spec: schema.JobSpec) -> Recrawl | None:
+    if spec.recrawl is None and not spec.schedule:
         return None
-    shortest, longest, every = (seconds(recrawl.get(name, "0")) for name in ("min", "max", "every"))
-    return Recrawl(
-        shortest,
-        longest,
-        every,
-        cron=spec.get("schedule", ""),
-        monitor=recrawl.get("monitor", False),
-        gone_after=recrawl.get("goneAfter", 0),
-    )
-
-
-def _host_budget(budget: dict[str, Any] | None) -> HostBudget | None:
-    if not budget:
-        return None
-    pages, size, queued = (budget.get(name, 0) for name in ("pages", "bytes", "queued"))
-    return HostBudget(pages, size, seconds(budget.get("time", "0")), queued)
-
-
-def _parse(parse: dict[str, Any] | None) -> Parse | None:
-    if not parse:
-        return None
-    return Parse(
-        list(dict.fromkeys(parse.get("follow", ()))),
-        REL[parse.get("nofollow", "follow")],
-        MAIN_TEXTS[parse.get("mainText", "density")],
-    )
-
-
-def _traps(traps: dict[str, Any] | None) -> Traps | None:
-    if not traps:
-        return None
-    return Traps(traps.get("off", False), traps.get("capFetches", 0), traps.get("capShare", 0.0))
+    recrawl = spec.recrawl or schema.Recrawl()
+    shortest, longest, every = (seconds(text or "0") for text in (recrawl.min, recrawl.max, recrawl.every))
+    return Recrawl(shortest, longest, every, cron=spec.schedule, monitor=recrawl.monitor, gone_after=recrawl.gone_after)

@@ -1,252 +1,322 @@
-"""The table of keys of a CrawlJob document: what may stand where, what it means in a line, what it is when left out.
+"""The CrawlJob document as structs: keys, types, limits, defaults and one text about each key.
 
-Invariant: no other place knows the keys; the published schema (docs/crawljob.schema.json) is made from this table. How
-a document becomes a job is said in `jobspec`.
+Invariant: no other module lists the keys; docs/crawljob.schema.json is generated from these structs. How a document
+becomes a job: `job_document`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import re
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, field
 
 from nephila.kernel.documents import cron
-from nephila.kernel.documents.schema_types import (
-    Choice,
+from nephila.kernel.documents.field_types import (
+    ApiVersion,
     Count,
     Duration,
     Expression,
-    Flag,
-    Key,
-    ListOf,
-    Map,
-    Number,
+    FileName,
+    Interval,
+    Metadata,
+    Name,
     Text,
     Url,
+    seconds,
 )
-from nephila.kernel.documents.yaml import Node
-from nephila.kernel.fragment_routes import ROUTE
+from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.messages import MainText, ScopeMode, Strategy
-from nephila.kernel.runtime.errors import UsageError
 from nephila.native import UrlError, parse_url
 
-API_VERSION = "nephila.dev/v1"
-KIND = "CrawlJob"
-DELAY = "1s"
-MODES = {
+Mode = Literal["host", "domain", "prefix", "any"]
+MODES: dict[str, ScopeMode] = {
     "host": ScopeMode.UNSPECIFIED,
     "domain": ScopeMode.DOMAIN,
     "prefix": ScopeMode.PREFIX,
     "any": ScopeMode.ANY,
 }
-STRATEGIES = {
+Order = Literal["bfs", "dfs", "best-first", "opic"]
+STRATEGIES: dict[str, Strategy] = {
     "bfs": Strategy.UNSPECIFIED,
     "dfs": Strategy.DFS,
     "best-first": Strategy.BEST_FIRST,
     "opic": Strategy.OPIC,
 }
-FOLLOW = ("canonical", "alternate", "feed", "next", "form", "script", ROUTE, "json")
-REL = {"follow": False, "skip": True}
-MAIN_TEXTS = {
+LinkKind = Literal["canonical", "alternate", "feed", "next", "form", "script", "route", "json"]
+FOLLOW = get_args(LinkKind)
+MainTextName = Literal["density", "trafilatura", "all", "none"]
+MAIN_TEXTS: dict[str, MainText] = {
     "density": MainText.UNSPECIFIED,
     "trafilatura": MainText.TRAFILATURA,
     "all": MainText.ALL,
     "none": MainText.NONE,
 }
-SINKS = ("sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet")
-SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
-_LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
-NAME = Text(
-    253, rf"{_LABEL}(?:\.{_LABEL})*", "a name of lower-case letters, digits, '-' and '.', as Kubernetes has them"
-)
+Sink = Literal["sqlite", "postgres", "jsonl", "markdown", "warc", "raw", "parquet"]
+_SINKS_LATER = ("s3", "kafka", "elasticsearch", "opensearch", "mongodb", "stdout")
+_SECRET = re.compile(r"pass|pwd|secret|token|pin$", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """Five fields of cron, in UTC."""
-
-    def read(self, node: Node, path: str) -> str:
-        """See `Kind.read`."""
-        text = Text(200, says="a schedule like '0 6 * * *'").read(node, path)
-        try:
-            return cron.Schedule(text, path).expression
-        except UsageError as error:
-            raise node.error(str(error)) from None
-
-    def schema(self) -> dict[str, Any]:
-        """See `Kind.schema`."""
-        return {"type": "string", "pattern": r"^\s*(?:\S+\s+){4}\S+\s*$", "maxLength": 200}
+def _schedule(text: str) -> str:
+    return cron.Schedule(text).expression
 
 
-@dataclass(frozen=True)
-class HostPattern:
-    """A host key, or all hosts below a name."""
-
-    def read(self, node: Node, path: str) -> str:
-        """See `Kind.read`."""
-        text = Text(300, says="a host").read(node, path)
-        below = "*." if text.startswith("*.") else ""
-        try:
-            parts = parse_url(f"http://{text.removeprefix(below)}/")
-        except UrlError:
-            parts = None
-        if parts is None or parts.path_query != "/" or "*" in parts.host_key or "@" in text:
-            raise node.error(f"{path}: {text[:60]!r} is no host like a.example, a.example:8080 or *.example.org")
-        return below + parts.host_key
-
-    def schema(self) -> dict[str, Any]:
-        """See `Kind.schema`."""
-        return {"type": "string", "minLength": 1, "maxLength": 300}
+def _host_pattern(text: str) -> str:
+    below = "*." if text.startswith("*.") else ""
+    try:
+        parts = parse_url(f"http://{text.removeprefix(below)}/")
+    except UrlError:
+        parts = None
+    if parts is None or parts.path_query != "/" or "*" in parts.host_key or "@" in text:
+        raise ValueError("is no host like a.example, a.example:8080 or *.example.org")
+    return below + parts.host_key
 
 
-SEED = Map(
-    {
-        "url": Key(Url(), "a page to start from"),
-        "file": Key(Text(4096, says="the name of a file"), "a file of URLs, one a line, beside the document"),
-        "sitemap": Key(Url(), "a sitemap or an index of sitemaps, plain or gzip"),
-        "feed": Key(Url(), "an RSS or Atom feed"),
-    },
-    only_one=True,
-    short=Url(),
-)
-EXPRESSIONS = ListOf(Expression(), 1000)
-SCOPE = Map(
-    {
-        "mode": Key(Choice(tuple(MODES)), "how far links are followed, seen from the seeds; host"),
-        "include": Key(EXPRESSIONS, "RE2, searched in the full URL; a link must match one of them, if there are any"),
-        "exclude": Key(EXPRESSIONS, "RE2, searched in the full URL; a URL must match none"),
-        "maxDepth": Key(Count(-1, 10**6), "links from a seed at most; 0 = seeds only, -1 = no limit"),
-        "maxPages": Key(Count(), "stored pages at most; 0 = no limit"),
-    }
-)
-HOST = Map(
-    {
-        "host": Key(HostPattern(), "a host, or *.example.org for all below a name", needed=True),
-        "delay": Key(Duration(), "as politeness.delay"),
-        "concurrency": Key(Count(1, 1000), "as politeness.concurrencyPerHost"),
-    }
-)
-POLITENESS = Map(
-    {
-        "delay": Key(Duration(), f"between the end of a fetch and the next start on the same host; {DELAY}"),
-        "concurrencyPerHost": Key(Count(1, 1000), "fetches at once on one host; 1"),
-        "respectRobots": Key(Flag(), "ask robots.txt and obey it; true"),
-        "adaptive": Key(Flag(), "the delay grows with the time a fetch takes; false"),
-        "hosts": Key(ListOf(HOST, 10_000), "other delays for single hosts; the first that matches counts"),
-    }
-)
-RECRAWL = Map(
-    {
-        "min": Key(Duration(1.0), "shortest interval; between min and max it follows the page's rate of change"),
-        "max": Key(Duration(1.0), "longest interval"),
-        "every": Key(Duration(1.0), "a fixed interval instead"),
-        "monitor": Key(Flag(), "only seeds are fetched again; the rest is fetched once, when it is new; false"),
-        "goneAfter": Key(Count(1, 100), "a page answered 404 or 410 this often in a row is gone; 3"),
-    }
-)
-HOST_BUDGET = Map(
-    {
-        "pages": Key(Count(), "fetches of pages; 0 = no limit"),
-        "bytes": Key(Count(most=10**18), "bytes read from the wire; 0 = no limit"),
-        "time": Key(Duration(), "time spent in fetches; 0 = no limit"),
-        "queued": Key(Count(), "URLs held in the queue of one host; 0 = no limit"),
-    }
-)
-TRAPS = Map(
-    {
-        "off": Key(Flag(), "nothing is judged to be a trap; false"),
-        "capFetches": Key(Count(1, 10**9), "fetches of a prefix without new content made in any case; 100"),
-        "capShare": Key(Number(1.0), "share of the host's fetches above which such a prefix is closed; 0.05"),
-    }
-)
-PARSE = Map(
-    {
-        "follow": Key(
-            ListOf(Choice(FOLLOW), len(FOLLOW)),
-            "links beside anchors and frames: of <link> canonical, alternate (other languages), feed, next; form (GET, "
-            "as it stands); script (addresses in quotes, onclick); json (of JSON documents); route (#/ and #! of "
-            "single-page applications are part of a URL)",
+Schedule = Annotated[
+    str,
+    Meta(
+        max_length=200,
+        extra={"what": "a schedule like '0 6 * * *'", "check": _schedule},
+        extra_json_schema={"pattern": r"^\s*(?:\S+\s+){4}\S+\s*$"},
+    ),
+]
+HostPattern = Annotated[str, Meta(min_length=1, max_length=300, extra={"what": "a host", "check": _host_pattern})]
+Expressions = Annotated[list[Expression], Meta(max_length=1000)]
+PerHost = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Seed(Section):
+    """Where a crawl begins: a URL, or a map with exactly one key."""
+
+    SHORT = True
+    ONLY_ONE = True
+    url: Url = ""
+    """A page."""
+    file: FileName = ""
+    """A file of URLs, one a line, in the directory of the document."""
+    sitemap: Url = ""
+    """A sitemap or an index of sitemaps, plain or gzip."""
+    feed: Url = ""
+    """An RSS or Atom feed."""
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The key and its value."""
+        return next((name, value) for name in self.__struct_fields__ if (value := getattr(self, name)))
+
+
+class Scope(Section):
+    """Which URLs belong to the job."""
+
+    mode: Mode = "host"
+    """How far from the hosts of the seeds links are followed."""
+    include: Expressions = field(default_factory=list)
+    """RE2, searched in the full URL. If the list is not empty, a link must match one of them."""
+    exclude: Expressions = field(default_factory=list)
+    """RE2, searched in the full URL. A URL that matches one of them is not fetched."""
+    max_depth: Annotated[int, Meta(ge=-1, le=10**6)] = -1
+    """Maximum number of links from a seed; 0 = seeds only, -1 = no limit."""
+    max_pages: Count = 0
+    """Maximum number of stored pages; 0 = no limit."""
+
+
+class Host(Section):
+    """Politeness towards one host."""
+
+    host: HostPattern
+    """A host, or *.example.org for all hosts below a name."""
+    delay: Duration | None = None
+    """As politeness.delay."""
+    concurrency: PerHost | None = None
+    """As politeness.concurrencyPerHost."""
+
+
+class Politeness(Section):
+    """The load that the job puts on hosts."""
+
+    delay: Duration = "1s"
+    """Time between the end of a fetch and the next start on the same host."""
+    concurrency_per_host: PerHost = 1
+    """Simultaneous fetches on one host."""
+    respect_robots: bool = True
+    """Fetch robots.txt and obey it."""
+    adaptive: bool = False
+    """The delay grows with the time that a fetch takes."""
+    hosts: Annotated[list[Host], Meta(max_length=10_000)] = field(default_factory=list)
+    """Other values for single hosts; the first entry that matches a host counts."""
+
+
+class Recrawl(Section):
+    """How often pages are fetched again. Left out: never."""
+
+    min: Interval | None = None
+    """Shortest interval. Between min and max the interval follows the page's rate of change."""
+    max: Interval | None = None
+    """Longest interval."""
+    every: Interval | None = None
+    """A fixed interval instead of min and max."""
+    monitor: bool = False
+    """Only seeds are fetched again; a new page is fetched once."""
+    gone_after: Annotated[int, Meta(ge=1, le=100)] = 3
+    """Answers of 404 or 410 in a row after which a page counts as gone."""
+
+    def __post_init__(self) -> None:
+        if (self.min is None) != (self.max is None):
+            raise ValueError("it needs both min and max, or every")
+        if self.min is not None and self.max is not None and seconds(self.min) > seconds(self.max):
+            raise ValueError(f"min {self.min} is longer than max {self.max}")
+        if self.every is not None and self.min is not None:
+            raise ValueError("every and min and max exclude each other")
+
+
+class HostBudget(Section):
+    """Limits of what the job spends on one host."""
+
+    pages: Count = 0
+    """Fetches of pages; 0 = no limit."""
+    bytes: Annotated[int, Meta(ge=0, le=10**18)] = 0
+    """Bytes received from the network; 0 = no limit."""
+    time: Duration = "0"
+    """Time spent in fetches; 0 = no limit."""
+    queued: Count = 0
+    """URLs in the queue of the host; 0 = no limit."""
+
+
+class Traps(Section):
+    """When a part of a site counts as a trap."""
+
+    off: bool = False
+    """No part of a site counts as a trap."""
+    cap_fetches: Annotated[int, Meta(ge=1, le=10**9)] = 100
+    """Fetches below a path prefix without new content that are always allowed."""
+    cap_share: Annotated[float, Meta(gt=0, le=1)] = 0.05
+    """Share of the host's fetches above which such a prefix is closed."""
+
+
+class Parse(Section):
+    """What is taken from pages."""
+
+    follow: Annotated[list[LinkKind], Meta(max_length=8)] = field(default_factory=list)
+    """Links beside anchors and frames: of <link> canonical, alternate (other languages), feed, next; form (GET, with
+    its default values); script (addresses in quotes, onclick); json (of JSON documents); route (#/ and #! of
+    single-page applications are part of a URL)."""
+    nofollow: Literal["follow", "skip"] = "follow"
+    """Follow or skip links with rel nofollow, ugc or sponsored."""
+    main_text: MainTextName = "density"
+    """The text of a page: density (the text without navigation and boilerplate), trafilatura (by that library, where
+    it is installed), all (all visible text), none."""
+
+
+class SinkEntry(Section):
+    """One output of the job."""
+
+    type: Annotated[Sink, Meta(extra={"later": _SINKS_LATER})]
+    """The format. A database, sqlite or postgres, is always written."""
+    secret_ref: Name = ""
+    """For postgres in a cluster: the secret with its URL. Elsewhere NEPHILA_STORAGE__STORE holds the URL."""
+
+
+class LoginField(Section):
+    """One field of a login form; exactly one of value, env and file is given."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=200, extra={"what": "the name of a field"})]
+    """Name of the field in the form."""
+    value: Annotated[str, Meta(min_length=1, max_length=4096)] = ""
+    """The value. Not for secrets, since documents are stored and shown."""
+    env: Annotated[
+        str,
+        Meta(
+            max_length=200,
+            pattern="^NEPHILA_SECRET(?:_[A-Z0-9]+)+$",
+            extra={"what": "a name like NEPHILA_SECRET_PASSWORD"},
         ),
-        "nofollow": Key(Choice(tuple(REL)), "follow or skip links with rel nofollow, ugc or sponsored; follow"),
-        "mainText": Key(
-            Choice(tuple(MAIN_TEXTS)),
-            "the text of a page: density (its subject), trafilatura (by that library, where it is installed), all "
-            "(whatever is visible), none; density",
-        ),
-    }
-)
-SINK = Map(
-    {
-        "type": Key(Choice(SINKS, SINKS_LATER), "what is written; sqlite or postgres always is", needed=True),
-        "secretRef": Key(NAME, "of postgres in a cluster: the secret with its URL; elsewhere NEPHILA_STORAGE__STORE"),
-    }
-)
-LOGIN_FIELD = Map(
-    {
-        "name": Key(Text(200, says="the name of a field"), "name of the field in the form", needed=True),
-        "value": Key(Text(4096), "what is sent; not for secrets, since documents are kept and shown"),
-        "env": Key(
-            Text(200, r"NEPHILA_SECRET(?:_[A-Z0-9]+)+", "a name like NEPHILA_SECRET_PASSWORD"),
-            "environment variable of the downloader that holds it",
-        ),
-        "file": Key(
-            Text(4096, says="the name of a file"), "file below the downloader's directory of secrets that holds it"
-        ),
-    }
-)
-LOGIN = Map(
-    {
-        "url": Key(Url(), "the page with the form; the login holds for all hosts of its site", needed=True),
-        "fields": Key(ListOf(LOGIN_FIELD, 50, 1), "fields to fill; the others keep what the page says", needed=True),
-        "check": Key(
-            Expression(),
-            "RE2, found in the page that answers an accepted login; left out: that page has no password field",
-        ),
-        "lost": Key(
-            Expression(),
-            "RE2, found in pages only when the session is lost; 401 and redirects to url always say so",
-        ),
-    }
-)
-SPEC = Map(
-    {
-        "paused": Key(Flag(), "nothing is handed out; false"),
-        "seeds": Key(ListOf(SEED, 50_000, 1), "where to start: URLs, files, sitemaps, feeds", needed=True),
-        "scope": Key(SCOPE, "what belongs to the job"),
-        "strategy": Key(Choice(tuple(STRATEGIES)), "order of the URLs of a host; bfs"),
-        "keywords": Key(ListOf(Text(200), 1000), "words and phrases that best-first looks for"),
-        "politeness": Key(POLITENESS, "how hosts are treated"),
-        "render": Key(Choice(("never",), ("auto", "always")), "pages in a browser; never"),
-        "schedule": Key(Schedule(), "when all pages are due again: five fields of cron, in UTC"),
-        "recrawl": Key(RECRAWL, "how often pages are fetched again; never"),
-        "hostBudget": Key(HOST_BUDGET, "what one host may cost"),
-        "traps": Key(TRAPS, "when a part of a site counts as a trap"),
-        "weight": Key(Number(1000.0), "share of the fetches relative to other jobs; 1"),
-        "sitemaps": Key(Flag(), "sitemaps of the seeds' hosts are seeds as well; false"),
-        "links": Key(Flag(), "keep the links of each page in the table links; false"),
-        "parse": Key(PARSE, "what is taken from pages"),
-        "cookies": Key(Flag(), "cookies that sites set are kept and sent back to them; false, with login true"),
-        "login": Key(LOGIN, "how to log in to a site before its pages are fetched"),
-        "rules": Key(ListOf(NAME, 10_000), "names of ParseRules; none: generic extraction"),
-        "sinks": Key(ListOf(SINK, 20), "what is written beside the database"),
-    }
-)
-DOCUMENT = Map(
-    {
-        "apiVersion": Key(Choice((API_VERSION,)), API_VERSION, needed=True),
-        "kind": Key(Choice((KIND,)), KIND, needed=True),
-        "metadata": Key(
-            Map({"name": Key(NAME, "the job's name, part of the key of its rows", needed=True)}), "the job", needed=True
-        ),
-        "spec": Key(SPEC, "the whole desired state", needed=True),
-    }
-)
+    ] = ""
+    """Environment variable of the downloader that holds the value."""
+    file: FileName = ""
+    """File below the downloader's directory of secrets that holds the value."""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.value, self.env, self.file))) != 1:
+            raise ValueError(f"the field {self.name[:60]!r} needs one of value, env and file")
+        if self.value and _SECRET.search(self.name):
+            raise ValueError(
+                f"{self.name[:60]!r} looks like a secret, which would be stored with the job; give it by env or file",
+                "value",
+            )
 
 
-def schema() -> dict[str, Any]:
-    """The document as JSON Schema (draft 2020-12)."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": KIND,
-        "description": "A crawl as Nephila runs it: the whole desired state. Made by tools/schemas.py; do not edit.",
-        **DOCUMENT.schema(),
-    }
+class Login(Section):
+    """How to log in to a site before its pages are fetched."""
+
+    url: Url
+    """The page with the form. The login holds for all hosts of its site."""
+    fields: Annotated[list[LoginField], Meta(min_length=1, max_length=50)]
+    """Fields to fill; the others keep the values of the page."""
+    check: Expression = ""
+    """RE2, found in the page that answers an accepted login. Left out: that page has no password field."""
+    lost: Expression = ""
+    """RE2, found in pages only when the session is lost. 401 and redirects to url always mean a lost session."""
+
+
+class JobSpec(Section, kw_only=True):
+    """The whole desired state of a job."""
+
+    paused: bool = False
+    """No URL of the job is fetched."""
+    seeds: Annotated[list[Seed], Meta(min_length=1, max_length=50_000)]
+    """Where to start: URLs, files, sitemaps, feeds."""
+    scope: Scope = field(default_factory=Scope)
+    """Which URLs belong to the job."""
+    strategy: Order = "bfs"
+    """Order of the URLs of a host."""
+    keywords: Annotated[list[Text], Meta(max_length=1000)] = field(default_factory=list)
+    """Words and phrases that best-first prefers."""
+    politeness: Politeness = field(default_factory=Politeness)
+    """The load that the job puts on hosts."""
+    render: Annotated[Literal["never"], Meta(extra={"later": ("auto", "always")})] = "never"
+    """Which pages a browser renders."""
+    schedule: Schedule = ""
+    """When all pages are due again: five fields of cron, in UTC."""
+    recrawl: Recrawl | None = None
+    """How often pages are fetched again. Left out: never."""
+    host_budget: HostBudget = field(default_factory=HostBudget)
+    """Limits of what the job spends on one host."""
+    traps: Traps = field(default_factory=Traps)
+    """When a part of a site counts as a trap."""
+    weight: Annotated[float, Meta(gt=0, le=1000)] = 1.0
+    """Share of the fetches relative to other jobs."""
+    sitemaps: bool = False
+    """Sitemaps of the seeds' hosts are seeds as well."""
+    links: bool = False
+    """The links of each page are stored in the table links."""
+    parse: Parse = field(default_factory=Parse)
+    """What is taken from pages."""
+    cookies: bool = False
+    """Cookies of sites are kept and sent back; always so with login."""
+    login: Login | None = None
+    """How to log in to a site before its pages are fetched."""
+    rules: Annotated[list[Name], Meta(max_length=10_000)] = field(default_factory=list)
+    """Names of ParseRules. Left out: generic extraction."""
+    sinks: Annotated[list[SinkEntry], Meta(max_length=20)] = field(default_factory=list)
+    """Outputs beside the database."""
+
+    def __post_init__(self) -> None:
+        if self.recrawl is None:
+            return
+        if self.recrawl.every is not None and self.schedule:
+            raise ValueError("every and schedule exclude each other", "recrawl")
+        if self.recrawl.every is None and self.recrawl.min is None and not self.schedule:
+            raise ValueError("it says no frequency; give min and max, every, or spec.schedule", "recrawl")
+
+
+class CrawlJob(Section):
+    """A crawl: the whole desired state of a job. Generated by tools/schemas.py; do not edit."""
+
+    api_version: ApiVersion
+    """Version of the format."""
+    kind: Literal["CrawlJob"]
+    """Kind of the document."""
+    metadata: Metadata
+    """The name of the job is part of the key of its rows."""
+    spec: JobSpec
+    """The whole desired state."""

@@ -7,7 +7,7 @@ from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, End
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.questions import Answer, Question
-from nephila.kernel.messages.rot import FieldStats, RuleFinding, RuleStats, RuleVerdict
+from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.errors import UsageError, suggest
 
 C = TypeVar("C", bound=msgspec.Struct)
 SECTIONS = ("program", "kafka", "scheduler", "downloader", "parser", "storage")
@@ -32,7 +32,7 @@ def load(cls: type[C], values: Mapping[str, Any], where: str, service: str = "")
     known = {field.name for field in msgspec.structs.fields(cls)}
     for key in values:
         if key not in known:
-            raise UsageError(f"{where}: unknown setting {key!r}{_suggest(key, known)}")
+            raise UsageError(f"{where}: unknown setting {key!r}; {suggest(key, sorted(known))}")
     merged: dict[str, Any] = {**values, **(_environment(known, service) if service else {})}
     try:
         config = msgspec.convert(merged, cls, strict=False, dec_hook=_path)
@@ -69,7 +69,7 @@ def _environment(known: set[str], service: str) -> dict[str, str]:
         if section == service:
             key = variable[2].lower()
             if key not in known:
-                raise UsageError(f"environment: {name} names no setting of {service}{_suggest(key, known)}")
+                raise UsageError(f"environment: {name} names no setting of {service}; {suggest(key, sorted(known))}")
             found[key] = listed(name, value)
     return found
 
@@ -89,8 +89,3 @@ def listed(name: str, value: Any) -> Any:
         return msgspec.json.decode(value)
     except msgspec.DecodeError as error:
         raise UsageError(f"environment: {name} begins as a JSON list and is none: {error}") from None
-
-
-def _suggest(key: str, known: set[str]) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known))}"

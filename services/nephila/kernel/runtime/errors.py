@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 _WITH_RESUME = re.compile(r"(run again|go on|continue it|resume) with --resume")
 
@@ -57,6 +59,13 @@ class UsageErrors:
             first, *rest = self._all
             first.others = tuple(rest)
             raise first
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of an error line about an unknown word: the nearest known word, else all known words."""
+    words = list(known)
+    close = difflib.get_close_matches(word[:60], words, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(words)}"
 
 
 def without_resume(text: str) -> str:

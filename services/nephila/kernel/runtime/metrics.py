@@ -30,11 +30,11 @@ class Metric(Generic[S]):
     counter: bool = False
     """A counter, which only ever rises; else a gauge."""
 
-    def family(self, service: S) -> MetricFamily:
-        """The metric as it is now."""
+    def family(self, prefix: str, service: S) -> MetricFamily:
+        """The metric as it is now, named `nephila_<prefix>_<name>`."""
         labels = [self.label] if self.label else []
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        family: Any = kind(f"nephila_{self.name}", self.help, labels=labels)
+        family: Any = kind(f"nephila_{prefix}_{self.name}", self.help, labels=labels)
         value = self.read(service)
         if isinstance(value, Mapping):
             for name, number in value.items():
@@ -45,9 +45,10 @@ class Metric(Generic[S]):
 
 
 class MetricsCollector(Collector, Generic[S]):
-    """All metrics of one service."""
+    """All metrics of one service; their names begin with its name, as `nephila_parser_`."""
 
-    def __init__(self, service: S, table: Iterable[Metric[S]]) -> None:
+    def __init__(self, name: str, service: S, table: Iterable[Metric[S]]) -> None:
+        self._name = name
         self._service = service
         self._table = tuple(table)
 
@@ -58,4 +59,4 @@ class MetricsCollector(Collector, Generic[S]):
     def collect(self) -> Iterator[MetricFamily]:
         """See `Collector`."""
         for metric in self._table:
-            yield metric.family(self._service)
+            yield metric.family(self._name, self._service)

@@ -1,7 +1,6 @@
-"""What a document that is not HTML says, in one form for all kinds. Pure.
+"""The content of a document that is not HTML, in one form for all kinds. Pure.
 
-It is also what comes back from a child process that has read hostile bytes: `checked` lets through only what has the
-form, and takes nothing for granted.
+A child process that has read hostile bytes returns the same form. `decode_result` accepts only what has this form.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _decoder: Final = msgspec.msgpack.Decoder(Content)
 _CONTROL: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
 
 
-def checked(data: bytes) -> Content:
+def decode_result(data: bytes) -> Content:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     content = _decoder.decode(data)
     content.text.decode()

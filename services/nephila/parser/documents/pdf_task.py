@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from nephila.parser.documents.content import Content, checked
+from nephila.parser.documents.content import Content, decode_result
 from nephila.parser.sandbox import Task
 
 WALL_S: Final = 10.0
@@ -17,7 +17,7 @@ MAX_PAGES: Final = 2_000
 PDF: Final[Task[Content]] = Task(
     "pdf",
     "nephila.parser.documents.pdf",
-    checked,
+    decode_result,
     wall_s=WALL_S,
     memory_bytes=512 << 20,
     max_result_bytes=20 << 20,

@@ -13,11 +13,11 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
-from nephila.parser.links.link_list import Entry, resolved, whole
+from nephila.parser.links.link_list import Entry, resolved, run_to_end
 from nephila.parser.lists.detection import Form, read
 from nephila.parser.page.body_kind import Kind
 from nephila.parser.page.charset import encoding_of_text
-from nephila.parser.sandbox import BlockingSandbox, Broken
+from nephila.parser.sandbox import BlockingSandbox, ChildError
 
 Keep = Callable[[str], bool]
 
@@ -26,13 +26,13 @@ def fill_list(
     result: dict[str, Any], form: Form, body: bytes, base: str, charset: str, config: ParserConfig, keep: Keep
 ) -> None:
     """What a sitemap or feed found at `base` lists; `keep` says which links count."""
-    listing = whole(read(form, body, base, charset, config, time.time()))
+    listing = run_to_end(read(form, body, base, charset, config, time.time()))
     result["title"] = listing.title[: config.max_title_chars]
     result["kind"] = listing.form
     _tell(result, "problem", listing.problem)
     result["links"] = _links(base, listing.entries, keep)
     for name, urls in (("images", listing.images), ("videos", listing.videos)):
-        rows = whole(resolved(base, [Entry(url) for url in urls]))
+        rows = run_to_end(resolved(base, [Entry(url) for url in urls]))
         result[name] = [url for url in (row.href.decode() for row in rows) if keep(url)]
 
 
@@ -66,7 +66,7 @@ def fill_document(
 def _pdf(body: bytes, config: ParserConfig, sandbox: BlockingSandbox) -> Content:
     try:
         return sandbox.call(PDF, pdf_payload(body, config.max_text_bytes, config.max_links))
-    except Broken as broken:
+    except ChildError as broken:
         return Content(problem=str(broken))
 
 
@@ -77,7 +77,7 @@ def _tell(result: dict[str, Any], name: str, value: str) -> None:
 
 def _links(base: str, entries: list[Entry], keep: Keep) -> list[dict[str, Any]]:
     links = []
-    for row in whole(resolved(base, entries)):
+    for row in run_to_end(resolved(base, entries)):
         url = row.href.decode()
         if keep(url):
             link: dict[str, Any] = {"url": url, "text": row.anchor.decode("utf-8", "replace"), "nofollow": False}

@@ -3,7 +3,7 @@ routes of single-page applications.
 
 The page pass knows <a>, <area>, <iframe>, <frame> and refresh; whatever is named here needs a tree, 0.4 ms of a page
 of 80 KB, and is built only where a kind is asked for: in this process within the bounds of a tree, else in a child
-(`MORE`). Invariant: at most MAX_LINKS of each kind; what was guessed from a script or made of a form's fields is
+(`EXTRA_LINKS`). Invariant: at most MAX_LINKS of each kind; what was guessed from a script or made of a form's fields is
 marked as such (`GUESSED`), for nobody wrote it as a link.
 """
 
@@ -60,7 +60,7 @@ class _Titles:
         return one_line(text[:MAX_SCRIPT_CHARS])[:200]
 
 
-def more_links(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[Entry]]]:
+def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[Entry]]]:
     """Links of these kinds, those of one flag together. `tree` has selectolax' `css`. O(nodes)."""
     by_flag: dict[int, list[Entry]] = {}
     for kind in kinds:

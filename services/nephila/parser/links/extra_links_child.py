@@ -12,7 +12,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser
 
 from nephila.native import to_utf8
-from nephila.parser.links.extra_links import KINDS, MAX_LINKS, more_links, tree_of
+from nephila.parser.links.extra_links import KINDS, MAX_LINKS, extra_links_of, tree_of
 from nephila.parser.links.link_list import Entry
 from nephila.parser.sandbox import Task
 
@@ -36,7 +36,7 @@ _decode_found = msgspec.msgpack.Decoder(Found).decode
 def run(payload: bytes) -> bytes:
     """See `nephila.parser.sandbox.task.Task.module`."""
     request = _decode_request(payload)
-    return _encode(more_links(tree_of(request.source, "utf-8"), request.base, request.kinds))
+    return _encode(extra_links_of(tree_of(request.source, "utf-8"), request.base, request.kinds))
 
 
 def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> bytes:
@@ -44,7 +44,7 @@ def payload_of(body: bytes, encoding: str, base: str, kinds: Sequence[str]) -> b
     return _encode(Request(to_utf8(body, encoding), base, list(kinds)))
 
 
-def checked(data: bytes) -> Found:
+def decode_result(data: bytes) -> Found:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     found = _decode_found(data)
     flags = {flag for kinds in KINDS.values() for flag, _ in kinds}
@@ -53,7 +53,7 @@ def checked(data: bytes) -> Found:
     return found
 
 
-MORE: Final[Task[Found]] = Task("links", __name__, checked, memory_bytes=MEMORY_BYTES)
+EXTRA_LINKS: Final[Task[Found]] = Task("links", __name__, decode_result, memory_bytes=MEMORY_BYTES)
 
 # What is loaded on first use is loaded before the child is locked down.
 LexborHTMLParser("<a href=x>").css("a")

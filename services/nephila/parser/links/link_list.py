@@ -81,7 +81,7 @@ class Row(NamedTuple):
     lastmod: float
 
 
-def whole(slices: Slices[T]) -> T:
+def run_to_end(slices: Slices[T]) -> T:
     """What the work comes to, done without a stop."""
     while True:
         try:

@@ -12,66 +12,66 @@ from typing import Final
 
 from nephila.kernel.runtime.clock import Clock
 
-MAX_WORKS: Final = 8
+MAX_TASKS: Final = 8
 MAX_BYTES: Final = 64 << 20
 
 
-class Slicing:
+class CooperativeTasks:
     """The works under way."""
 
     def __init__(self, clock: Clock) -> None:
         self.slices = 0
         """Taken so far, in turns of their own."""
         self._clock = clock
-        self._works: deque[tuple[Iterator[None], int]] = deque()
+        self._tasks: deque[tuple[Iterator[None], int]] = deque()
         self._bytes = 0
 
     def __len__(self) -> int:
-        return len(self._works)
+        return len(self._tasks)
 
-    def begin(self, work: Iterator[None], size_bytes: int) -> None:
+    def begin(self, task: Iterator[None], size_bytes: int) -> None:
         """Take the first slice now, the others in turns to come; `size_bytes` is what the work holds until its end. The
         work sees to its own errors."""
-        if not _goes_on(work):
+        if not _step(task):
             return
-        self._works.append((work, size_bytes))
+        self._tasks.append((task, size_bytes))
         self._bytes += size_bytes
-        while len(self._works) > MAX_WORKS or (len(self._works) > 1 and self._bytes > MAX_BYTES):
+        while len(self._tasks) > MAX_TASKS or (len(self._tasks) > 1 and self._bytes > MAX_BYTES):
             self._finish_first()
-        if len(self._works) == 1:
+        if len(self._tasks) == 1:
             self._clock.call_soon(self._turn)
 
     def finish(self) -> None:
         """Do all that is left, now."""
-        while self._works:
+        while self._tasks:
             self._finish_first()
 
     def drop(self) -> None:
         """Leave all that is left undone."""
-        self._works.clear()
+        self._tasks.clear()
         self._bytes = 0
 
     def _turn(self) -> None:
-        if not self._works:
+        if not self._tasks:
             return
-        work, size_bytes = self._works.popleft()
+        task, size_bytes = self._tasks.popleft()
         self.slices += 1
-        if _goes_on(work):
-            self._works.append((work, size_bytes))
+        if _step(task):
+            self._tasks.append((task, size_bytes))
         else:
             self._bytes -= size_bytes
-        if self._works:
+        if self._tasks:
             self._clock.call_soon(self._turn)
 
     def _finish_first(self) -> None:
-        work, size_bytes = self._works.popleft()
+        task, size_bytes = self._tasks.popleft()
         self._bytes -= size_bytes
-        for _ in work:
+        for _ in task:
             pass
 
 
-def _goes_on(work: Iterator[None]) -> bool:
+def _step(task: Iterator[None]) -> bool:
     """Take one slice; False when it was the last."""
-    for _ in work:
+    for _ in task:
         return True
     return False

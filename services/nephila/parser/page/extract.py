@@ -33,7 +33,7 @@ from nephila.parser.page.published import visible_date
 from nephila.parser.page.tree_walk import Parts
 from nephila.parser.rules.bounds import tree_is_linear
 from nephila.parser.rules.document import html_tree
-from nephila.parser.sandbox import BlockingSandbox, Broken
+from nephila.parser.sandbox import BlockingSandbox, ChildError
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
@@ -111,10 +111,10 @@ def _in_child(
 
     try:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
-            found_there = box.call(EXTRACT, payload_of(result["url"], body, encoding, markdown), tries=1)
+            found_there = box.call(EXTRACT, payload_of(result["url"], body, encoding, markdown), attempts=1)
         result.update(found_there)
         result["encoding"] = encoding
-    except Broken as broken:
+    except ChildError as broken:
         fill_html(result, body, encoding, found, config, markdown, trees=False)
         result["problem"] = f"media and Markdown are not complete: {broken}"
 

@@ -1,1 +1,1 @@
-"""Rule rot: what rules give is counted page by page, and said aloud when a site has changed under one of them."""
+"""Rule health: parsers count what each rule extracts, and a judge raises an alarm when a site has changed."""

@@ -1,8 +1,7 @@
-"""A parser's part of the watch over its rules: it tells what it saw of them, and knows which of them are degraded.
+"""Counts of a parser's rules, published for the judge; and the verdicts of the judge, kept for the parser.
 
-Counts go out every TELL_S seconds, and with every PAGES pages of a rule: on a fast crawl the alarm must not come a
-thousand pages late. Invariants: nothing wakes the program while there is nothing to tell; a verdict on another version
-of a rule says nothing about this one.
+Counts of a rule are published after FLUSH_PAGES pages, or after FLUSH_S seconds, whichever comes first. Invariants: no
+timer runs while there is nothing to publish; a verdict applies only to the version of the rule that it names.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS
 from nephila.native import partition_of
-from nephila.parser.rule_health.counts import Tally
+from nephila.parser.rule_health.counts import RuleCounts
 from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.spec import Rule
 
 GROUP: Final = "parser"
-TELL_S: Final = 5.0
-PAGES: Final = 5
+FLUSH_S: Final = 5.0
+FLUSH_PAGES: Final = 5
 
 
-class Reporter:
+class RuleStatsCollector:
     """See the module."""
 
     def __init__(self, bus: Bus, clock: Clock, partitions: int) -> None:
@@ -35,7 +34,7 @@ class Reporter:
         self._bus = bus
         self._clock = clock
         self._partitions = partitions
-        self._tallies: dict[tuple[str, int], Tally] = {}
+        self._counts_by_version: dict[tuple[str, int], RuleCounts] = {}
         self._timer: Timer | None = None
 
     def start(self) -> None:
@@ -48,11 +47,11 @@ class Reporter:
             self._timer.cancel()
             self._timer = None
 
-    def tell(self) -> None:
+    def flush(self) -> None:
         """Tell what was seen and not told yet."""
         self.close()
-        for tally in list(self._tallies.values()):
-            self._tell(tally)
+        for counts in list(self._counts_by_version.values()):
+            self._publish(counts)
 
     def findings(self, rule: Rule) -> Sequence[m.RuleFinding]:
         """What is wrong with a rule; nothing when it is well."""
@@ -61,37 +60,37 @@ class Reporter:
             return ()
         return verdict.findings
 
-    def saw(self, rule: Rule, found: Extraction) -> None:
+    def add_page(self, rule: Rule, found: Extraction) -> None:
         """A page was read by a rule."""
-        tally = self._tally(rule)
-        tally.saw(found)
-        self._counted(tally)
+        counts = self._counts_of(rule)
+        counts.add_page(found)
+        self._publish_or_wait(counts)
 
-    def missed(self, rule: Rule) -> None:
+    def add_mismatch(self, rule: Rule) -> None:
         """A page of a rule's URLs has not what the rule asks of the content."""
-        tally = self._tally(rule)
-        tally.missed()
-        self._counted(tally)
+        counts = self._counts_of(rule)
+        counts.add_mismatch()
+        self._publish_or_wait(counts)
 
-    def _tally(self, rule: Rule) -> Tally:
+    def _counts_of(self, rule: Rule) -> RuleCounts:
         key = rule.name, rule.version
-        tally = self._tallies.get(key)
-        if tally is None:
-            for other in [one for one in self._tallies.values() if one.name == rule.name]:
-                self._tell(other)
-                del self._tallies[other.name, other.version]
-            tally = self._tallies[key] = Tally(rule)
-        return tally
+        counts = self._counts_by_version.get(key)
+        if counts is None:
+            for other in [one for one in self._counts_by_version.values() if one.name == rule.name]:
+                self._publish(other)
+                del self._counts_by_version[other.name, other.version]
+            counts = self._counts_by_version[key] = RuleCounts(rule)
+        return counts
 
-    def _counted(self, tally: Tally) -> None:
-        if tally.pages >= PAGES:
-            self._tell(tally)
+    def _publish_or_wait(self, counts: RuleCounts) -> None:
+        if counts.pages >= FLUSH_PAGES:
+            self._publish(counts)
         elif self._timer is None:
-            self._timer = self._clock.call_at(self._clock.monotonic() + TELL_S, self.tell)
+            self._timer = self._clock.call_at(self._clock.monotonic() + FLUSH_S, self.flush)
 
-    def _tell(self, tally: Tally) -> None:
-        if tally.pages:
-            self._bus.publish(RULE_STATS, partition_of(key_of(tally.name), self._partitions), tally.take())
+    def _publish(self, counts: RuleCounts) -> None:
+        if counts.pages:
+            self._bus.publish(RULE_STATS, partition_of(key_of(counts.name), self._partitions), counts.take())
 
     def _on_verdict(self, delivery: Delivery) -> None:
         verdict: m.RuleVerdict = delivery.message

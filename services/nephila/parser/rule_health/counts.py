@@ -17,7 +17,7 @@ MATCH: Final = "(match)"
 """Pages of the rule's URLs that have the content it asks for."""
 
 
-class Tally:
+class RuleCounts:
     """The pages of one version of a rule."""
 
     def __init__(self, rule: Rule) -> None:
@@ -26,22 +26,22 @@ class Tally:
         self.pages = 0
         self._rule = rule
         self._fields: dict[str, m.FieldStats] = {}
-        self._marks: dict[str, int] = {}
+        self._previous_hashes: dict[str, int] = {}
         """Field → its first value on the page before."""
 
-    def saw(self, found: Extraction) -> None:
+    def add_page(self, found: Extraction) -> None:
         """A page was read by the rule. O(fields)."""
         self.pages += 1
         if self._rule.content:
             self._field(MATCH).filled += 1
         if self._rule.fields:
-            self._number(ITEMS, len(found.items))
+            self._count_number(ITEMS, len(found.items))
         if found.links is not None:
-            self._number(LINKS, len(found.links))
+            self._count_number(LINKS, len(found.links))
         for path, count in found.counts.items():
-            self._count(path, count)
+            self._add_field(path, count)
 
-    def missed(self) -> None:
+    def add_mismatch(self) -> None:
         """A page of the rule's URLs has not what the rule asks of the content."""
         self.pages += 1
         self._field(MATCH)
@@ -60,24 +60,24 @@ class Tally:
         field.pages += 1
         return field
 
-    def _number(self, name: str, number: int) -> None:
+    def _count_number(self, name: str, number: int) -> None:
         field = self._field(name)
         if number:
             field.filled += 1
-            _valued(field, number)
+            _add_value(field, number)
 
-    def _count(self, path: str, count: Count) -> None:
+    def _add_field(self, path: str, count: Count) -> None:
         field = self._field(path)
         field.filled += count.filled / count.tried
         field.refused += count.refused / count.tried
         if count.filled:
-            _valued(field, count.length)
+            _add_value(field, count.length)
             field.digits += count.digits
-            field.repeated += self._marks.get(path) == count.mark
-            self._marks[path] = count.mark
+            field.repeated += self._previous_hashes.get(path) == count.hash
+            self._previous_hashes[path] = count.hash
 
 
-def _valued(field: m.FieldStats, length: int) -> None:
+def _add_value(field: m.FieldStats, length: int) -> None:
     field.valued += 1
     field.length += length
     bucket = min(length.bit_length(), BUCKETS - 1)

@@ -23,11 +23,11 @@ LEARN_MORE: Final = 60
 """Pages before shares are tested that are not nearly all: such fields come and go with the kinds of pages."""
 LIMIT: Final = 11.0
 """Of a sum: e^11 is 60,000 pages."""
-BACK: Final = 6.0
+RECOVERY_LIMIT: Final = 6.0
 """Of the sum that speaks for the usual share, after an alarm."""
 MEMORY: Final = 5_000.0
 """Pages that count for what is usual; of older ones ever less."""
-AGE: Final = 15.0
+LEARN_DELAY: Final = 15.0
 """Pages that come after one before it is learned from."""
 RELIABLE: Final = 0.95
 """From here on a share is tested for *fewer*."""
@@ -43,7 +43,7 @@ GONE: Final = "gone"
 _PART: Final = {FEWER: 0.5, GONE: 0.05}
 
 
-class Signal(msgspec.Struct, array_like=True):
+class DriftTest(msgspec.Struct, array_like=True):
     """See the module."""
 
     pages: float = 0.0
@@ -54,24 +54,24 @@ class Signal(msgspec.Struct, array_like=True):
     new_pages: float = 0.0
     new_good: float = 0.0
     """Newer ones still: those around a change come mixed, and what is usual must not be learned from them."""
-    fewer: float = 0.0
-    gone: float = 0.0
+    fewer_sum: float = 0.0
+    gone_sum: float = 0.0
     """The sums."""
     run_pages: float = 0.0
     run_good: float = 0.0
     """Since one of them rose from zero."""
-    low: float = 0.0
+    p0: float = 0.0
     """p0: what the usual share is at least."""
-    best: float = 0.0
+    highest_p0: float = 0.0
     """The highest p0 so far."""
-    now: float = 0.0
+    recent: float = 0.0
     """Share over the last pages."""
-    wrong: str = ""
+    alarm: str = ""
     """FEWER or GONE after an alarm."""
-    level: float = 0.0
+    recovery_p0: float = 0.0
     """p0 for the way back."""
     before: float = 0.0
-    back: float = 0.0
+    recovery_sum: float = 0.0
 
     @property
     def usual(self) -> float:
@@ -87,45 +87,47 @@ class Signal(msgspec.Struct, array_like=True):
         """
         if pages <= 0:
             return False
-        self.now += (min(good / pages, 1.0) - self.now) * pages / (pages + min(_RECENT, self.pages))
-        if self.wrong:
+        self.recent += (min(good / pages, 1.0) - self.recent) * pages / (pages + min(_RECENT, self.pages))
+        if self.alarm:
             return self._recover(pages, good)
         self.new_pages += pages
         self.new_good += good
         learned = self.pages >= LEARN
-        if good >= pages and not (self.gone or self.fewer):
+        if good >= pages and not (self.gone_sum or self.fewer_sum):
             # Nothing that could rise: the common case.
-            self._learn(AGE if learned else 0.0)
+            self._learn(LEARN_DELAY if learned else 0.0)
             return False
-        low = self.low if learned else known
+        low = self.p0 if learned else known
         sure = self.pages >= LEARN_MORE or not learned or self.usual >= _ALWAYS
-        if sure and low >= LOW and (self.best or low) >= least:
-            self.gone = max(0.0, self.gone + _llr(_swung(low), GONE, pages, good))
-        if learned and not gone_only and self.best >= max(RELIABLE, least):
-            self.fewer = max(0.0, self.fewer + _llr(self.best, FEWER, pages, good))
-        if self.gone or self.fewer:
+        if sure and low >= LOW and (self.highest_p0 or low) >= least:
+            self.gone_sum = max(0.0, self.gone_sum + _llr(_third_of_odds(low), GONE, pages, good))
+        if learned and not gone_only and self.highest_p0 >= max(RELIABLE, least):
+            self.fewer_sum = max(0.0, self.fewer_sum + _llr(self.highest_p0, FEWER, pages, good))
+        if self.gone_sum or self.fewer_sum:
             self.run_pages += pages
             self.run_good += good
-        if self.gone >= LIMIT or self.fewer >= LIMIT:
+        if self.gone_sum >= LIMIT or self.fewer_sum >= LIMIT:
             self._alarm(low, known if not learned else self.usual)
             return True
-        if not (self.gone or self.fewer):
+        if not (self.gone_sum or self.fewer_sum):
             self.run_pages = self.run_good = 0.0
-            self._learn(AGE if learned else 0.0)
+            self._learn(LEARN_DELAY if learned else 0.0)
         return False
 
     def _alarm(self, low: float, before: float) -> None:
-        self.wrong = GONE if self.gone >= LIMIT else FEWER
-        self.level = max(low, self.best) if max(low, self.best) >= _HIGH else _swung(low)
-        self.before, self.now = before, self.run_good / self.run_pages
+        self.alarm = GONE if self.gone_sum >= LIMIT else FEWER
+        self.recovery_p0 = max(low, self.highest_p0) if max(low, self.highest_p0) >= _HIGH else _third_of_odds(low)
+        self.before, self.recent = before, self.run_good / self.run_pages
         self.held_pages = self.held_good = self.new_pages = self.new_good = 0.0
-        self.gone = self.fewer = self.back = self.run_pages = self.run_good = 0.0
+        self.gone_sum = self.fewer_sum = self.recovery_sum = self.run_pages = self.run_good = 0.0
 
     def _recover(self, pages: float, good: float) -> bool:
-        self.back = max(0.0, self.back - _llr(self.level, FEWER if self.level >= _HIGH else GONE, pages, good))
-        if self.back < BACK:
+        self.recovery_sum = max(
+            0.0, self.recovery_sum - _llr(self.recovery_p0, FEWER if self.recovery_p0 >= _HIGH else GONE, pages, good)
+        )
+        if self.recovery_sum < RECOVERY_LIMIT:
             return False
-        self.wrong, self.back = "", 0.0
+        self.alarm, self.recovery_sum = "", 0.0
         return True
 
     def _learn(self, age: float) -> None:
@@ -139,9 +141,9 @@ class Signal(msgspec.Struct, array_like=True):
         if self.pages > MEMORY:
             self.good *= MEMORY / self.pages
             self.pages = MEMORY
-        self.low = min(wilson(self.good, self.pages), _HIGHEST)
+        self.p0 = min(wilson(self.good, self.pages), _HIGHEST)
         if self.pages >= LEARN:
-            self.best = max(self.best, self.low)
+            self.highest_p0 = max(self.highest_p0, self.p0)
 
 
 def wilson(good: float, pages: float, z: float = 2.0) -> float:
@@ -153,7 +155,7 @@ def wilson(good: float, pages: float, z: float = 2.0) -> float:
     return max(0.0, (middle - z * sqrt(max(p * (1 - p), 0.0) / pages + square / (4 * pages**2))) / (1 + square / pages))
 
 
-def _swung(p: float) -> float:
+def _third_of_odds(p: float) -> float:
     """The share of a third of the odds."""
     return p / (3 - 2 * p)
 

@@ -1,8 +1,8 @@
 """How a rule is: what is usual of each of its fields, and what is other than that. The memory of a rule's owner.
 
-Of a field four shares are watched (`signal`): pages that have it, those whose value has a digit, those whose length is
+Of a field four shares are watched (`test`): pages that have it, those whose value has a digit, those whose length is
 a usual one, those whose value is not that of the page before. A baseline is of one version: another one begins anew and
-learns; only what nearly all pages of the version before had is missed from its first page on. Pure: what is told comes
+learns; only what nearly all pages of the version before had is missed from its first page on. Pure: what is stats comes
 in, findings come out; it can be stored (`encode`) and is then as it was.
 """
 
@@ -14,19 +14,19 @@ from typing import Final
 import msgspec
 
 from nephila.kernel import messages as m
-from nephila.parser.rule_health.drift_test import FEWER, GONE, LEARN, MEMORY, Signal
+from nephila.parser.rule_health.drift_test import FEWER, GONE, LEARN, MEMORY, DriftTest
 
 ITEMS: Final = "(items)"
 LINKS: Final = "(links)"
 TYPE: Final = "type"
 BUCKETS: Final = 32
-WIDER: Final = 2
+MARGIN_BUCKETS: Final = 2
 """A usual length is up to so many powers of two beyond those that were seen."""
 _EDGE: Final = 0.02
 _RECENT: Final = 8
-_SURE: Final = 0.8
+_NEARLY_ALL: Final = 0.8
 """What this share of pages had under one version is missed under the next."""
-_FRESH: Final = 0.92
+_DISTINCT: Final = 0.92
 """From here on values are taken for all different."""
 STALE_S: Final = 60.0
 """A version that another one has replaced counts for nothing so long: some parsers hear of it later."""
@@ -35,14 +35,14 @@ STALE_S: Final = 60.0
 class FieldHealth(msgspec.Struct, array_like=True):
     """One field."""
 
-    filled: Signal = msgspec.field(default_factory=Signal)
-    digits: Signal = msgspec.field(default_factory=Signal)
-    fresh: Signal = msgspec.field(default_factory=Signal)
-    length: Signal = msgspec.field(default_factory=Signal)
+    filled: DriftTest = msgspec.field(default_factory=DriftTest)
+    digits: DriftTest = msgspec.field(default_factory=DriftTest)
+    not_repeated: DriftTest = msgspec.field(default_factory=DriftTest)
+    length: DriftTest = msgspec.field(default_factory=DriftTest)
     lengths: list[float] = msgspec.field(default_factory=list)
     """Usual lengths: pages by power of two."""
-    first: int = 0
-    last: int = BUCKETS
+    first_bucket: int = 0
+    last_bucket: int = BUCKETS
     """From which to which."""
     held_lengths: list[float] = msgspec.field(default_factory=list)
     new_lengths: list[float] = msgspec.field(default_factory=list)
@@ -50,25 +50,27 @@ class FieldHealth(msgspec.Struct, array_like=True):
     refused: float = 0.0
     """Share of values that are not of the field's type, over the last pages."""
 
-    def add(self, told: m.FieldStats, known: float) -> bool:
-        """Take in what was told; True when something went wrong or came back."""
-        if told.pages:
-            part = min(told.pages / _RECENT, 1.0)
-            self.refused += (told.refused / told.pages - self.refused) * part
-        changed = [self.filled.add(told.pages, told.filled, known=known)]
-        if told.valued:
-            changed.append(self.digits.add(told.valued, told.digits, least=0.8, gone_only=True))
-            changed.append(self.fresh.add(told.valued, told.valued - told.repeated, least=_FRESH, gone_only=True))
-            changed.append(self._add_lengths(told))
+    def add(self, stats: m.FieldStats, known: float) -> bool:
+        """Take in what was stats; True when something went wrong or came back."""
+        if stats.pages:
+            part = min(stats.pages / _RECENT, 1.0)
+            self.refused += (stats.refused / stats.pages - self.refused) * part
+        changed = [self.filled.add(stats.pages, stats.filled, known=known)]
+        if stats.valued:
+            changed.append(self.digits.add(stats.valued, stats.digits, least=0.8, gone_only=True))
+            changed.append(
+                self.not_repeated.add(stats.valued, stats.valued - stats.repeated, least=_DISTINCT, gone_only=True)
+            )
+            changed.append(self._add_lengths(stats))
         return any(changed)
 
-    def _add_lengths(self, told: m.FieldStats) -> bool:
-        within = told.valued
+    def _add_lengths(self, stats: m.FieldStats) -> bool:
+        within = stats.valued
         if self.length.pages >= LEARN:
-            within = sum(told.lengths[self.first : self.last + 1])
-        changed = self.length.add(told.valued, within)
-        _sum(self.new_lengths, told.lengths)
-        if self.length.wrong:
+            within = sum(stats.lengths[self.first_bucket : self.last_bucket + 1])
+        changed = self.length.add(stats.valued, within)
+        _sum(self.new_lengths, stats.lengths)
+        if self.length.alarm:
             self.held_lengths, self.new_lengths = [], []
         elif not self.length.new_pages:
             _sum(self.lengths, self.held_lengths)
@@ -76,10 +78,10 @@ class FieldHealth(msgspec.Struct, array_like=True):
             if not self.length.held_pages:
                 _sum(self.lengths, self.held_lengths)
                 self.held_lengths = []
-            self._see_lengths()
+            self._update_usual_lengths()
         return changed
 
-    def _see_lengths(self) -> None:
+    def _update_usual_lengths(self) -> None:
         """The usual ones: all but the outermost few, and somewhat beyond."""
         whole = sum(self.lengths)
         if whole > MEMORY:
@@ -90,21 +92,23 @@ class FieldHealth(msgspec.Struct, array_like=True):
             total += pages
             if pages and total > edge and total - pages < whole - edge:
                 seen.append(bucket)
-        self.first, self.last = (max(seen[0] - WIDER, 0), seen[-1] + WIDER) if seen else (0, BUCKETS)
+        self.first_bucket, self.last_bucket = (
+            (max(seen[0] - MARGIN_BUCKETS, 0), seen[-1] + MARGIN_BUCKETS) if seen else (0, BUCKETS)
+        )
 
     def findings(self, name: str) -> Iterator[m.RuleFinding]:
         """What is other than it was."""
         filled = self.filled
-        if filled.wrong:
-            missing = max(1 - filled.now, 0.01)
-            kind = GONE if filled.now < filled.before / 4 else FEWER
+        if filled.alarm:
+            missing = max(1 - filled.recent, 0.01)
+            kind = GONE if filled.recent < filled.before / 4 else FEWER
             kind = TYPE if self.refused > missing / 2 else kind
-            yield m.RuleFinding(name, kind, filled.before, filled.now)
+            yield m.RuleFinding(name, kind, filled.before, filled.recent)
         elif filled.pages:
-            for kind in ("digits", "length", "fresh"):
-                signal: Signal = getattr(self, kind)
-                if signal.wrong:
-                    yield m.RuleFinding(name, "repeated" if kind == "fresh" else kind, signal.before, signal.now)
+            for kind in ("digits", "length", "not_repeated"):
+                test: DriftTest = getattr(self, kind)
+                if test.alarm:
+                    yield m.RuleFinding(name, "repeated" if kind == "not_repeated" else kind, test.before, test.recent)
 
 
 class RuleHealth(msgspec.Struct, array_like=True):
@@ -113,40 +117,40 @@ class RuleHealth(msgspec.Struct, array_like=True):
     version: int = 0
     pages: int = 0
     fields: dict[str, FieldHealth] = msgspec.field(default_factory=dict)
-    known: dict[str, float] = msgspec.field(default_factory=dict)
+    previous_shares: dict[str, float] = msgspec.field(default_factory=dict)
     """Of the version before: what share of pages had a field, at least."""
     since: float = 0.0
     """When it went wrong; 0: it is well."""
     retired: dict[int, float] = msgspec.field(default_factory=dict)
     """Versions before this one, and when they were replaced."""
 
-    def add(self, told: m.RuleStats, now: float) -> bool:
+    def add(self, stats: m.RuleStats, now: float) -> bool:
         """Take in what a parser counted; True when there is something new to say. O(fields)."""
-        if told.version != self.version:
-            if told.version in self.retired and now - self.retired[told.version] < STALE_S:
+        if stats.version != self.version:
+            if stats.version in self.retired and now - self.retired[stats.version] < STALE_S:
                 return False
-            self._begin(told.version, now)
-            self._add(told, now)
+            self._start_version(stats.version, now)
+            self._add(stats, now)
             return True
-        return self._add(told, now)
+        return self._add(stats, now)
 
-    def _add(self, told: m.RuleStats, now: float) -> bool:
-        self.pages += told.pages
+    def _add(self, stats: m.RuleStats, now: float) -> bool:
+        self.pages += stats.pages
         changed = False
-        for one in told.fields:
+        for one in stats.fields:
             field = self.fields.get(one.field)
             if field is None:
                 field = self.fields[one.field] = FieldHealth()
-            changed |= field.add(one, self.known.get(one.field, 0.0))
+            changed |= field.add(one, self.previous_shares.get(one.field, 0.0))
         if changed:
             self.since = (self.since or now) if self.findings() else 0.0
         return changed
 
-    def _begin(self, version: int, now: float) -> None:
+    def _start_version(self, version: int, now: float) -> None:
         for name, field in self.fields.items():
             # What was never learned of this version may still be known of the one before it.
             if field.filled.pages >= LEARN:
-                self.known[name] = field.filled.low if field.filled.low >= _SURE else 0.0
+                self.previous_shares[name] = field.filled.p0 if field.filled.p0 >= _NEARLY_ALL else 0.0
         if self.version:
             self.retired = {**{one: at for one, at in self.retired.items() if now - at < STALE_S}, self.version: now}
         self.version, self.pages, self.fields, self.since = version, 0, {}, 0.0
@@ -160,7 +164,7 @@ class RuleHealth(msgspec.Struct, array_like=True):
     def fill_rate(self) -> float:
         """Share of the last pages that had items."""
         field = self.fields.get(ITEMS)
-        return field.filled.now if field is not None else 0.0
+        return field.filled.recent if field is not None else 0.0
 
 
 def _sum(total: list[float], more: Sequence[float]) -> None:

@@ -21,16 +21,16 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import RULE_STATS, RULE_VERDICTS, RULES
 from nephila.parser.rule_health.health import RuleHealth, decode, encode
-from nephila.parser.rule_health.messages import sentence
+from nephila.parser.rule_health.messages import log_line
 
 log = logging.getLogger(__name__)
 
 GROUP: Final = "parser"
-OWNER: Final = "owner"
+JUDGE_GROUP: Final = "judge"
 SAVE_PAGES: Final = 100
 
 
-class Owner:
+class RuleJudge:
     """See the module."""
 
     def __init__(self, bus: Bus, clock: Clock) -> None:
@@ -41,23 +41,23 @@ class Owner:
         self._bus = bus
         self._clock = clock
         self._name = uuid.uuid4().hex[:12]
-        self._others: dict[str, m.RuleVerdict] = {}
+        self._foreign: dict[str, m.RuleVerdict] = {}
         """What others said of rules that are not in `rules`."""
-        self._saved: dict[str, int] = {}
-        self._said: dict[str, bool] = {}
-        self._there: set[str] = set()
+        self._published_pages: dict[str, int] = {}
+        self._was_degraded: dict[str, bool] = {}
+        self._existing: set[str] = set()
         """Names of the rules that there are."""
 
     def start(self) -> None:
         """Take counts. Verdicts first, which over a broker are all read before any count comes."""
-        self._bus.subscribe(RULES, OWNER, self._on_rule, credits=1000)
-        self._bus.subscribe(RULE_VERDICTS, OWNER, self._on_verdict, credits=1000)
+        self._bus.subscribe(RULES, JUDGE_GROUP, self._on_rule, credits=1000)
+        self._bus.subscribe(RULE_VERDICTS, JUDGE_GROUP, self._on_verdict, credits=1000)
         self._bus.subscribe(RULE_STATS, GROUP, self._on_stats, credits=1000)
 
     def save(self) -> None:
         """Say what was learned since it was last said, for who judges these rules after this one."""
         for name, rule in self.rules.items():
-            if rule.pages != self._saved.get(name):
+            if rule.pages != self._published_pages.get(name):
                 self._publish(name, rule)
 
     def verdict(self, name: str) -> m.RuleVerdict:
@@ -73,29 +73,29 @@ class Owner:
             findings=findings,
             fill_rate=rule.fill_rate,
             state=encode(rule),
-            owner=self._name,
+            judge=self._name,
         )
 
     def verdicts(self) -> list[m.RuleVerdict]:
         """The word on each rule that is judged here and still there."""
-        return [self.verdict(name) for name in sorted(self.rules) if base_of(name) in self._there]
+        return [self.verdict(name) for name in sorted(self.rules) if base_of(name) in self._existing]
 
-    def adopt(self, name: str, state: bytes) -> None:
+    def restore(self, name: str, state: bytes) -> None:
         """Go on with what an earlier program knew of a rule."""
-        rule = self._read(name, state)
+        rule = self._decode_state(name, state)
         self.rules[name] = rule
         self._publish(name, rule)
 
     def _on_rule(self, delivery: Delivery) -> None:
         rule: m.ParseRule = delivery.message
         if not rule.deleted:
-            self._there.add(rule.name)
+            self._existing.add(rule.name)
         else:
-            self._there.discard(rule.name)
-            for name in [one for one in (*self.rules, *self._others) if base_of(one) == rule.name]:
-                self._others.pop(name, None)
+            self._existing.discard(rule.name)
+            for name in [one for one in (*self.rules, *self._foreign) if base_of(one) == rule.name]:
+                self._foreign.pop(name, None)
                 if self.rules.pop(name, None) is not None:
-                    self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(name, owner=self._name, deleted=True))
+                    self._bus.publish(RULE_VERDICTS, 0, m.RuleVerdict(name, judge=self._name, deleted=True))
         delivery.ack()
 
     def _on_stats(self, delivery: Delivery) -> None:
@@ -103,35 +103,35 @@ class Owner:
         name = stats.rule
         rule = self.rules.get(name)
         if rule is None:
-            rule = self.rules[name] = self._taken_over(name)
-        if rule.add(stats, self._clock.now()) or rule.pages - self._saved.get(name, 0) >= SAVE_PAGES:
+            rule = self.rules[name] = self._take_over(name)
+        if rule.add(stats, self._clock.now()) or rule.pages - self._published_pages.get(name, 0) >= SAVE_PAGES:
             self._publish(name, rule)
         delivery.ack()
 
-    def _taken_over(self, name: str) -> RuleHealth:
-        told = self._others.pop(name, None)
+    def _take_over(self, name: str) -> RuleHealth:
+        told = self._foreign.pop(name, None)
         if told is None:
             return RuleHealth()
-        self._said[name] = told.degraded
-        return self._read(name, told.state)
+        self._was_degraded[name] = told.degraded
+        return self._decode_state(name, told.state)
 
-    def _read(self, name: str, state: bytes) -> RuleHealth:
+    def _decode_state(self, name: str, state: bytes) -> RuleHealth:
         try:
             rule = decode(state)
         except msgspec.DecodeError as error:
             log.warning("rule %s: what is known of it cannot be read here and is learned anew: %s", name, error)
             rule = RuleHealth()
-        self._saved[name] = rule.pages
+        self._published_pages[name] = rule.pages
         return rule
 
     def _publish(self, name: str, rule: RuleHealth) -> None:
         verdict = self.verdict(name)
-        self._saved[name] = rule.pages
-        before = self._said.get(name, False)
-        self._said[name] = verdict.degraded
+        self._published_pages[name] = rule.pages
+        before = self._was_degraded.get(name, False)
+        self._was_degraded[name] = verdict.degraded
         if verdict.degraded:
             self.alarms += not before
-            log.log(logging.INFO if before else logging.WARNING, "%s", sentence(verdict))
+            log.log(logging.INFO if before else logging.WARNING, "%s", log_line(verdict))
         elif before:
             log.warning("rule %s (version %d) is well again", name, verdict.version)
         try:
@@ -141,9 +141,9 @@ class Owner:
 
     def _on_verdict(self, delivery: Delivery) -> None:
         verdict: m.RuleVerdict = delivery.message
-        if verdict.owner != self._name:
+        if verdict.judge != self._name:
             self.rules.pop(verdict.rule, None)
-            self._others.pop(verdict.rule, None)
+            self._foreign.pop(verdict.rule, None)
             if not verdict.deleted:
-                self._others[verdict.rule] = verdict
+                self._foreign[verdict.rule] = verdict
         delivery.ack()

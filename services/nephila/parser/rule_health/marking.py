@@ -16,7 +16,7 @@ import msgspec
 from nephila.kernel import messages as m
 from nephila.parser.rule_health.drift_test import FEWER, GONE
 from nephila.parser.rule_health.health import LINKS, TYPE
-from nephila.parser.rule_health.messages import MAX_TOLD, brief
+from nephila.parser.rule_health.messages import MAX_SHOWN, describe
 from nephila.parser.rules.extract import Extraction
 
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], False)
@@ -26,13 +26,13 @@ _decode = msgspec.json.Decoder().decode
 def mark(record: m.Record, findings: Sequence[m.RuleFinding], left_out: int = 0) -> None:
     """Say in a row that its rule was degraded, and why."""
     meta = _decode(record.meta) if record.meta else {}
-    meta["degraded"] = "; ".join(brief(one) for one in findings[:MAX_TOLD])
+    meta["degraded"] = "; ".join(describe(one) for one in findings[:MAX_SHOWN])
     if left_out:
         meta["items_left_out"] = str(left_out)
     record.meta = msgspec.json.encode(meta).decode()
 
 
-def spoiled(found: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
+def trusted_part(found: Extraction, findings: Sequence[m.RuleFinding]) -> Extraction:
     """What is kept of an extraction."""
     names = {one.field for one in findings if one.kind in (GONE, FEWER, TYPE)}
     # Of a field that no item of the page has by itself, a value can only be the rule's default.

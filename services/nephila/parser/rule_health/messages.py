@@ -16,25 +16,25 @@ _KINDS = {
     "length": "as long as usual on",
     "repeated": "other than on the page before on",
 }
-MAX_TOLD = 3
+MAX_SHOWN = 3
 
 
-def brief(finding: m.RuleFinding) -> str:
+def describe(finding: m.RuleFinding) -> str:
     """price: found on 98 % of pages, now on 0 %."""
     what = _WHAT.get(finding.field, finding.field)
     return f"{what}: {_KINDS.get(finding.kind, finding.kind)} {finding.before:.0%} of pages, now on {finding.now:.0%}"
 
 
-def briefly(verdict: m.RuleVerdict) -> str:
+def describe_all(verdict: m.RuleVerdict) -> str:
     """The first few findings."""
-    told = [brief(one) for one in verdict.findings[:MAX_TOLD]]
-    more = len(verdict.findings) - MAX_TOLD
+    told = [describe(one) for one in verdict.findings[:MAX_SHOWN]]
+    more = len(verdict.findings) - MAX_SHOWN
     return "; ".join(told) + (f"; and {more} more" if more > 0 else "")
 
 
-def sentence(verdict: m.RuleVerdict) -> str:
+def log_line(verdict: m.RuleVerdict) -> str:
     """One line for a log."""
     return (
-        f"rule {verdict.rule} (version {verdict.version}) is degraded: {briefly(verdict)}. Its rows are marked; see "
-        f"nephila rules try URL --rule {verdict.rule}, mend the rule, and it is read again by itself"
+        f"rule {verdict.rule} (version {verdict.version}) is degraded: {describe_all(verdict)}. Its rows are marked."
+        f" Run: nephila rules try URL --rule {verdict.rule}; correct the rule; it is reloaded automatically"
     )

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import webencodings
 
-from nephila.parser.rules.jsons import NoJson, objects, parse_json
+from nephila.parser.rules.jsons import JsonError, objects, parse_json
 
 _JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCK_WORDS: Final = """
@@ -92,7 +92,7 @@ class Document:
         """The document's value when it is JSON, else None."""
         try:
             return parse_json(self.source)
-        except NoJson:
+        except JsonError:
             return None
 
     @cached_property
@@ -102,7 +102,7 @@ class Document:
         for node in css(self.tree.root, 'script[type="application/ld+json"]'):
             try:
                 found += objects(parse_json(node.text()))
-            except NoJson:
+            except JsonError:
                 continue
         return found
 

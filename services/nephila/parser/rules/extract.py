@@ -62,7 +62,7 @@ class Count(msgspec.Struct, array_like=True):
     length: int = 0
     """Characters of the first value."""
     digits: bool = False
-    mark: int = 0
+    hash: int = 0
     """CRC-32 of it."""
 
 
@@ -85,12 +85,12 @@ class Extraction(msgspec.Struct, array_like=True):
     """Links to pages that complete the items, beside them."""
 
 
-class TooLongError(Exception):
+class TimeLimitError(Exception):
     """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
 
 
 Watch = Callable[[], None]
-"""Asked between two steps; raises `TooLongError` when there is no more time."""
+"""Asked between two steps; raises `TimeLimitError` when there is no more time."""
 
 
 class _Missing(Exception):
@@ -200,7 +200,7 @@ class _Run:
         if not count.filled:
             text = value if type(value) is str else _as_text(value)
             start = text[:_LOOKED_AT]
-            count.length, count.mark = len(text), crc32(start.encode("utf-8", "replace"))
+            count.length, count.hash = len(text), crc32(start.encode("utf-8", "replace"))
             count.digits = not _DIGITS.isdisjoint(start) if start.isascii() else _digit(start) is not None
         count.filled += 1
 

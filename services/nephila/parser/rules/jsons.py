@@ -27,14 +27,14 @@ def _finite(text: str) -> float | None:
 _lenient = json.JSONDecoder(strict=False, parse_float=_finite, parse_constant=lambda _: None)
 
 
-class NoJson(ValueError):
+class JsonError(ValueError):
     """The text is no JSON."""
 
 
 def parse_json(text: str) -> Any:
-    """The value at the start of a text; what follows it (a semicolon, a script) is ignored. Raises `NoJson`."""
+    """The value at the start of a text; what follows it (a semicolon, a script) is ignored. Raises `JsonError`."""
     if len(text) > MAX_JSON_CHARS:
-        raise NoJson(f"more than {MAX_JSON_CHARS >> 20} Mi characters")
+        raise JsonError(f"more than {MAX_JSON_CHARS >> 20} Mi characters")
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -43,7 +43,7 @@ def parse_json(text: str) -> Any:
         return storable(_lenient.raw_decode(text.lstrip("\ufeff \t\r\n"))[0])
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise NoJson(reason[:200]) from None
+        raise JsonError(reason[:200]) from None
 
 
 def storable(value: Any) -> Any:

@@ -14,10 +14,11 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel.documents import document_files
+from nephila.kernel.documents.struct_reader import read
 from nephila.kernel.documents.yaml import Node, from_builtins
 from nephila.kernel.runtime.errors import UsageError
+from nephila.parser.rules.rule_schema import ParseRule, RuleSpec
 from nephila.parser.rules.spec import Rule, build
-from nephila.parser.rules.table import DOCUMENT, KIND
 
 HASHED: Final = 1 << 31
 """Versions from here on are hashes."""
@@ -50,7 +51,7 @@ class RuleDocument:
 
 def load(data: bytes, name: str) -> list[RuleDocument]:
     """The rules of a file, at least one. Raises `UsageError` in one line that begins with file:line:column."""
-    return document_files.load(data, name, _document, "rule", KIND)
+    return document_files.load(data, name, _document, "rule", "ParseRule")
 
 
 def from_json(content: Any, place: str = "rule") -> RuleDocument:
@@ -72,16 +73,11 @@ def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
     return document_files.distinct(found, "rule")
 
 
-def version_of(spec: dict[str, Any]) -> int:
-    """What a spec says itself, else 31 bits of the SHA-256 of it, above all versions that are said."""
-    if "version" in spec:
-        return int(spec["version"])
-    return HASHED | int.from_bytes(hashlib.sha256(canonical(spec)).digest()[:4], "big")
-
-
-def canonical(content: Any) -> bytes:
-    """JSON with sorted keys: equal for equal contents. The order of fields is said by their names, not by the file."""
-    return msgspec.json.encode(content, order="sorted")
+def version_of(spec: RuleSpec) -> int:
+    """The version that a spec states, else 31 bits of the SHA-256 of the spec, above all versions that are stated."""
+    if spec.version is not None:
+        return spec.version
+    return HASHED | int.from_bytes(hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()[:4], "big")
 
 
 def _at(node: Node, told: str) -> Node:
@@ -97,12 +93,9 @@ def _at(node: Node, told: str) -> Node:
 
 
 def _document(node: Node) -> RuleDocument:
-    content: dict[str, Any] = DOCUMENT.read(node, "")
-    spec = content["spec"]
-    if not spec.keys() & {"fields", "outlinks", "pagination"}:
-        raise node.error("spec has neither fields nor outlinks nor pagination: the rule would do nothing")
+    document = read(node, ParseRule)
     try:
-        rule = build(content["metadata"]["name"], version_of(spec), spec)
+        rule = build(document.metadata.name, version_of(document.spec), document.spec)
     except ValueError as error:
         raise _at(node, str(error)).error(str(error)) from None
-    return RuleDocument(content, rule, node.place)
+    return RuleDocument(msgspec.to_builtins(document), rule, node.place)

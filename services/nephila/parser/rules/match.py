@@ -37,7 +37,7 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.rules)
 
-    def of_url(self, url: str) -> Iterator[Rule]:
+    def for_url(self, url: str) -> Iterator[Rule]:
         """The rules for a URL as far as the URL says, in the order in which they count."""
         for index in self._candidates(url):
             rule = self.rules[index]
@@ -46,7 +46,7 @@ class RuleSet:
 
     def of_page(self, url: str, document: Callable[[], Document]) -> Rule | None:
         """The rule for a page, None when there is none; `document` is asked only where a rule looks at the content."""
-        for rule in self.of_url(url):
+        for rule in self.for_url(url):
             if not rule.content or holds(rule, document()):
                 return rule
         return None

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from nephila.parser.rules.document import Document, css, inner_html, lexbor_text, lxml_text, one_by_one, outer_html
-from nephila.parser.rules.jsons import NoJson, parse_json
+from nephila.parser.rules.jsons import JsonError, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Take
 
@@ -235,7 +235,7 @@ def _paths(take: Take, values: Iterable[Any]) -> Iterator[Any]:
         if isinstance(data, str):
             try:
                 data = parse_json(data)
-            except NoJson:
+            except JsonError:
                 continue
         if take.path == "jsonpath":
             from nephila.parser.rules.jsonpath import query

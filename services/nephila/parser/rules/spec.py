@@ -9,7 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
+from nephila.kernel.documents.struct_reader import Section
 from nephila.kernel.item_parts import MARK, part_rule
+from nephila.parser.rules import rule_schema as schema
 from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
 _NODES: Final = ("css", "xpath")
@@ -147,31 +151,34 @@ def leaves(fields: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, F
         yield from leaves(field.fields, f"{prefix}{field.name}.")
 
 
-def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
-    """The rule of a spec that was read. Raises ValueError for selectors that cannot be used where they stand."""
-    each = take_of(spec["each"]) if "each" in spec else None
-    fields = tuple(_field(key, value) for key, value in spec.get("fields", {}).items())
-    outlinks = tuple(_links(one) for one in spec["outlinks"]) if "outlinks" in spec else None
-    pagination = spec.get("pagination")
+def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
+    """The rule of a spec. Raises ValueError for selectors that cannot be used where they stand."""
+    each = take_of(spec.each) if spec.each else None
+    fields = _fields(spec.fields)
+    outlinks = tuple(_links(one) for one in spec.outlinks) if spec.outlinks is not None else None
+    pagination = spec.pagination
     counter = pages = None
-    if pagination and "param" in pagination:
-        start, step, most = (pagination.get(key, value) for key, value in (("start", 1), ("step", 1), ("max", 1000)))
-        counter = Counter(pagination["param"], start, step, most)
+    if pagination and pagination.param:
+        counter = Counter(
+            pagination.param,
+            1 if pagination.start is None else pagination.start,
+            pagination.step or 1,
+            pagination.max or 1000,
+        )
     elif pagination:
-        pages = _links({**pagination, "depth": 0})
+        pages = Links(take_of(pagination), (), (), 0, 0)
     _check_scopes(fields, each, "spec.fields")
-    follow_ups = tuple(_follow_up(key, said, name, version, spec) for key, said in spec.get("followUps", {}).items())
+    follow_ups = tuple(_follow_up(key, one, name, version, spec) for key, one in (spec.follow_ups or {}).items())
     _check_follow_ups(follow_ups, fields, each)
     takes = [*([each] if each else []), *[links.take for links in outlinks or ()], *([pages.take] if pages else [])]
     takes += [one.take for one in follow_ups]
-    match = spec["match"]
-    content = match.get("content", {})
+    content = msgspec.to_builtins(spec.match.content)
     return Rule(
         name=name,
         version=version,
-        priority=spec.get("priority", 0),
-        urls=tuple(match["url"]),
-        not_urls=tuple(match.get("exclude", ())),
+        priority=spec.priority,
+        urls=tuple(spec.match.url),
+        not_urls=tuple(spec.match.exclude),
         content=content,
         each=each,
         fields=fields,
@@ -187,10 +194,11 @@ def build(name: str, version: int, spec: Mapping[str, Any]) -> Rule:
     )
 
 
-def _follow_up(key: str, said: Mapping[str, Any], name: str, version: int, spec: Mapping[str, Any]) -> FollowUp:
-    shared = {key: spec[key] for key in ("priority", "outlinks") if key in spec}
-    reader = build(part_rule(name, key), version, {**shared, "match": {"url": said["url"]}, "fields": said["fields"]})
-    return FollowUp(key, take_of(said), reader)
+def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: schema.RuleSpec) -> FollowUp:
+    reader = schema.RuleSpec(
+        match=schema.Match(url=one.url), priority=spec.priority, outlinks=spec.outlinks, fields=one.fields
+    )
+    return FollowUp(key, take_of(one), build(part_rule(name, key), version, reader))
 
 
 def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Take | None) -> None:
@@ -225,54 +233,55 @@ def _shapes(fields: tuple[Field, ...], within: int) -> Iterator[Shape]:
         yield from _shapes(field.fields, within + is_css)
 
 
-def take_of(said: Mapping[str, Any]) -> Take:
-    """What a map of keys selects."""
-    sources = ("css", "xpath", "jsonld", "itemprop", "meta", "page", "constant")
-    source = next((name for name in sources if name in said), "")
-    path = next((name for name in ("jsonpath", "jmespath") if name in said), "")
+def take_of(section: Section) -> Take:
+    """The selection that a section describes."""
+
+    def given(key: str) -> str:
+        return getattr(section, key, None) or ""
+
+    source = next((key for key in schema.SOURCES if getattr(section, key, None) not in (None, "")), "")
+    path = next((key for key in ("jsonpath", "jmespath") if given(key)), "")
     return Take(
         source=source,
-        expression=said.get(source, ""),
-        attr=said.get("attr", ""),
-        html=said.get("html", ""),
-        regex=said.get("regex", ""),
+        expression=given(source),
+        attr=given("attr"),
+        html=given("html"),
+        regex=given("regex"),
         path=path,
-        query=said.get(path, ""),
-        js=said.get("js", ""),
+        query=given(path),
+        js=given("js"),
     )
 
 
-def _field(name: str, said: Mapping[str, Any]) -> Field:
-    inner = tuple(_field(key, value) for key, value in said.get("fields", {}).items())
-    take = take_of(said)
+def _fields(fields: Mapping[str, schema.Field] | None) -> tuple[Field, ...]:
+    return tuple(_field(name, one) for name, one in (fields or {}).items())
+
+
+def _field(name: str, one: schema.Field) -> Field:
+    inner = _fields(one.fields)
+    take = take_of(one)
+    options = {"decimal": one.decimal, "currency": one.currency, "format": one.format, "dayFirst": one.day_first}
+    kind = one.type or "text"
     return Field(
         name=name,
         take=take,
-        many=said.get("all", bool(inner)) or "join" in said,
-        join=said.get("join"),
-        type=said.get("type", "text"),
-        options={key: said[key] for key in ("decimal", "currency", "format", "dayFirst") if key in said},
-        exists=said.get("exists", False),
-        trim=said.get("trim", True),
-        replace=tuple((one["pattern"], one.get("with", "")) for one in said.get("replace", ())),
-        default=said.get("default"),
-        required=said.get("required", False),
+        many=(bool(inner) if one.all is None else one.all) or one.join is not None,
+        join=one.join,
+        type=kind,
+        options={key: value for key, value in options.items() if key in one.given},
+        exists=one.exists,
+        trim=one.trim is not False,
+        replace=tuple((replace.pattern, replace.instead) for replace in one.replace),
+        default=one.default,
+        required=one.required,
         fields=inner,
-        attribute=bool(take.attr and not inner)
-        and take == Take("css", take.expression, take.attr)
-        and not said.get("exists", False),
-        plain=take == Take("css", take.expression) and said.keys() <= _PLAIN and said.get("type", "text") == "text",
+        attribute=bool(take.attr and not inner) and take == Take("css", take.expression, take.attr) and not one.exists,
+        plain=take == Take("css", take.expression) and one.given <= _PLAIN and kind == "text",
     )
 
 
-def _links(said: Mapping[str, Any]) -> Links:
-    return Links(
-        take_of(said),
-        tuple(said.get("include", ())),
-        tuple(said.get("exclude", ())),
-        said.get("depth", 1),
-        said.get("priority", 0),
-    )
+def _links(one: schema.Links) -> Links:
+    return Links(take_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority)
 
 
 def _scope_of(take: Take, outer: str) -> str:

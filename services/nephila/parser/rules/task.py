@@ -32,7 +32,7 @@ MAX_PRIORITY: Final = 255
 MAX_LINK_DEPTH: Final = 1000
 
 
-class Ask(msgspec.Struct, array_like=True):
+class Request(msgspec.Struct, array_like=True):
     """A page, and the rules that may be for it in the order in which they count, as `RuleDocument.text`."""
 
     rules: list[str]
@@ -49,21 +49,21 @@ class Ask(msgspec.Struct, array_like=True):
     """See `Document`."""
 
 
-class Answer(msgspec.Struct, array_like=True):
+class Response(msgspec.Struct, array_like=True):
     """Which of the rules it was, and what it gave; -1 when the page has what none of them asks for."""
 
     number: int
     found: Extraction
 
 
-asked = msgspec.msgpack.Decoder(Ask).decode
+decode_request = msgspec.msgpack.Decoder(Request).decode
 """Reads a payload."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode_answer = msgspec.msgpack.Decoder(Answer).decode
+_decode_answer = msgspec.msgpack.Decoder(Response).decode
 _decode_item = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def checked(data: bytes) -> Answer:
+def decode_result(data: bytes) -> Response:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     answer = _decode_answer(data)
     found = answer.found
@@ -75,28 +75,30 @@ def checked(data: bytes) -> Answer:
     return answer
 
 
-RULES: Final[Task[Answer]] = Task(
+RULES: Final[Task[Response]] = Task(
     "rules",
     __name__,
-    checked,
+    decode_result,
     wall_s=WALL_S,
     memory_bytes=MEMORY_BYTES,
     max_result_bytes=32 << 20,
 )
-DOUBTFUL: Final[Task[Answer]] = replace(RULES, name="rules in doubt")
+ISOLATED_RULES: Final[Task[Response]] = replace(RULES, name="rules in doubt")
 """The same in children of their own, for rules that have broken one: twenty seconds a page keep the others waiting."""
 
 
 def run(payload: bytes) -> bytes:
     """See `Task.module`."""
-    ask = asked(payload)
-    document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
-    for number, (text, name) in enumerate(zip(ask.rules, ask.names, strict=True)):
+    request = decode_request(payload)
+    document = Document(
+        request.source, request.url, "utf-8", request.content_type, request.facts, routes=request.routes
+    )
+    for number, (text, name) in enumerate(zip(request.rules, request.names, strict=True)):
         rule = _rule(text, name)
-        if ask.chosen or holds(rule, document):
-            script = scripts.Scripts(document).call if ask.scripts and rule.scripts else None
-            return _encode(Answer(number, extract(rule, document, script)))
-    return _encode(Answer(-1, Extraction()))
+        if request.chosen or holds(rule, document):
+            script = scripts.Scripts(document).call if request.scripts and rule.scripts else None
+            return _encode(Response(number, extract(rule, document, script)))
+    return _encode(Response(-1, Extraction()))
 
 
 @lru_cache(maxsize=1000)
@@ -104,11 +106,11 @@ def _rule(text: str, name: str) -> Rule:
     return next(rule for rule in from_text(text).rule.readers if rule.name == name)
 
 
-def ask_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:
+def request_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:
     """The payload for a page; `rules`: name → `RuleDocument.text`."""
     # Both trees of the child begin with the same text; lone surrogates are gone from it.
     return _encode(
-        Ask(
+        Request(
             list(rules.values()),
             document.source.encode("utf-8", "replace"),
             document.url,
@@ -122,7 +124,7 @@ def ask_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chose
     )
 
 
-def warm() -> Any:
+def preload() -> Any:
     """What is loaded on first use is loaded before the child is locked down."""
     import encodings.idna
     import encodings.utf_8
@@ -142,4 +144,4 @@ def warm() -> Any:
     return LexborHTMLParser("<p>").css("p")
 
 
-warm()
+preload()

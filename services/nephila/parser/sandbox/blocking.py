@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from nephila.parser.sandbox.process import Child
-from nephila.parser.sandbox.task import TRIES, UNAVAILABLE, Broken, Out, Task
+from nephila.parser.sandbox.process import ChildProcess
+from nephila.parser.sandbox.task import ATTEMPTS, UNAVAILABLE, ChildError, Out, Task
 
 
 class BlockingSandbox:
     """`Sandbox` without a loop; a context manager. Not for several threads."""
 
     def __init__(self) -> None:
-        self._children: dict[str, Child] = {}
-        self._refused: dict[str, Broken] = {}
+        self._children: dict[str, ChildProcess] = {}
+        self._unavailable: dict[str, ChildError] = {}
 
     def __enter__(self) -> BlockingSandbox:
         return self
@@ -29,34 +29,34 @@ class BlockingSandbox:
         """Process ids of the children there are."""
         return [child.pid for child in self._children.values()]
 
-    def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, tries: int = TRIES) -> Out:
+    def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
         """See `Sandbox.call`."""
-        if task.name in self._refused:
-            raise self._refused[task.name]
-        for count in range(1, tries + 1):
+        if task.name in self._unavailable:
+            raise self._unavailable[task.name]
+        for count in range(1, attempts + 1):
             try:
-                found: Out = self._once(task, payload, wall_s or task.wall_s)
-            except Broken as broken:
-                if broken.reason == UNAVAILABLE:
-                    self._refused[task.name] = broken
-                if count < tries and broken.worth_another:
+                found: Out = self._call_once(task, payload, wall_s or task.wall_s)
+            except ChildError as failure:
+                if failure.reason == UNAVAILABLE:
+                    self._unavailable[task.name] = failure
+                if count < attempts and failure.retryable:
                     continue
-                raise Broken(task.name, broken.reason, broken.detail, count) from None
+                raise ChildError(task.name, failure.reason, failure.detail, count) from None
             return found
-        raise ValueError(f"tries must be at least 1, got {tries}")
+        raise ValueError(f"attempts must be at least 1, got {attempts}")
 
-    def _once(self, task: Task[Any], payload: bytes, wall_s: float) -> Any:
+    def _call_once(self, task: Task[Any], payload: bytes, wall_s: float) -> Any:
         child = self._children.pop(task.name, None)
         try:
             if child is None:
-                child = Child(task)
-                child.ready_now()
-            found = child.ask_now(payload, wall_s)
+                child = ChildProcess(task)
+                child.ready_blocking()
+            found = child.request_blocking(payload, wall_s)
         except BaseException as error:
-            if child is not None and isinstance(error, Broken) and not error.worth_another and child.calls:
+            if child is not None and isinstance(error, ChildError) and not error.retryable and child.calls:
                 self._children[task.name] = child
             elif child is not None:
-                child.end_now()
+                child.stop_blocking()
             raise
         self._children[task.name] = child
         return found
@@ -64,4 +64,4 @@ class BlockingSandbox:
     def close(self) -> None:
         """End all children."""
         while self._children:
-            self._children.popitem()[1].end_now()
+            self._children.popitem()[1].stop_blocking()

@@ -16,14 +16,14 @@ import sys
 from collections.abc import Callable
 
 from nephila.kernel.runtime.parent_death import die_with
-from nephila.parser.sandbox.frames import ASK, MAX_TEXT_CHARS, Status, packed
+from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, Status, response
 from nephila.parser.sandbox.guards import lock_down
 
 _CHANNEL = 0
 _CHUNK_BYTES = 1 << 20
 _CODECS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
 """Python loads a codec when it is first used, and then it is too late."""
-LATE_S = 1.0
+GRACE_S = 1.0
 """After its time a call ends the process by itself, should the parent stand still."""
 
 
@@ -40,29 +40,29 @@ def main(arguments: list[str]) -> None:
     try:
         run: Callable[[bytes], bytes] = importlib.import_module(module).run
     except Exception as error:
-        _write(packed(Status.REFUSED, _told(error)))
+        _write(response(Status.IMPORT_FAILED, _error_text(error)))
         return
     gc.collect()
     gc.freeze()
-    _write(packed(Status.READY, " ".join(lock_down(memory_bytes)).encode()))
-    while head := _read(ASK.size):
-        length, wall_s = ASK.unpack(head)
-        _write(_answer(run, _read(length), wall_s))
+    _write(response(Status.READY, " ".join(lock_down(memory_bytes)).encode()))
+    while head := _read(REQUEST_HEAD.size):
+        length, wall_s = REQUEST_HEAD.unpack(head)
+        _write(_respond(run, _read(length), wall_s))
 
 
-def _answer(run: Callable[[bytes], bytes], payload: bytes, wall_s: float) -> bytes:
-    signal.setitimer(signal.ITIMER_REAL, wall_s + LATE_S)
+def _respond(run: Callable[[bytes], bytes], payload: bytes, wall_s: float) -> bytes:
+    signal.setitimer(signal.ITIMER_REAL, wall_s + GRACE_S)
     try:
-        return packed(Status.DONE, run(payload))
+        return response(Status.DONE, run(payload))
     except MemoryError:
-        return packed(Status.MEMORY, b"")
+        return response(Status.MEMORY, b"")
     except Exception as error:
-        return packed(Status.ERROR, _told(error))
+        return response(Status.ERROR, _error_text(error))
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _told(error: Exception) -> bytes:
+def _error_text(error: Exception) -> bytes:
     return ascii(f"{type(error).__name__}: {error}")[1:-1][:MAX_TEXT_CHARS].encode()
 
 

@@ -52,14 +52,14 @@ def payload_of(url: str, body: bytes, encoding: str, markdown: bool) -> bytes:
     return _encode(Request(url, to_utf8(body, encoding), markdown))
 
 
-def checked(data: bytes) -> dict[str, Any]:
+def decode_result(data: bytes) -> dict[str, Any]:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     found: dict[str, Any] = _decode(data)
     return found
 
 
 EXTRACT: Final[Task[dict[str, Any]]] = Task(
-    "extract", __name__, checked, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, max_result_bytes=64 << 20
+    "extract", __name__, decode_result, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, max_result_bytes=64 << 20
 )
 
 # What is loaded on first use is loaded before the child is locked down.

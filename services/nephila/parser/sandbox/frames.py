@@ -6,9 +6,9 @@ import struct
 from enum import IntEnum
 from typing import Final
 
-ASK: Final = struct.Struct("<Id")
+REQUEST_HEAD: Final = struct.Struct("<Id")
 """Before a payload: its length in bytes, seconds that the call may take."""
-ANSWER: Final = struct.Struct("<BI")
+RESPONSE_HEAD: Final = struct.Struct("<BI")
 """Before an answer: a `Status`, its length in bytes."""
 MAX_TEXT_CHARS: Final = 500
 """Of an error's words."""
@@ -19,7 +19,7 @@ class Status(IntEnum):
 
     READY = 1
     """The child is locked down; its text names the guards that hold."""
-    REFUSED = 2
+    IMPORT_FAILED = 2
     """The task's module cannot be imported here; the text says why."""
     DONE = 3
     """The result."""
@@ -29,6 +29,6 @@ class Status(IntEnum):
     """The task asked for more memory than it may have."""
 
 
-def packed(status: Status, data: bytes) -> bytes:
+def response(status: Status, data: bytes) -> bytes:
     """An answer as it travels."""
-    return ANSWER.pack(status, len(data)) + data
+    return RESPONSE_HEAD.pack(status, len(data)) + data

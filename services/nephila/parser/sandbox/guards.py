@@ -2,7 +2,7 @@
 
 Limits of memory, CPU time and files bind it everywhere; on Linux a seccomp filter lets through only system calls that
 read and write what is open, and those of memory and time: no file, no socket, no process, no signal. What is not on the
-list fails with EPERM, so that a library that only tries gets an error and no end (abort() gets no signal either, and
+list fails with EPERM, so that a library that only attempts gets an error and no end (abort() gets no signal either, and
 ends as SIGSEGV). Invariant: nothing here can be taken back by the process.
 
 Source: seccomp(2), linux/filter.h; the numbers are those of the kernel's syscall tables.

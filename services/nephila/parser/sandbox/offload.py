@@ -22,50 +22,50 @@ SPOOL_BYTES: Final = 64 << 20
 """Of bodies that wait, in memory."""
 
 
-class Elsewhere:
+class ChildProcessQueue:
     """The pages under way. Owns the sandbox."""
 
     def __init__(self, sandbox: Sandbox, spool_bytes: int = SPOOL_BYTES) -> None:
         self.sandbox = sandbox
         self.waiting_bytes = 0
-        """Of bodies held in memory."""
+        """Of bodies spooled in memory."""
         self._spool_bytes = spool_bytes
         self._tasks: set[asyncio.Task[None]] = set()
-        self._hurry = asyncio.Event()
-        # By task: a body is taken from disk when its turn comes, and not before.
-        self._turns: dict[str, asyncio.Semaphore] = {}
+        self._stop_draining = asyncio.Event()
+        # By task: a body is taken from disk when its slot comes, and not before.
+        self._slots: dict[str, asyncio.Semaphore] = {}
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Let `work` go on in turns of the loop; it sees to its own errors."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def hold(self, body: bytes, *, digest: bool = True) -> Body:
-        """Keep a body until its turn comes; `digest`: and its SHA-256."""
-        return Body(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
+    def spool(self, body: bytes, *, digest: bool = True) -> SpooledBody:
+        """Keep a body until its slot comes; `digest`: and its SHA-256."""
+        return SpooledBody(self, body, self.waiting_bytes + len(body) > self._spool_bytes, digest)
 
-    async def read(self, task: Task[Out], held: Body, payload: Callable[[bytes], bytes]) -> Out:
-        """What `task` gives for a body. Raises `Broken` (see `Sandbox.call`), or `OSError` when the disk fails."""
-        turn = self._turns.get(task.name)
-        if turn is None:
-            turn = self._turns[task.name] = asyncio.Semaphore(self.sandbox.children)
-        async with turn:
-            return await self.sandbox.call(task, payload(held.take()))
+    async def run(self, task: Task[Out], spooled: SpooledBody, payload: Callable[[bytes], bytes]) -> Out:
+        """What `task` decode for a body. Raises `ChildError` (see `Sandbox.call`), or `OSError` when the disk fails."""
+        slot = self._slots.get(task.name)
+        if slot is None:
+            slot = self._slots[task.name] = asyncio.Semaphore(self.sandbox.children)
+        async with slot:
+            return await self.sandbox.call(task, payload(spooled.take()))
 
     async def drain(self, grace_s: float) -> None:
         """Wait for what is under way, `grace_s` seconds at most; 0 ends a drain that waits."""
         if grace_s <= 0:
-            self._hurry.set()
-        if not self._tasks or self._hurry.is_set():
+            self._stop_draining.set()
+        if not self._tasks or self._stop_draining.is_set():
             return
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        under_way = asyncio.ensure_future(asyncio.wait(self._tasks))
-        await asyncio.wait((hurry, under_way), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
-        for wait in (hurry, under_way):
+        stop = asyncio.ensure_future(self._stop_draining.wait())
+        all_done = asyncio.ensure_future(asyncio.wait(self._tasks))
+        await asyncio.wait((stop, all_done), timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in (stop, all_done):
             wait.cancel()
 
     async def close(self) -> None:
@@ -77,25 +77,25 @@ class Elsewhere:
         await self.sandbox.close()
 
 
-class Body:
+class SpooledBody:
     """A body that waits, in memory or on disk."""
 
-    def __init__(self, holder: Elsewhere, body: bytes, spooled: bool, digest: bool) -> None:
+    def __init__(self, queue: ChildProcessQueue, body: bytes, to_file: bool, digest: bool) -> None:
         self.size_bytes = len(body)
         self.sha256 = hashlib.sha256(body).digest() if digest else b""
-        self._holder = holder
+        self._queue = queue
         self._body = body
         self._file: IO[bytes] | None = None
-        if spooled:
+        if to_file:
             # A full disk: then memory has to do.
             with contextlib.suppress(OSError):
                 self._file = tempfile.TemporaryFile(prefix="nephila-")  # noqa: SIM115 - open as long as this
                 self._file.write(body)
                 self._file.flush()
                 self._body = b""
-        holder.waiting_bytes += len(self._body)
+        queue.waiting_bytes += len(self._body)
 
-    def start(self, count: int) -> bytes:
+    def head(self, count: int) -> bytes:
         """The first `count` bytes; what is said in them counts for all."""
         if self._body or self._file is None:
             return self._body[:count]
@@ -105,7 +105,7 @@ class Body:
     def take(self) -> bytes:
         """The body; it is let go with that. Raises `OSError` when the disk fails."""
         body, self._body = self._body, b""
-        self._holder.waiting_bytes -= len(body)
+        self._queue.waiting_bytes -= len(body)
         if self._file is not None:
             with self._file as file:
                 file.seek(0)

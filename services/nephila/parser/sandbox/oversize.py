@@ -1,7 +1,7 @@
 """The page pass of a very long page, in a child process: it takes up to 8 ms a megabyte, which the loop cannot spare.
 
-Run in the sandbox. What comes back has the attributes of `PagePass`, with their types; that buffers and counts agree is
-checked, as everything that comes from a child.
+Run in the sandbox. The result has the attributes and types of `PagePass`. The parent checks that buffers and
+counts agree, as it checks every result of a child.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_by
     return _encode(Request(body, url, encoding, max_links, max_text_bytes, agent))
 
 
-def checked(data: bytes) -> PagePass:
+def decode_result(data: bytes) -> PagePass:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     found: Any = _decode_found(data)
     count = found.link_count
@@ -74,5 +74,10 @@ def checked(data: bytes) -> PagePass:
 
 
 PAGE: Final[Task[PagePass]] = Task(
-    "page", "nephila.parser.sandbox.oversize", checked, wall_s=10.0, memory_bytes=512 << 20, max_result_bytes=64 << 20
+    "page",
+    "nephila.parser.sandbox.oversize",
+    decode_result,
+    wall_s=10.0,
+    memory_bytes=512 << 20,
+    max_result_bytes=64 << 20,
 )

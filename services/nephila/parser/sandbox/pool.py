@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from nephila.parser.sandbox.process import Child
-from nephila.parser.sandbox.task import TRIES, UNAVAILABLE, Broken, Out, Task
+from nephila.parser.sandbox.process import ChildProcess
+from nephila.parser.sandbox.task import ATTEMPTS, UNAVAILABLE, ChildError, Out, Task
 
 CHILDREN: Final = 1
 """Of a task."""
@@ -29,133 +29,133 @@ class Sandbox:
         """Children that had to be killed."""
         self.children = children
         self._idle_s = idle_s
-        self._families: dict[str, _Family] = {}
+        self._pools: dict[str, _TaskPool] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._ending: set[asyncio.Task[None]] = set()
+        self._stopping: set[asyncio.Task[None]] = set()
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the children there are."""
-        return [child.pid for family in self._families.values() for child in family.all]
+        return [child.pid for pool in self._pools.values() for child in pool.children]
 
-    async def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, tries: int = TRIES) -> Out:
-        """What `task` gives for `payload`; a call may take `wall_s` seconds (0: as the task says).
+    async def call(self, task: Task[Out], payload: bytes, *, wall_s: float = 0.0, attempts: int = ATTEMPTS) -> Out:
+        """What `task` decode for `payload`; a call may take `wall_s` seconds (0: as the task says).
 
-        Raises `Broken`: the child was killed and replaced, `tries` times, or the task raised an exception.
+        Raises `ChildError`: the child was killed and replaced, `attempts` times, or the task raised an exception.
         """
-        family = self._families.get(task.name)
-        if family is None:
-            family = self._families[task.name] = _Family(task, self.children)
-        for count in range(1, tries + 1):
+        pool = self._pools.get(task.name)
+        if pool is None:
+            pool = self._pools[task.name] = _TaskPool(task, self.children)
+        for count in range(1, attempts + 1):
             try:
-                found: Out = await self._once(family, payload, wall_s or task.wall_s)
-            except Broken as broken:
-                if count < tries and broken.worth_another:
+                found: Out = await self._call_once(pool, payload, wall_s or task.wall_s)
+            except ChildError as failure:
+                if count < attempts and failure.retryable:
                     continue
-                raise Broken(task.name, broken.reason, broken.detail, count) from None
+                raise ChildError(task.name, failure.reason, failure.detail, count) from None
             return found
-        raise ValueError(f"tries must be at least 1, got {tries}")
+        raise ValueError(f"attempts must be at least 1, got {attempts}")
 
-    async def _once(self, family: _Family, payload: bytes, wall_s: float) -> Any:
-        async with family.slots:
-            family.check()
-            child = family.idle.pop() if family.idle else await self._begin(family)
+    async def _call_once(self, pool: _TaskPool, payload: bytes, wall_s: float) -> Any:
+        async with pool.slots:
+            pool.check()
+            child = pool.idle.pop() if pool.idle else await self._start_child(pool)
             try:
-                found = await child.ask(payload, wall_s)
-            except Broken as broken:
-                if broken.worth_another:
+                found = await child.request(payload, wall_s)
+            except ChildError as failure:
+                if failure.retryable:
                     self.replaced += 1
-                    await self._let_go(family, child)
+                    await self._stop(pool, child)
                 else:
-                    self._give_back(family, child)
+                    self._release(pool, child)
                 raise
             except BaseException:
-                family.all.discard(child)
+                pool.children.discard(child)
                 raise
-            self._give_back(family, child)
+            self._release(pool, child)
             return found
 
-    async def _begin(self, family: _Family) -> Child:
+    async def _start_child(self, pool: _TaskPool) -> ChildProcess:
         try:
-            child = Child(family.task)
-            family.all.add(child)
+            child = ChildProcess(pool.task)
+            pool.children.add(child)
             try:
                 await child.ready()
             except BaseException:
-                await self._let_go(family, child)
+                await self._stop(pool, child)
                 raise
-        except Broken as broken:
-            if broken.reason == UNAVAILABLE:
+        except ChildError as failure:
+            if failure.reason == UNAVAILABLE:
                 # A missing library stays missing: no process for every page of its kind.
-                family.refused = broken
+                pool.unavailable = failure
             raise
         return child
 
-    def _give_back(self, family: _Family, child: Child) -> None:
+    def _release(self, pool: _TaskPool, child: ChildProcess) -> None:
         if child.calls >= MAX_CALLS:
-            self._end_later(family, child)
+            self._stop_later(pool, child)
             return
         loop = asyncio.get_running_loop()
-        family.idle.append(child)
-        family.used = loop.time()
+        pool.idle.append(child)
+        pool.last_used = loop.time()
         if self._timer is None:
-            self._timer = loop.call_later(self._idle_s, self._look)
+            self._timer = loop.call_later(self._idle_s, self._stop_idle)
 
-    def _look(self) -> None:
+    def _stop_idle(self) -> None:
         """End the children of tasks that nobody asked for."""
         self._timer = None
         loop = asyncio.get_running_loop()
-        for family in self._families.values():
-            if loop.time() - family.used >= self._idle_s:
-                while family.idle:
-                    self._end_later(family, family.idle.pop())
-        if any(family.idle for family in self._families.values()):
-            self._timer = loop.call_later(self._idle_s, self._look)
+        for pool in self._pools.values():
+            if loop.time() - pool.last_used >= self._idle_s:
+                while pool.idle:
+                    self._stop_later(pool, pool.idle.pop())
+        if any(pool.idle for pool in self._pools.values()):
+            self._timer = loop.call_later(self._idle_s, self._stop_idle)
 
-    def _end_later(self, family: _Family, child: Child) -> None:
-        ending = asyncio.ensure_future(self._let_go(family, child))
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+    def _stop_later(self, pool: _TaskPool, child: ChildProcess) -> None:
+        stopping = asyncio.ensure_future(self._stop(pool, child))
+        self._stopping.add(stopping)
+        stopping.add_done_callback(self._stopping.discard)
 
     @staticmethod
-    async def _let_go(family: _Family, child: Child) -> None:
-        await child.end()
-        family.all.discard(child)
+    async def _stop(pool: _TaskPool, child: ChildProcess) -> None:
+        await child.stop()
+        pool.children.discard(child)
 
     async def close(self) -> None:
-        """End all children; calls under way and waiting end as `Broken`, unless who made them has cancelled them."""
+        """Stop all children. Calls that run or wait raise `ChildError`, unless their caller has cancelled them."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for family in self._families.values():
-            family.refused = Broken(family.task.name, UNAVAILABLE, "closed")
-            for child in family.all:
+        for pool in self._pools.values():
+            pool.unavailable = ChildError(pool.task.name, UNAVAILABLE, "closed")
+            for child in pool.children:
                 child.kill()
             # A call that loses its child begins no other, one that waits gets its turn to hear so.
             for _ in range(self.children):
-                await family.slots.acquire()
-            await asyncio.gather(*(self._let_go(family, child) for child in list(family.all)))
-            family.idle.clear()
+                await pool.slots.acquire()
+            await asyncio.gather(*(self._stop(pool, child) for child in list(pool.children)))
+            pool.idle.clear()
             for _ in range(self.children):
-                family.slots.release()
-        if self._ending:
-            await asyncio.wait(self._ending)
+                pool.slots.release()
+        if self._stopping:
+            await asyncio.wait(self._stopping)
 
 
-class _Family:
+class _TaskPool:
     """The children of one task."""
 
     def __init__(self, task: Task[Any], children: int) -> None:
         self.task = task
         self.slots = asyncio.Semaphore(children)
-        self.all: set[Child] = set()
-        self.idle: list[Child] = []
-        self.used = 0.0
+        self.children: set[ChildProcess] = set()
+        self.idle: list[ChildProcess] = []
+        self.last_used = 0.0
         """When a call ended last, on the loop's time."""
-        self.refused: Broken | None = None
+        self.unavailable: ChildError | None = None
         """Why there is no use in asking."""
 
     def check(self) -> None:
         """Raise `refused`, if there is one."""
-        if self.refused is not None:
-            raise self.refused
+        if self.unavailable is not None:
+            raise self.unavailable

@@ -21,40 +21,40 @@ from typing import Any, Final
 import msgspec
 
 import nephila
-from nephila.parser.sandbox.frames import ANSWER, ASK, MAX_TEXT_CHARS, Status
-from nephila.parser.sandbox.task import CRASH, ERROR, MEMORY, RESULT, TIMEOUT, UNAVAILABLE, Broken, Task
+from nephila.parser.sandbox.frames import MAX_TEXT_CHARS, REQUEST_HEAD, RESPONSE_HEAD, Status
+from nephila.parser.sandbox.task import CRASH, ERROR, MEMORY, RESULT, TIMEOUT, UNAVAILABLE, ChildError, Task
 
 START_S: Final = 30.0
 """To import a task's libraries on a machine that is busy."""
 _BUFFER_BYTES: Final = 512 << 10
 _CHUNK_BYTES: Final = 256 << 10
 _RSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024
-_KEPT: Final = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "PATH", "TMPDIR")
+_ENVIRONMENT_KEPT: Final = ("LD_LIBRARY_PATH", "LANG", "LC_ALL", "PATH", "TMPDIR")
 
 
-class Child:
+class ChildProcess:
     """See the module. `guards` are known once it is ready."""
 
     def __init__(self, task: Task[Any]) -> None:
-        """Start it. Raises `Broken` when the system cannot."""
+        """Start it. Raises `ChildError` when the system cannot."""
         self.task = task
         self.calls = 0
         self.guards: list[str] = []
         self._peak_bytes = 0
         # The peak of a child begins with ours: what it was before it became another program counts.
-        self._floor_bytes = _own_peak_bytes()
+        self._inherited_peak_bytes = _own_peak_bytes()
         self._reaping = threading.Lock()
         try:
             self._socket, theirs = socket.socketpair()
         except OSError as error:
-            raise Broken(task.name, UNAVAILABLE, error.strerror or str(error)) from None
+            raise ChildError(task.name, UNAVAILABLE, error.strerror or str(error)) from None
         try:
             for end in (self._socket, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
             self._popen = _spawn(task, theirs)
         except (OSError, ValueError) as error:
             self._socket.close()
-            raise Broken(task.name, UNAVAILABLE, f"no process can be started: {error}") from None
+            raise ChildError(task.name, UNAVAILABLE, f"no process can be started: {error}") from None
         finally:
             theirs.close()
 
@@ -66,14 +66,14 @@ class Child:
     # ---- on a loop
 
     async def ready(self) -> None:
-        """Wait until it may be asked. Raises `Broken`."""
+        """Wait until it may be asked. Raises `ChildError`."""
         self._socket.setblocking(False)
-        self._begun(await self._exchange(b"", START_S))
+        self._check_ready(await self._exchange(b"", START_S))
 
-    async def ask(self, payload: bytes, wall_s: float) -> Any:
-        """What the task gives for a payload. Raises `Broken`; the child is dead then, unless it says `error`."""
+    async def request(self, payload: bytes, wall_s: float) -> Any:
+        """What the task decode for a payload. Raises `ChildError`; the child is dead then, unless it says `error`."""
         self.calls += 1
-        return self._result(await self._exchange(ASK.pack(len(payload), wall_s) + payload, wall_s))
+        return self._result(await self._exchange(REQUEST_HEAD.pack(len(payload), wall_s) + payload, wall_s))
 
     async def _exchange(self, data: bytes, wall_s: float) -> tuple[int, bytes]:
         loop = asyncio.get_running_loop()
@@ -91,22 +91,22 @@ class Child:
             async with asyncio.timeout(wall_s):
                 if data:
                     await loop.sock_sendall(self._socket, data)
-                status, length = ANSWER.unpack(await read(ANSWER.size))
+                status, length = RESPONSE_HEAD.unpack(await read(RESPONSE_HEAD.size))
                 self._check_length(status, length)
                 return status, await read(length)
-        except (TimeoutError, EOFError, OSError, Broken) as error:
-            raise await self._dead(error, wall_s) from None
+        except (TimeoutError, EOFError, OSError, ChildError) as error:
+            raise await self._failure_of(error, wall_s) from None
         except asyncio.CancelledError:
-            await self.end()
+            await self.stop()
             raise
 
-    async def _dead(self, error: Exception, wall_s: float) -> Broken:
+    async def _failure_of(self, error: Exception, wall_s: float) -> ChildError:
         """Wait for its end; says what it was."""
-        broken = self._foul(error, wall_s)
-        await self.end()
-        return broken or self._cause()
+        failure = self._violation(error, wall_s)
+        await self.stop()
+        return failure or self._exit_reason()
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Kill it and wait for that. Nobody else may wait for its answer (see `kill`)."""
         self.kill()
         self._socket.close()
@@ -114,16 +114,16 @@ class Child:
 
     # ---- blocking
 
-    def ready_now(self) -> None:
+    def ready_blocking(self) -> None:
         """`ready`, blocking."""
-        self._begun(self._exchange_now(b"", START_S))
+        self._check_ready(self._exchange_blocking(b"", START_S))
 
-    def ask_now(self, payload: bytes, wall_s: float) -> Any:
+    def request_blocking(self, payload: bytes, wall_s: float) -> Any:
         """`ask`, blocking."""
         self.calls += 1
-        return self._result(self._exchange_now(ASK.pack(len(payload), wall_s) + payload, wall_s))
+        return self._result(self._exchange_blocking(REQUEST_HEAD.pack(len(payload), wall_s) + payload, wall_s))
 
-    def _exchange_now(self, data: bytes, wall_s: float) -> tuple[int, bytes]:
+    def _exchange_blocking(self, data: bytes, wall_s: float) -> tuple[int, bytes]:
         until = time.monotonic() + wall_s
 
         def read(length: int) -> bytes:
@@ -139,18 +139,18 @@ class Child:
         try:
             self._socket.settimeout(wall_s)
             self._socket.sendall(data)
-            status, length = ANSWER.unpack(read(ANSWER.size))
+            status, length = RESPONSE_HEAD.unpack(read(RESPONSE_HEAD.size))
             self._check_length(status, length)
             return status, read(length)
-        except (TimeoutError, EOFError, OSError, Broken) as error:
-            broken = self._foul(error, wall_s)
-            self.end_now()
-            raise broken or self._cause() from None
+        except (TimeoutError, EOFError, OSError, ChildError) as error:
+            failure = self._violation(error, wall_s)
+            self.stop_blocking()
+            raise failure or self._exit_reason() from None
         except BaseException:
-            self.end_now()
+            self.stop_blocking()
             raise
 
-    def end_now(self) -> None:
+    def stop_blocking(self) -> None:
         """`end`, blocking."""
         self.kill()
         self._socket.close()
@@ -158,36 +158,36 @@ class Child:
 
     # ---- both
 
-    def _begun(self, answer: tuple[int, bytes]) -> None:
+    def _check_ready(self, answer: tuple[int, bytes]) -> None:
         status, text = answer
         if status != Status.READY:
-            raise Broken(self.task.name, UNAVAILABLE, _words(text))
+            raise ChildError(self.task.name, UNAVAILABLE, _as_ascii(text))
         self.guards = text.decode("ascii", "replace").split()
 
     def _check_length(self, status: int, length: int) -> None:
         most = self.task.max_result_bytes if status == Status.DONE else MAX_TEXT_CHARS
         if length > most:
-            raise Broken(self.task.name, RESULT, f"{length:,} bytes, more than {most:,}")
+            raise ChildError(self.task.name, RESULT, f"{length:,} bytes, more than {most:,}")
 
     def _result(self, answer: tuple[int, bytes]) -> Any:
         status, data = answer
         name = self.task.name
         if status == Status.DONE:
             try:
-                return self.task.gives(data)
+                return self.task.decode(data)
             except (ValueError, msgspec.MsgspecError) as error:
-                raise Broken(name, RESULT, str(error)[:MAX_TEXT_CHARS]) from None
+                raise ChildError(name, RESULT, str(error)[:MAX_TEXT_CHARS]) from None
         if status == Status.ERROR:
-            raise Broken(name, ERROR, _words(data))
+            raise ChildError(name, ERROR, _as_ascii(data))
         if status == Status.MEMORY:
-            raise Broken(name, MEMORY, self._limit())
-        raise Broken(name, RESULT, f"an answer of kind {status}")
+            raise ChildError(name, MEMORY, self._limit())
+        raise ChildError(name, RESULT, f"an answer of kind {status}")
 
-    def _foul(self, error: Exception, wall_s: float) -> Broken | None:
+    def _violation(self, error: Exception, wall_s: float) -> ChildError | None:
         """What the child did wrong, None when it has ended by itself."""
-        if isinstance(error, Broken):
+        if isinstance(error, ChildError):
             return error
-        return Broken(self.task.name, TIMEOUT, f"after {wall_s:g} s") if isinstance(error, TimeoutError) else None
+        return ChildError(self.task.name, TIMEOUT, f"after {wall_s:g} s") if isinstance(error, TimeoutError) else None
 
     def kill(self) -> None:
         """Kill it; whoever waits for its answer is told so by that. One that has ended by itself keeps its own code."""
@@ -206,16 +206,16 @@ class Child:
             self._popen.returncode = os.waitstatus_to_exitcode(status)
             self._peak_bytes = usage.ru_maxrss * _RSS_UNIT
 
-    def _cause(self) -> Broken:
+    def _exit_reason(self) -> ChildError:
         """Why it ended by itself."""
         code, name = self._popen.returncode, self.task.name
         if code in (-signal.SIGALRM, -signal.SIGXCPU):
-            return Broken(name, TIMEOUT, "ended by its own clock")
+            return ChildError(name, TIMEOUT, "ended by its own clock")
         # A library that gets no memory aborts; only how much the process had tells that from a crash.
-        if code < 0 and self._peak_bytes > max(self._floor_bytes, self.task.memory_bytes // 2):
-            return Broken(name, MEMORY, self._limit())
+        if code < 0 and self._peak_bytes > max(self._inherited_peak_bytes, self.task.memory_bytes // 2):
+            return ChildError(name, MEMORY, self._limit())
         how = f"signal {_signal(-code)}" if code < 0 else f"exit code {code}"
-        return Broken(name, CRASH, how)
+        return ChildError(name, CRASH, how)
 
     def _limit(self) -> str:
         return f"more than {self.task.memory_bytes >> 20} MiB"
@@ -236,7 +236,7 @@ def _signal(number: int) -> str:
         return str(number)
 
 
-def _words(text: bytes) -> str:
+def _as_ascii(text: bytes) -> str:
     """Words of a child, which may say anything."""
     return ascii(text.decode("ascii", "replace"))[1:-1]
 
@@ -259,5 +259,5 @@ def _environment() -> dict[str, str]:
     """Where to import from, as this process does, and no more."""
     here = str(Path(nephila.__file__).resolve().parent.parent)
     paths = [here, *(str(Path(path).resolve()) for path in sys.path if path)]
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}
     return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 Out = TypeVar("Out")
 
-TRIES: Final = 2
+ATTEMPTS: Final = 2
 """A child may die of what the payload before left in it: a second try in a new one decides."""
 
 TIMEOUT: Final = "timeout"
@@ -30,7 +30,7 @@ class Task(Generic[Out]):
     module: str
     """Imported in the child. Has `run(payload: bytes) -> bytes`, and imports all that this needs: after the import
     nothing can be opened."""
-    gives: Callable[[bytes], Out]
+    decode: Callable[[bytes], Out]
     """Reads and checks what came back; `ValueError` or `msgspec.MsgspecError` when it is not what was agreed."""
     wall_s: float = 10.0
     """Of one call."""
@@ -39,20 +39,22 @@ class Task(Generic[Out]):
     max_result_bytes: int = 16 << 20
 
 
-class Broken(Exception):
+class ChildError(Exception):
     """A call came to nothing; `reason` is one of the words above, `detail` for people."""
 
-    def __init__(self, task: str, reason: str, detail: str = "", tries: int = 1) -> None:
+    def __init__(self, task: str, reason: str, detail: str = "", attempts: int = 1) -> None:
         said = (
-            f"{task}: {reason}" + (f" ({detail})" if detail else "") + (f", tried {tries} times" if tries > 1 else "")
+            f"{task}: {reason}"
+            + (f" ({detail})" if detail else "")
+            + (f", tried {attempts} times" if attempts > 1 else "")
         )
         super().__init__(said)
         self.task = task
         self.reason = reason
         self.detail = detail
-        self.tries = tries
+        self.attempts = attempts
 
     @property
-    def worth_another(self) -> bool:
+    def retryable(self) -> bool:
         """Whether a new child may do better."""
         return self.reason not in (ERROR, UNAVAILABLE)

@@ -1,9 +1,9 @@
-"""What the child of `othertext` imports: the library is loaded with it, since nothing can be opened afterwards."""
+"""Module of the child process of `trafilatura_text`: it imports the library, since later no file can be opened."""
 
 from __future__ import annotations
 
-from nephila.parser.sandbox.trafilatura_text import prepare, run
+from nephila.parser.sandbox.trafilatura_text import preload, run
 
 __all__ = ["run"]
 
-prepare()
+preload()

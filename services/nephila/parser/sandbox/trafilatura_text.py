@@ -1,7 +1,8 @@
-"""Main text by trafilatura, for jobs that ask for it: in a child process, for it builds trees of strangers' pages.
+"""Main text by the library trafilatura, for jobs that ask for it. It builds trees of untrusted pages, so it runs in a
+child process.
 
-`OTHER_TEXT` is the task for the sandbox; `run` is what the child does. The library is no part of an installation: where
-it is missing the task is not begun. Invariant: the parser itself never imports it.
+`TRAFILATURA` is the task for the sandbox, `run` the function in the child. The library is an optional dependency:
+without it the task is not started. Invariant: the parser's own process never imports it.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Request).decode
 
 
-def is_there() -> bool:
+def is_installed() -> bool:
     """Whether the library is installed; it is not imported for that."""
     return importlib.util.find_spec(LIBRARY) is not None
 
 
 def lacks_library(job: CrawlJob) -> bool:
     """Whether a job wants its texts from the library, and it is not installed."""
-    return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_there()
+    return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_installed()
 
 
 def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
@@ -53,7 +54,7 @@ def run(payload: bytes) -> bytes:
     return str(text).encode("utf-8", "replace")[: request.max_text_bytes]
 
 
-def checked(data: bytes) -> bytes:
+def decode_result(data: bytes) -> bytes:
     """What a child sent; a character that the limit has cut is left out."""
     return data.decode("utf-8", "ignore").encode()
 
@@ -65,7 +66,7 @@ def _library() -> Any:
     return extract
 
 
-def prepare() -> None:
+def preload() -> None:
     """Import the library, and have it load whatever it needs at its first use: afterwards nothing can be opened."""
     words = (
         "Golden spiders spin their webs between old trees near the slow river, and nobody knows why they do it. " * 9
@@ -78,10 +79,10 @@ def prepare() -> None:
         _library()(f"<html lang=en><head><title>Silk</title></head><body>{page}</body></html>", url="http://a.test/x")
 
 
-OTHER_TEXT: Final[Task[bytes]] = Task(
+TRAFILATURA: Final[Task[bytes]] = Task(
     "trafilatura",
     "nephila.parser.sandbox.trafilatura_child",
-    checked,
+    decode_result,
     wall_s=10.0,
     memory_bytes=768 << 20,
     max_result_bytes=20 << 20,

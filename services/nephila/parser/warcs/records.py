@@ -28,7 +28,7 @@ _LZ4: Final = b"\x04\x22\x4d\x18"
 _ALGORITHMS: Final = {"sha1": "sha1", "sha-1": "sha1", "sha256": "sha256", "sha-256": "sha256", "md5": "md5"}
 
 
-class Archived(NamedTuple):
+class ArchivedPage(NamedTuple):
     """One page of an archive."""
 
     url: str
@@ -46,7 +46,7 @@ class Archived(NamedTuple):
     """What the record says of itself and is not so; "" when all is well."""
 
 
-class Bad(NamedTuple):
+class BadRecord(NamedTuple):
     """A record that cannot be read."""
 
     offset: int
@@ -61,7 +61,7 @@ class _Head(NamedTuple):
     fields: dict[str, str]
 
 
-def read_warc(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[Archived | Bad]:
+def read_warc(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[ArchivedPage | BadRecord]:
     """Pages and faults of an archive, in the order of the file. Never raises but what reading `file` does. O(bytes)."""
     source = Source(file)
     while True:
@@ -74,16 +74,16 @@ def read_warc(file: BinaryIO, max_bytes: int = MAX_BYTES) -> Iterator[Archived |
             if first == b"":
                 return
             if first is None or not first.startswith(b"WARC/"):
-                yield Bad(offset, _no_record(first))
+                yield BadRecord(offset, _no_record(first))
                 source.to_next_record()
                 continue
             head = _head(source)
             url = head.url
             found = _record(source, head, offset, max_bytes)
         except BrokenMember as error:
-            yield Bad(error.offset, f"broken: {error}", url)
+            yield BadRecord(error.offset, f"broken: {error}", url)
         except ValueError as error:
-            yield Bad(offset, str(error), url)
+            yield BadRecord(offset, str(error), url)
             source.to_next_record()
         else:
             if found is not None:
@@ -121,7 +121,7 @@ def _head(source: Source) -> _Head:
     return _Head(fields.get("warc-type", "").lower(), url, int(length), fields)
 
 
-def _record(source: Source, head: _Head, offset: int, max_bytes: int) -> Archived | Bad | None:
+def _record(source: Source, head: _Head, offset: int, max_bytes: int) -> ArchivedPage | BadRecord | None:
     """What a record comes to, None when it is no page; the source stands behind it."""
     if head.kind not in ("response", "resource") or not head.url.lower().startswith(("http://", "https://")):
         if source.skip(head.length) < head.length:
@@ -129,7 +129,7 @@ def _record(source: Source, head: _Head, offset: int, max_bytes: int) -> Archive
         return None
     if head.length > max_bytes:
         source.skip(head.length)
-        return Bad(offset, f"more than {max_bytes:,} bytes", head.url)
+        return BadRecord(offset, f"more than {max_bytes:,} bytes", head.url)
     block = source.take(head.length)
     if len(block) < head.length:
         raise ValueError("the file ends within a record")
@@ -137,10 +137,10 @@ def _record(source: Source, head: _Head, offset: int, max_bytes: int) -> Archive
         return _page(head, block, offset, max_bytes)
     except ValueError as error:
         # Its length was right: the next record is where it should be.
-        return Bad(offset, str(error), head.url)
+        return BadRecord(offset, str(error), head.url)
 
 
-def _page(head: _Head, block: bytes, offset: int, max_bytes: int) -> Archived:
+def _page(head: _Head, block: bytes, offset: int, max_bytes: int) -> ArchivedPage:
     if head.kind == "response":
         message = read_message(block, max_bytes)
         # Some make the digest of the bytes with their chunks, against the standard.
@@ -156,7 +156,7 @@ def _page(head: _Head, block: bytes, offset: int, max_bytes: int) -> Archived:
         problem = f"cut off when it was fetched: {head.fields['warc-truncated'][:40]}"
     elif not any(_matches(head.fields.get("warc-payload-digest", ""), body) for body in bodies):
         problem = "its payload digest is that of other bytes"
-    return Archived(
+    return ArchivedPage(
         head.url,
         _seconds(head.fields.get("warc-date", "")),
         message.status,

@@ -104,7 +104,7 @@ class Worker:
                 link.forward(topic, GROUP)
             bus.subscribe(OUTLINKS, GROUP, self._on_outlinks, credits=UNBOUNDED)
             self._parser = build_parser(
-                msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock, judges=False
+                msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock, with_judge=False
             )
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
             self._downloader = build_downloader(config, bus, self.clock)

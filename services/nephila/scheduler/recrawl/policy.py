@@ -66,7 +66,10 @@ class RecrawlPolicy:
         self.monitor = recrawl.monitor
         self.gone_after = recrawl.gone_after or GONE_AFTER
         self.every_s = recrawl.every_s
-        self.schedule = Schedule(recrawl.cron, "recrawl.cron") if recrawl.cron else None
+        try:
+            self.schedule = Schedule(recrawl.cron) if recrawl.cron else None
+        except ValueError as error:
+            raise UsageError(f"recrawl.cron: {recrawl.cron[:50]!r} {error}") from None
         self.adaptive = bool((recrawl.min_s or recrawl.max_s) and not self.every_s and not self.schedule)
         self.min_s = recrawl.min_s or min(MIN_S, recrawl.max_s or MIN_S)
         self.max_s = recrawl.max_s or max(MAX_S, self.min_s)

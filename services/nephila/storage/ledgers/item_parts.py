@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.item_parts import NOT_YET, completed, is_part, part_rule, waits_of
 from nephila.native import UrlError
-from nephila.storage.read.reading import Reading
+from nephila.storage.ledgers.reading import Reading
 from nephila.storage.rows import Batch, Items
 
 MAX_HOPS: Final = 10

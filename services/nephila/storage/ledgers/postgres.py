@@ -23,9 +23,9 @@ from nephila.storage.ledgers.item_parts import complete, concerns
 from nephila.storage.ledgers.postgres_arrays import columns, int_array, register, text_array
 from nephila.storage.ledgers.postgres_link import Connection, connect, speaking
 from nephila.storage.ledgers.postgres_schema import LOCKS, migrate
+from nephila.storage.ledgers.reading import PostgresReading
 from nephila.storage.ledgers.schema import INTEGERS
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
-from nephila.storage.read.reading import PostgresReading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import StoreLost
-from nephila.storage.read.source import place_of
+from nephila.storage.source import place_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

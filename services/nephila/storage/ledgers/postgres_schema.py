@@ -14,8 +14,8 @@ from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
 from nephila.storage.ledgers.parts_schema import VERSIONS
 from nephila.storage.ledgers.postgres_link import Connection
 from nephila.storage.ledgers.schema import CHANGES, INTEGERS, SCHEMA_VERSION
-from nephila.storage.read.source import place_of
 from nephila.storage.rows import COLUMNS
+from nephila.storage.source import place_of
 
 LOCKS = 0x6E657068
 """First number of every advisory lock of ours ("neph"); the second is a bucket of keys, -1 for the schema, -2 for items

@@ -18,15 +18,16 @@ from pathlib import Path
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
+from nephila.storage.append_file import is_at, written_back
 from nephila.storage.changes import BURIED, Standing, mark_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.contract import Key
 from nephila.storage.ledgers.item_parts import complete, concerns
+from nephila.storage.ledgers.reading import Reading
 from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
 from nephila.storage.ledgers.statements import MultiInsert
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
-from nephila.storage.read.reading import Reading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -47,7 +48,6 @@ from nephila.storage.rows import (
     item_rows,
     unpack_links,
 )
-from nephila.storage.sinks.files import is_at, written_back
 
 log = logging.getLogger(__name__)
 

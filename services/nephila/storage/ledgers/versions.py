@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from nephila.storage.read.reading import reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.reading import reading
+from nephila.storage.source import Source
 
 _COLUMNS: Final = ("fetch_no", "changed_at", "fetched_at", "title", "text")
 _NAMES: Final = ", ".join(_COLUMNS)

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from nephila.kernel.messages import Outcome, UrlState
-from nephila.storage.read.reading import Reading, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.reading import Reading, reading
 from nephila.storage.rows import OUTCOMES
+from nephila.storage.source import Source
 
 WHICH: Final = {
     "failed": "outcome = 'failed'",

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from nephila.storage.read.reading import NoTables, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.reading import NoTables, reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.sinks.jsonl import json_object
+from nephila.storage.source import Source
 
 
 @dataclass(slots=True)

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from nephila.storage.append_file import AppendFile, refuse_foreign
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
-from nephila.storage.sinks.files import AppendFile, refuse_foreign
 
 NAME = "pages.jsonl"
 

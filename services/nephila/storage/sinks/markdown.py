@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.read.markdown import FOLDER, document, place_of
 from nephila.storage.rows import JOB, SHA256, URL_KEY, Batch
-from nephila.storage.sinks.files import sync_directory
+from nephila.storage.sinks.markdown_file import FOLDER, document, place_of
 
 
 class Markdown:

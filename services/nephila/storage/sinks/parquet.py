@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.append_file import refuse_foreign, sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.rows import COLUMNS, Batch
-from nephila.storage.sinks.files import refuse_foreign, sync_directory
 from nephila.storage.sinks.parquet_file import ParquetFile
 
 _ROWS = f"""

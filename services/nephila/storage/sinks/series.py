@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nephila.storage.append_file import AppendFile, check_length, refuse_foreign
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.sinks.files import AppendFile, check_length, refuse_foreign
 
 
 class FileSeries:

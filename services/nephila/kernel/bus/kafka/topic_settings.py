@@ -16,8 +16,7 @@ from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int8, Int16, Int32, Schema, String
 
-from nephila.kernel.documents.schema_types import suggest
-from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.errors import UsageError, UserError, suggest
 from nephila.kernel.topics import Topic
 
 ALL = "*"

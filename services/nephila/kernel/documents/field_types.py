@@ -1,0 +1,119 @@
+"""Types of fields that job and rule documents share: durations, URLs, expressions, names. Each is checked when it is
+read, so that a value of a document cannot fail for its syntax later.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+import re2
+from msgspec import Meta
+
+from nephila.kernel.documents.struct_reader import Section
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.native import UrlError
+
+API_VERSION: Final = "nephila.dev/v1"
+ApiVersion = Literal["nephila.dev/v1"]
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+DECADE_S = 10 * 365 * 86_400.0
+_DURATION = r"0|(?:\d{1,9}(?:\.\d{1,6})?(?:ms|s|m|h|d))+"
+_PART = re.compile(r"([\d.]+)(ms|s|m|h|d)")
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds of a duration on a command line: "500ms", "1h30m", "14d"; a bare number is seconds. Raises `ValueError`
+    with the reason."""
+    word = text.strip()
+    quoted = ascii(text if len(text) <= 60 else text[:59] + "…")
+    if re.fullmatch(r"\d{1,12}(\.\d{1,9})?|\.\d{1,9}", word, re.ASCII):
+        found = float(word)
+    elif re.fullmatch(_DURATION, word, re.ASCII):
+        found = seconds(word)
+    else:
+        raise ValueError(f"{quoted} is no duration like 500ms, 1s, 1h30m or 14d; a bare number is seconds")
+    if found > DECADE_S:
+        raise ValueError(f"{quoted} is longer than ten years")
+    return found
+
+
+def seconds(duration: str) -> float:
+    """ "1h30m" → 5400.0; the text was read as `Duration`."""
+    return sum((float(number) * UNITS[unit] for number, unit in _PART.findall(duration)), 0.0)
+
+
+def _duration(text: str) -> str:
+    if not re.fullmatch(_DURATION, text, re.ASCII):
+        unit = f"; write {text}s for seconds" if re.fullmatch(r"[\d.]{1,20}", text, re.ASCII) else ""
+        raise ValueError(f"is no duration like 500ms, 1s, 2h or 14d{unit}")
+    if seconds(text) > DECADE_S:
+        raise ValueError("is not within 0s and ten years")
+    return text
+
+
+def _interval(text: str) -> str:
+    if seconds(_duration(text)) < 1:
+        raise ValueError("is not within 1s and ten years")
+    return text
+
+
+def _url(text: str) -> str:
+    try:
+        text.encode()
+        return parse_routed(text).href
+    except (UrlError, UnicodeEncodeError) as error:
+        reason = "not valid text" if isinstance(error, UnicodeEncodeError) else str(error)
+        hint = f"; write http://{text}" if re.fullmatch(r"[\w.-]+\.[a-z]+(/\S*)?", text, re.ASCII) else ""
+        raise ValueError(f"is no URL that can be crawled: {reason}{hint}") from None
+
+
+def _expression(text: str) -> str:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(text, options)
+    except re2.error as error:
+        message: Any = error.args[0] if error.args else error
+        reason = message.decode(errors="replace") if isinstance(message, bytes) else message
+        raise ValueError(f"is not a valid RE2 expression: {reason}") from None
+    return text
+
+
+_SCHEMA = {"pattern": f"^(?:{_DURATION})$", "orZero": True}
+Duration = Annotated[str, Meta(extra={"what": "a duration like 1s", "check": _duration}, extra_json_schema=_SCHEMA)]
+"""A time with its unit: 500ms, 1s, 90m, 1h30m, 14d; or 0. The text is kept, `seconds` converts it."""
+Interval = Annotated[str, Meta(extra={"what": "a duration like 1h", "check": _interval}, extra_json_schema=_SCHEMA)]
+"""A duration of a second at least."""
+Url = Annotated[
+    str,
+    Meta(
+        max_length=8192,
+        extra={"what": "a URL", "check": _url},
+        extra_json_schema={"format": "uri", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?:"},
+    ),
+]
+"""An absolute http(s) URL; it is kept in its canonical form, with its fragment route if it has one."""
+Expression = Annotated[
+    str, Meta(min_length=1, max_length=4000, extra={"what": "an RE2 expression", "check": _expression})
+]
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+FileName = Annotated[str, Meta(min_length=1, max_length=4096, extra={"what": "the name of a file"})]
+_LABEL = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
+Name = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=253,
+        pattern=rf"^(?:{_LABEL}(?:\.{_LABEL})*)$",
+        extra={"what": "a name of lower-case letters, digits, '-' and '.', as Kubernetes has them"},
+    ),
+]
+Count = Annotated[int, Meta(ge=0, le=10**12)]
+
+
+class Metadata(Section):
+    """What identifies the document."""
+
+    name: Name
+    """The name; no two documents of a kind have the same."""

@@ -1,0 +1,173 @@
+"""Writes values.schema.json and the table of values in the chart's README from the annotated values.yaml.
+
+    python -m tools.chart_values [--check]
+
+A comment line `# --` describes the key below it; `# @enum a, b` names its values; `# @default service` takes the
+description of resources. Maps are closed (a typo is an error), except maps that are empty or `requests`, `limits`,
+`resources` by default. Keys under `config` are the fields of the service's settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+from nephila.downloader.config import DownloaderConfig
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.parser.config import ParserConfig
+from nephila.scheduler.config import SchedulerConfig
+from nephila.storage.config import StorageConfig
+
+CHART = Path(__file__).parents[1] / "charts" / "nephila"
+CONFIGS: dict[str, type[msgspec.Struct]] = {
+    "kafka": KafkaConfig,
+    "scheduler": SchedulerConfig,
+    "downloader": DownloaderConfig,
+    "parser": ParserConfig,
+    "storage": StorageConfig,
+}
+SERVICES = ("scheduler", "downloader", "parser", "storage")
+FREE = ("requests", "limits")
+BEGIN, END = "<!-- values -->", "<!-- end of values -->"
+POD_KEYS: dict[str, Any] = {
+    "labels": {"type": "object"},
+    "annotations": {"type": "object"},
+    "nodeSelector": {"type": "object"},
+    "tolerations": {"type": "array"},
+    "affinity": {"type": "object"},
+    "topologySpreadConstraints": {"type": "array"},
+    "priorityClassName": {"type": "string"},
+    "extraEnv": {"type": "array"},
+    "extraEnvFrom": {"type": "array"},
+    "extraVolumes": {"type": "array"},
+    "extraVolumeMounts": {"type": "array"},
+}
+"""Keys of `pod` that a service may repeat in its own section."""
+BOUNDS: dict[str, dict[str, Any]] = {
+    "crawler.partitions": {"enum": [1 << n for n in range(13)]},
+    "crawler.perAddress": {"minimum": 1},
+    "crawler.addressGapSeconds": {"minimum": 0},
+    "crawler.drainSeconds": {"minimum": 1, "maximum": 600},
+    "scheduler.replicas": {"minimum": 1},
+    "downloader.replicas": {"minimum": 0},
+    "parser.replicas": {"minimum": 0},
+    "storage.replicas": {"minimum": 1},
+    "kafka.strimzi.replicas": {"minimum": 1},
+}
+
+
+def comments(text: str) -> dict[str, tuple[str, list[str]]]:
+    """Path of a key → its description and its enum. Block style only, two spaces a level."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    path: list[str] = []
+    description, enum = "", []
+    for line in text.splitlines():
+        if note := re.match(r"\s*# -- (.*)", line):
+            description = note[1]
+        elif note := re.match(r"\s*# @enum (.*)", line):
+            enum = [value.strip() for value in note[1].split(",")]
+        elif key := re.match(r"( *)([A-Za-z]\w*):", line):
+            path[len(key[1]) // 2 :] = [key[2]]
+            found[".".join(path)] = (description, enum)
+            description, enum = "", []
+        elif not line.strip().startswith("#"):
+            description, enum = "", []
+    return found
+
+
+def schema_of(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) -> dict[str, Any]:
+    """The JSON Schema of one value, from its default and its comments."""
+    description, enum = notes.get(path, ("", []))
+    found: dict[str, Any] = {"description": description} if description else {}
+    name = path.rpartition(".")[2]
+    if path.endswith(".config"):
+        return found | config_schema(CONFIGS[path.split(".")[0]])
+    if enum:
+        return found | {"type": "string", "enum": enum}
+    if isinstance(value, dict):
+        found["type"] = "object"
+        if value and name not in FREE:
+            found["properties"] = {
+                key: schema_of(f"{path}.{key}".lstrip("."), one, notes) for key, one in value.items()
+            }
+            found["additionalProperties"] = False
+        if path in SERVICES:
+            found["properties"] |= {key: one for key, one in POD_KEYS.items() if key not in found["properties"]}
+        return found
+    if isinstance(value, list):
+        return found | {"type": "array"}
+    if isinstance(value, bool):
+        return found | {"type": "boolean"}
+    if isinstance(value, int):
+        return found | {"type": "integer"} | BOUNDS.get(path, {})
+    if isinstance(value, float):
+        return found | {"type": "number"} | BOUNDS.get(path, {})
+    return found | {"type": "string"}
+
+
+def config_schema(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    """The fields of a service's settings; required ones are given by the chart."""
+    (schema,), components = msgspec.json.schema_components(
+        [struct], schema_hook=_path_schema, ref_template="#/$defs/{name}"
+    )
+    body = components.get(struct.__name__, schema)
+    return {"type": "object", "additionalProperties": False, "properties": body["properties"]}
+
+
+def _path_schema(kind: type[Any]) -> dict[str, Any]:
+    if kind is Path:
+        return {"type": "string"}
+    raise NotImplementedError
+
+
+def rows(path: str, value: Any, notes: dict[str, tuple[str, list[str]]]) -> list[str]:
+    """Lines of the README's table."""
+    if isinstance(value, dict) and value and path.rpartition(".")[2] not in FREE:
+        return [line for key, one in value.items() for line in rows(f"{path}.{key}".lstrip("."), one, notes)]
+    description, enum = notes.get(path, ("", []))
+    if enum:
+        description = f"{description} One of {', '.join(f'`{one}`' for one in enum)}."
+    default = json.dumps(value).replace("|", "\\|")
+    if len(default) > 60:
+        default = "see values.yaml"
+    return [f"| `{path}` | `{default}` | {description} |"]
+
+
+def generate() -> dict[Path, str]:
+    """Both files as they should be."""
+    text = (CHART / "values.yaml").read_text()
+    values = yaml.safe_load(text)
+    notes = comments(text)
+    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Values of the chart nephila"}
+    schema: dict[str, Any] = head | schema_of("", values, notes)
+    schema["properties"]["global"] = {"type": "object"}
+    readme = (CHART / "README.md").read_text()
+    before, _, rest = readme.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    table = "\n".join(["| key | default | description |", "|---|---|---|", *rows("", values, notes)])
+    return {
+        CHART / "values.schema.json": json.dumps(schema, indent=1, ensure_ascii=False) + "\n",
+        CHART / "README.md": f"{before}{BEGIN}\n{table}\n{END}{tail}",
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a file differs")
+    check = parser.parse_args().check
+    stale = [path for path, text in generate().items() if not path.exists() or path.read_text() != text]
+    if check and stale:
+        names = ", ".join(path.name for path in stale)
+        sys.exit(f"charts/nephila: {names} differ from values.yaml: run `make chart` and commit the result")
+    for path, text in generate().items():
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
