@@ -34,7 +34,7 @@ from nephila.parser.sandbox import trafilatura_text
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.standalone import Scheduler
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 HOLD_S = 60.0
 """A held job continues after so long without further seeds: its client is gone."""

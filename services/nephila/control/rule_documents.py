@@ -9,7 +9,7 @@ import msgspec
 
 from nephila.control import api
 from nephila.kernel.messages import ParseRule, RuleVerdict
-from nephila.parser.rule_health.messages import briefly
+from nephila.parser.rule_health.messages import describe_all
 from nephila.parser.rules import load
 
 
@@ -42,7 +42,7 @@ def rule_health(verdicts: Iterable[RuleVerdict]) -> api.RuleHealthList:
             rule=one.rule,
             version=one.version,
             degraded=one.degraded,
-            findings=briefly(one),
+            findings=describe_all(one),
             since=one.since,
             pages=one.pages,
             fill_rate=round(one.fill_rate, 4),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from nephila.kernel.documents.job_schema import API_VERSION, KIND, MAIN_TEXTS, MODES, REL, STRATEGIES
+from nephila.kernel.documents.field_types import API_VERSION
+from nephila.kernel.documents.job_schema import MAIN_TEXTS, MODES, STRATEGIES
 from nephila.kernel.messages import CrawlJob, Login, Parse, Politeness, Recrawl
 
 V = TypeVar("V")
@@ -54,7 +55,7 @@ def to_document(job: CrawlJob, sources: Iterable[tuple[str, str]] = ()) -> dict[
         spec["parse"] = _parse(job.parse)
     if job.login is not None:
         spec["login"] = _login(job.login)
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": job.uid}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": "CrawlJob", "metadata": {"name": job.uid}, "spec": spec}
 
 
 def _politeness(politeness: Politeness) -> dict[str, Any]:
@@ -92,7 +93,7 @@ def _recrawl(recrawl: Recrawl) -> dict[str, Any]:
 def _parse(parse: Parse) -> dict[str, Any]:
     return {
         "follow": list(parse.follow),
-        "nofollow": _key(REL, parse.skip_nofollow),
+        "nofollow": "skip" if parse.skip_nofollow else "follow",
         "mainText": _key(MAIN_TEXTS, parse.main_text),
     }
 
