@@ -11,7 +11,7 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.links.link_list import Listing, run_to_end
 from nephila.parser.lists.detection import form_of, read
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 
 pytestmark = pytest.mark.conformance
 

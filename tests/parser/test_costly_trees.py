@@ -15,11 +15,12 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.links import extra_links, extra_links_child
-from nephila.parser.page.extract import extract
+from nephila.parser.page.html_tree import tree_fits
 from nephila.parser.rules import document, task
-from nephila.parser.rules.bounds import tree_fits
-from nephila.parser.sandbox import Sandbox, extract_child
+from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
+from nephila.parser.single import child as extract_child
+from nephila.parser.single.extract import extract
 from nephila.rulekit.run_rule import Runner
 from nephila.rulekit.stored_pages import Stored
 

@@ -29,11 +29,12 @@ def item(inner: str) -> Listing:
 def test_rss() -> None:
     """Links, dates and titles of items; what belongs to the channel or its image is none of them."""
     found = read(
-        """<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://my.netscape.com/rss-0.91.dtd">
-        <rss version="2.0"><channel><title>The &lt;b&gt;feed&lt;/b&gt;</title><link>http://a.test/</link>
+        """<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN"
+        "http://my.netscape.com/rss-0.91.dtd"> <rss version="2.0"><channel><title>The
+        &lt;b&gt;feed&lt;/b&gt;</title><link>http://a.test/</link>
         <image><title>no</title><link>http://no.test/</link><url>http://no.test/i.png</url></image>
-        <item><title><![CDATA[One & <i>only</i>]]></title><link>http://a.test/1</link>
-          <pubDate>Thu, 02 May 2024 02:00:00 +0200</pubDate><description><a href="http://no.test">x<br></description></item>
+        <item><title><![CDATA[One & <i>only</i>]]></title><link>http://a.test/1</link> <pubDate>Thu, 02 May 2024
+        02:00:00 +0200</pubDate><description><a href="http://no.test">x<br></description></item>
         <item><title>Two</title><link><![CDATA[http://a.test/2?a&b]]></link><dc:date>2024-05-02</dc:date></item>
         </channel></rss>"""
     )

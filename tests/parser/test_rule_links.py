@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.parser.rules.to_messages import links_of
+from nephila.parser.rule_execution.to_messages import links_of
 from rule_rig import URL, ran, rule
 
 PAGE = """<a href=/1>one</a><a class=next href="/list?page=2">next</a><a href=/2#x>two</a><a href=/2>again</a>

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from nephila.native import page_pass
-from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
+from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH
+from nephila.parser.rules.bounds import MAX_STEPS, fits, steps
 from nephila.parser.rules.extract import TimeLimitError, extract
 from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES

@@ -92,7 +92,7 @@ def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset
     are left out. `content_type` ("" = HTML) and `charset` are as the server sent them. Raises `ValueError` when `url`
     is neither empty nor absolute http(s)."""
     from nephila.kernel.mime import media_type
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import extract as extract_document
 
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
     named, said = media_type(content_type)

@@ -100,7 +100,7 @@ class Page:
     @cached_property
     def extracted(self) -> dict[str, Any]:
         """All that `nephila extract` says of the document."""
-        from nephila.parser.page.extract import extract
+        from nephila.parser.single.extract import extract
 
         return extract(self.body, self.url, self.content_type, self.charset, markdown=True)
 

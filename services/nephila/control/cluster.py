@@ -27,18 +27,18 @@ from nephila.kernel.documents import job_document
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.messages import (
-    Answer,
     CrawlJob,
+    ExplainAnswer,
+    ExplainQuery,
     JobStatus,
     ParseRule,
-    Question,
     RuleVerdict,
     ScopeMode,
     Seed,
 )
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
-from nephila.kernel.topics import ANSWERS, JOB_STATUS, JOBS, QUESTIONS, RULE_VERDICTS, RULES, SEEDS, Topic
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, RULE_VERDICTS, RULES, SEEDS, Topic
 from nephila.native import UrlError, parse_url, partition_of
 from nephila.scheduler.explain.explain import Explanation
 
@@ -93,7 +93,7 @@ class ClusterControl:
         """Uid → last status, and when it came."""
         self._rules: dict[str, ParseRule] = {}
         self._verdicts: dict[str, RuleVerdict] = {}
-        self._answers: dict[str, asyncio.Future[Answer]] = {}
+        self._answers: dict[str, asyncio.Future[ExplainAnswer]] = {}
         self._reported = asyncio.Event()
         self._releases: dict[str, asyncio.Task[None]] = {}
         self.rates = Rates()
@@ -102,7 +102,7 @@ class ClusterControl:
             (JOB_STATUS, self._on_status),
             (RULES, self._on_rule),
             (RULE_VERDICTS, self._on_verdict),
-            (ANSWERS, self._on_answer),
+            (EXPLAIN_ANSWERS, self._on_answer),
         ):
             bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
 
@@ -148,7 +148,7 @@ class ClusterControl:
     def _on_verdict(self, verdict: RuleVerdict) -> None:
         self._verdicts[verdict.rule] = verdict
 
-    def _on_answer(self, answer: Answer) -> None:
+    def _on_answer(self, answer: ExplainAnswer) -> None:
         waiting = self._answers.get(answer.id)
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
@@ -318,7 +318,7 @@ class ClusterControl:
             href = parse_url(f"http://{request.host}/").href
         except UrlError as error:
             raise UsageError(f"{request.host[:100]!r} is no host: {error}") from None
-        answer = await self._ask(Question(url=href, job=name, release=request.pattern))
+        answer = await self._ask(ExplainQuery(url=href, job=name, release=request.pattern))
         if not answer.released:
             raise UserError(
                 "the scheduler that has this host is of an older release, which releases nothing: update it"
@@ -335,18 +335,18 @@ class ClusterControl:
             self._known(request.job)
         elif not self._present():
             raise api.NotFound("there is no job yet; see nephila jobs apply")
-        answer = await self._ask(Question(url=href, job=request.job))
+        answer = await self._ask(ExplainQuery(url=href, job=request.job))
         return api.Explained(explanation=msgspec.json.decode(answer.explanation, type=Explanation))
 
-    async def _ask(self, question: Question) -> Answer:
+    async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
         """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
         question.id = uuid.uuid4().hex
         partition = partition_of(parse_url(question.url).fingerprint, self._partitions)
-        question.place, question.until, question.system = str(partition), time.time() + ANSWER_S, self._place
+        question.slot, question.deadline, question.system = str(partition), time.time() + ANSWER_S, self._place
         waiting = self._answers[question.id] = asyncio.get_running_loop().create_future()
         try:
-            await self._taken(self._publish(QUESTIONS, 0, question))
-            answer: Answer = await asyncio.wait_for(waiting, ANSWER_S)
+            await self._taken(self._publish(EXPLAIN_QUERIES, 0, question))
+            answer: ExplainAnswer = await asyncio.wait_for(waiting, ANSWER_S)
         except TimeoutError:
             trouble = "".join(f"; {line}" for line in self._bus.troubles)
             raise NotReadyError(
@@ -356,7 +356,7 @@ class ClusterControl:
         finally:
             del self._answers[question.id]
         if answer.error:
-            raise (UsageError if answer.usage else api.NotFound)(answer.error)
+            raise (UsageError if answer.usage_error else api.NotFound)(answer.error)
         return answer
 
     # ---- rules
@@ -466,7 +466,7 @@ class ClusterControl:
             generation=job.generation,
             observed_generation=status.generation,
             queued=status.queued,
-            in_flight=status.on_way,
+            in_flight=status.in_flight,
             stored=status.stored,
             denied=status.denied,
             failed=status.failed,

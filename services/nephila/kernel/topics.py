@@ -57,14 +57,14 @@ RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
-ADDRESSES = Topic("addresses", m.AddressWord, "scheduler", ("scheduler",), key="member")
-QUESTIONS = Topic("questions", m.Question, "cli", ("scheduler",), key="place")
-ANSWERS = Topic("answers", m.Answer, "scheduler", ("cli",), key="place")
+ADDRESSES = Topic("addresses", m.AddressAnnouncement, "scheduler", ("scheduler",), key="member")
+EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, "cli", ("scheduler",), key="slot")
+EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, "scheduler", ("cli",), key="slot")
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
-    *(ADDRESSES, QUESTIONS, ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
+    *(ADDRESSES, EXPLAIN_QUERIES, EXPLAIN_ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
 )
 
 DEFAULT_PARTITIONS = 64

@@ -33,11 +33,10 @@ from nephila.parser.links.relevance import Relevance
 from nephila.parser.lists.detection import Form, read
 from nephila.parser.page.body_kind import Kind
 from nephila.parser.page.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import to_json
-from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page.text import text_hash
-from nephila.parser.rules.apply import PageFacts
-from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, tree_fits
 
 JSON_LINKS: Final = "json"
 """What a job says in `parse.follow` to have addresses in JSON followed."""

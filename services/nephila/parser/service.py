@@ -30,19 +30,20 @@ from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import Form, form_of
+from nephila.parser.page import trafilatura_text
 from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import Sniff
 from nephila.parser.page.meta import note, to_json
-from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page.oversize import PAGE, payload_of
+from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page_to_record import Links, RecordBuilder, record_of, wants_extra_links
+from nephila.parser.rule_execution.executor import RuleExecutor
+from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.judge import RuleJudge
-from nephila.parser.rules.apply import PageFacts, RuleExecutor
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.to_messages import facts_of
-from nephila.parser.sandbox import ChildError, Sandbox, trafilatura_text
+from nephila.parser.sandbox import ChildError, Sandbox
 from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
-from nephila.parser.sandbox.oversize import PAGE, payload_of
 from nephila.parser.sandbox.task import UNAVAILABLE
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from nephila.parser.rules.bounds import MAX_DEPTH, fits
+from nephila.parser.page.html_tree import MAX_DEPTH
+from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument

@@ -23,8 +23,8 @@ from nephila.parser.documents.read import read_document
 from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import encoding_of, encoding_of_text
 from nephila.parser.page_to_record import MAX_LANG_CHARS
+from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.to_messages import facts_of
 from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 
 log = logging.getLogger(__name__)

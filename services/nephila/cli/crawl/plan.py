@@ -24,7 +24,7 @@ from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import load
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.config import ParserConfig
-from nephila.parser.sandbox import trafilatura_text
+from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import ServiceConfigs
 from nephila.programs.crawl import LINKS, Plan
 from nephila.programs.output_directory import Run

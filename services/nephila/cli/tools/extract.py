@@ -69,15 +69,15 @@ def extract(
 
 def _fetched(url: str, markdown: bool, **options: Any) -> dict[str, Any]:
     from nephila.api import fetch
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import extract as extract_document
 
     page = fetch(url, **options)
     return extract_document(page.body, page.url, page.content_type, page.charset, markdown=markdown)
 
 
 def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
-    from nephila.parser.page.extract import MAX_FILE_BYTES, read_file, type_by_name
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import MAX_FILE_BYTES, read_file, type_by_name
+    from nephila.parser.single.extract import extract as extract_document
 
     media_type, charset = mime.media_type(content_type)
     try:
@@ -119,7 +119,7 @@ def _show(found: dict[str, Any], file: str) -> None:
 
 
 def _batch(url: str, content_type: str, markdown: bool) -> None:
-    from nephila.parser.page.extract import extract_batch
+    from nephila.parser.single.extract import extract_batch
 
     out = sys.stdout.buffer
 

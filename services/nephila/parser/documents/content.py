@@ -10,6 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from nephila.parser.links.link_list import Entry
+from nephila.parser.page.text import CONTROLS, one_line
 
 MAX_TEXT_BYTES: Final = 16 << 20
 MAX_LINKS: Final = 100_000
@@ -44,14 +45,13 @@ class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 _decoder: Final = msgspec.msgpack.Decoder(Content)
-_CONTROL: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
 
 
 def decode_result(data: bytes) -> Content:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     content = _decoder.decode(data)
     content.text.decode()
-    if content.text.translate(None, bytes(_CONTROL)) != content.text:
+    if content.text.translate(None, bytes(CONTROLS)) != content.text:
         raise ValueError("control characters in the text")
     for word in ("title", "author", "published", "modified", "lang", "problem"):
         setattr(content, word, one_line(getattr(content, word)))
@@ -59,11 +59,6 @@ def decode_result(data: bytes) -> Content:
     return content
 
 
-def one_line(text: str) -> str:
-    """Text without line ends and control characters, white space collapsed."""
-    return " ".join(text.translate(_CONTROL).split())
-
-
 def plain(text: str) -> str:
     """Text of many lines without control characters but line ends and tabs."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROL)
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(CONTROLS)

@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from nephila.parser.documents.content import MAX_WORD_CHARS, Content, one_line
+from nephila.parser.documents.content import MAX_WORD_CHARS, Content
 from nephila.parser.lists.markup import plain, tokens
+from nephila.parser.page.text import one_line
 
 MAX_ENTRIES: Final = 5_000
 MAX_MEMBER_BYTES: Final = 256 << 10

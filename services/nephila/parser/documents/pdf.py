@@ -16,9 +16,9 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line, plain
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, plain
 from nephila.parser.documents.pdf_task import PdfRequest
-from nephila.parser.page.text import cut_utf8
+from nephila.parser.page.text import cut_utf8, one_line
 
 _LINKS_OF_PAGE: Final = 2_000
 _ANCHOR_CHARS: Final = 300

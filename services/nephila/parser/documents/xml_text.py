@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content
 from nephila.parser.lists.markup import PAUSE, attributes, plain, tokens
+from nephila.parser.page.text import one_line
 
 MAX_BYTES: Final = 2 << 20
 MAX_TAGS: Final = 100_000

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 
 from nephila.kernel.fragment_routes import ROUTE, is_route
 from nephila.native import to_utf8
-from nephila.parser.documents.content import one_line
 from nephila.parser.links.link_list import Entry
-from nephila.parser.rules.document import html_tree
+from nephila.parser.page.html_tree import html_tree
+from nephila.parser.page.text import one_line
 
 LINK_ELEMENT: Final = 4 << 1
 """Flags of what a <link> names."""

@@ -21,9 +21,8 @@ from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
 from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.charset import encoding_of
+from nephila.parser.page.html_tree import html_tree, tree_is_linear
 from nephila.parser.page.page_pass import PagePass
-from nephila.parser.rules.bounds import tree_is_linear
-from nephila.parser.rules.document import html_tree
 
 __all__ = [
     "MAX_CHARS",

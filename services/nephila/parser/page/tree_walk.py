@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from nephila.parser.page.byline import name_of
+from nephila.parser.page.html_tree import css, css_first, one_by_one
 from nephila.parser.page.published import first_date
-from nephila.parser.rules.document import css, css_first, one_by_one
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100

@@ -17,7 +17,8 @@ import msgspec
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET, marked
 from nephila.native import UrlError, parse_url, quoted
-from nephila.parser.rules.document import Document, css_first
+from nephila.parser.page.html_tree import css_first
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.jsons import storable
 from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
 from nephila.parser.rules.selectors import compiled

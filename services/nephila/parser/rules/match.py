@@ -13,7 +13,8 @@ from typing import Final
 
 import re2
 
-from nephila.parser.rules.document import Document, css_first
+from nephila.parser.page.html_tree import css_first
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Rule
 

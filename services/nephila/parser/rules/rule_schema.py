@@ -13,9 +13,9 @@ from msgspec import Meta, field
 
 from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Metadata, Text
 from nephila.kernel.documents.struct_reader import ONE_OR_MORE, Section
+from nephila.parser.page.iso_dates import fault_of_format
 from nephila.parser.rules import selectors
 from nephila.parser.rules.replacing import fault
-from nephila.parser.rules.times import fault_of_format
 
 SOURCES: Final = ("css", "xpath", "jsonld", "itemprop", "meta", "page", "constant")
 """Keys of where a value begins; at most one of them is given. The next steps, in this order: attr or html, regex,

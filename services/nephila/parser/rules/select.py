@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from nephila.parser.rules.document import Document, css, inner_html, lexbor_text, lxml_text, one_by_one, outer_html
+from nephila.parser.page.html_tree import css, one_by_one
+from nephila.parser.rules.document import Document, inner_html, lexbor_text, lxml_text, outer_html
 from nephila.parser.rules.jsons import JsonError, parse_json
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Take

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.native import trimmed as all_trimmed
+from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
 from nephila.parser.rules.replacing import expanded
 from nephila.parser.rules.select import css_nodes, plain
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field
-from nephila.parser.rules.times import iso_date
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Of one value; a longer one is cut."""

@@ -152,7 +152,7 @@ class Dispatcher:
         able = [job for job in jobs if job.open and not self._idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
-            self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
+            self._serve(frontier.hosts.get(number), job, now, out, waiting_for_address=True)
         else:
             frontier.schedule(number, now)
         return True
@@ -213,7 +213,7 @@ class Dispatcher:
 
     # ---- one host
 
-    def _has_to_wait(self, host: Host, job: Job, now: float, lined_up: bool) -> bool:
+    def _has_to_wait(self, host: Host, job: Job, now: float, waiting_for_address: bool) -> bool:
         """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
         frontier = self.frontier
         if host.pace.not_before > now:  # it was only bytes when its turn was set
@@ -223,18 +223,18 @@ class Dispatcher:
             frontier.schedule(host.number, now)
             return True
         if host.address and job.policies.paced_by_address:
-            room = frontier.addresses.room(host.address, now, lined_up)
+            room = frontier.addresses.room(host.address, now, waiting_for_address)
             if room != 0.0:
-                frontier.wait_for_address(host, lined_up)
+                frontier.wait_for_address(host, waiting_for_address)
                 return True
         return False
 
-    def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, lined_up: bool = False) -> None:
+    def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, waiting_for_address: bool = False) -> None:
         """One fetch from a ready host, and whatever ends without one on the way to it."""
         frontier = self.frontier
         store = frontier.store
         charged, self._charged = self._charged, -1
-        if self._has_to_wait(host, job, now, lined_up):
+        if self._has_to_wait(host, job, now, waiting_for_address):
             self.shares.refund(charged)
             return
         for _ in range(ENDED_PER_TURN):

@@ -11,8 +11,8 @@ import msgspec
 
 from nephila.native import page_pass, to_utf8
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.extract import extract, fill_html
 from nephila.parser.sandbox import Task
+from nephila.parser.single.extract import extract, fill_html
 
 WALL_S: Final = 5.0
 MEMORY_BYTES: Final = 1 << 30

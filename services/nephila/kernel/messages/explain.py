@@ -1,4 +1,4 @@
-"""Generated from proto/nephila/v1/questions.proto by tools/protogen.py; do not edit."""
+"""Generated from proto/nephila/v1/explain.proto by tools/protogen.py; do not edit."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import msgspec
 
 
 
-class Question(msgspec.Struct, array_like=True, gc=False):
-    """Why was this URL (not) crawled? Topic `questions` (compacted by place), to the scheduler that has the
+class ExplainQuery(msgspec.Struct, array_like=True, gc=False):
+    """Why was this URL (not) crawled? Topic `explain-queries` (compacted by slot), to the scheduler that has the
     URL's partition.
     """
 
     # The partition in digits, so that no more than one question of each is kept.
-    place: str = ""
+    slot: str = ""
     # By which its asker knows the answer.
     id: str = ""
     url: str = ""
     # Of this job only; empty: of the one that knows the URL best.
     job: str = ""
     # Seconds since 1970 UTC after which nobody waits any more.
-    until: float = 0.0
+    deadline: float = 0.0
     # How commands name the system: a broker's HOST:PORT.
     system: str = ""
     # A part of the URL's host that the job is to fetch from again, though it was closed as a trap; empty:
@@ -27,16 +27,16 @@ class Question(msgspec.Struct, array_like=True, gc=False):
     release: str = ""
 
 
-class Answer(msgspec.Struct, array_like=True, gc=False):
-    """Topic `answers` (compacted by place)."""
+class ExplainAnswer(msgspec.Struct, array_like=True, gc=False):
+    """Topic `explain-answers` (compacted by slot)."""
 
-    place: str = ""
+    slot: str = ""
     id: str = ""
     # What `nephila explain --json` prints; empty when there is an error.
     explanation: bytes = b""
     # One line for people: why there is no explanation.
     error: str = ""
     # The question is wrong, not the crawl.
-    usage: bool = False
+    usage_error: bool = False
     # It is open again, and that is in the log.
     released: bool = False

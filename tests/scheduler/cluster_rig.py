@@ -1,7 +1,7 @@
-"""A broker in a few lines, schedulers on it, and the web, the parser and the storage behind them, on a manual clock.
+"""A broker in memory, schedulers on it, and a model of web, parser and storage, on a manual clock.
 
-Messages travel as bytes. A member that is killed is not asked any more; what it had published and the broker had taken
-stays. The web keeps a log of who was fetched when, as a server would.
+Messages travel as bytes. A killed member is not called again; what it had published and the broker had taken stays. The
+web keeps a log of fetches by host and time, as a server would.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS, TOPICS
 from nephila.native import parse_url, partition_of
-from nephila.scheduler.cluster.scheduler import Shards
+from nephila.scheduler.cluster.scheduler import ClusterScheduler
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
 
@@ -229,7 +229,7 @@ class World:
         self.broker = Broker()
         self.outside = Member(self.broker, self.clock, "outside")
         self.config = {"partitions": PARTITIONS, "blobs": str(root / "blobs"), "status_interval_s": 0.0, **config}
-        self.members: dict[str, tuple[Member, Shards]] = {}
+        self.members: dict[str, tuple[Member, ClusterScheduler]] = {}
         self.fetches: list[Fetch] = []
         self.rows: dict[str, Record] = {}
         self.twice = 0
@@ -248,23 +248,23 @@ class World:
 
     # ---- schedulers
 
-    async def start(self, name: str, **config: Any) -> Shards:
+    async def start(self, name: str, **config: Any) -> ClusterScheduler:
         """A scheduler without partitions."""
         member = Member(self.broker, self.clock, name)
         member.slow, member.rng = self.rng is not None, self.rng
         settings = {**self.config, "directory": str(self.root / name), **config}
-        shards = Shards(SchedulerConfig(**settings), member, self.clock)
-        shards.on_fatal = self.errors.append
-        await shards.start()
-        self.members[name] = member, shards
+        owners = ClusterScheduler(SchedulerConfig(**settings), member, self.clock)
+        owners.on_fatal = self.errors.append
+        await owners.start()
+        self.members[name] = member, owners
         member.deliver()
-        return shards
+        return owners
 
     async def give(self, name: str, *partitions: int) -> None:
         """These partitions are its from now on."""
-        member, shards = self.members[name]
+        member, owners = self.members[name]
         wanted = frozenset(partitions or range(PARTITIONS))
-        task = asyncio.create_task(shards.on_assigned(wanted))
+        task = asyncio.create_task(owners.on_assigned(wanted))
         while not task.done():
             await asyncio.sleep(0)
             member.take()
@@ -274,9 +274,9 @@ class World:
 
     async def hand_over(self, source: str, target: str, *partitions: int) -> None:
         """From one to the other, as at a join."""
-        member, shards = self.members[source]
+        member, owners = self.members[source]
         going = frozenset(partitions)
-        task = asyncio.create_task(shards.on_revoking(going))
+        task = asyncio.create_task(owners.on_revoking(going))
         while not task.done():
             await asyncio.sleep(0)
             self.clock.run_due()
@@ -287,8 +287,8 @@ class World:
 
     async def refused(self, name: str) -> None:
         """A scheduler is given partitions and cannot take them; raises what it says."""
-        shards = self.members[name][1]
-        task = asyncio.create_task(shards.on_assigned(frozenset(range(PARTITIONS))))
+        owners = self.members[name][1]
+        task = asyncio.create_task(owners.on_assigned(frozenset(range(PARTITIONS))))
         while not self.errors and not task.done():  # noqa: ASYNC110
             await asyncio.sleep(0)
         assert not task.done()
@@ -302,17 +302,17 @@ class World:
 
     def kill(self, name: str) -> None:
         """It is gone, with all that it had not sent."""
-        member, shards = self.members.pop(name)
+        member, owners = self.members.pop(name)
         member.alive = False
-        shards._dead = True
-        for shard in shards.shards.values():
-            shard.dead = shard.files.dropped = True
-        os.close(shards._lock)
+        owners._dead = True
+        for owner in owners.owners.values():
+            owner.dead = owner.store.dropped = True
+        os.close(owners._lock)
 
-    def shard_of(self, url: str) -> Any:
-        """The shard that has a URL."""
+    def owner_of(self, url: str) -> Any:
+        """The owner that has a URL."""
         number = self.partition(url)
-        return next(s.shards[number] for _, s in self.members.values() if number in s.shards)
+        return next(s.owners[number] for _, s in self.members.values() if number in s.owners)
 
     # ---- the rest of the system
 
@@ -411,7 +411,7 @@ class World:
         assert not self.errors, self.errors
 
     def _snapshots(self) -> bool:
-        return any(shard._taking for _, shards in self.members.values() for shard in shards.shards.values())
+        return any(owner._taking for _, owners in self.members.values() for owner in owners.owners.values())
 
     async def run(self, seconds: float) -> None:
         """Let time pass."""
@@ -434,9 +434,9 @@ class World:
     def check(self, delay_s: float = 1.0) -> None:
         """Every frontier is right in itself, no server was asked too early."""
         assert not self.errors, self.errors
-        for _, shards in self.members.values():
-            for shard in shards.shards.values():
-                check_shard(shard)
+        for _, owners in self.members.values():
+            for owner in owners.owners.values():
+                check_owner(owner)
         last: dict[str, Fetch] = {}
         for fetch in self.fetches:
             before = last.get(fetch.host)
@@ -448,14 +448,14 @@ class World:
         return {url: row.outcome.name.lower() for url, row in self.rows.items()}
 
 
-def check_shard(shard: Any) -> None:
-    """The invariants of a frontier, but for the lines, which are common."""
-    frontier = shard.frontier
-    lines, frontier.addresses = frontier.addresses, _NoLines(frontier)
+def check_owner(owner: Any) -> None:
+    """The invariants of a frontier, but for the lines of addresses, which are common."""
+    frontier = owner.frontier
+    address_queue, frontier.addresses = frontier.addresses, _NoLines(frontier)
     try:
-        check(shard.dispatcher)
+        check(owner.dispatcher)
     finally:
-        frontier.addresses = lines
+        frontier.addresses = address_queue
 
 
 class _NoLines:
@@ -467,7 +467,7 @@ class _NoLines:
 
     def waiting(self) -> list[Any]:
         """Those of this frontier."""
-        return list(self._frontier.lined_up.values())
+        return list(self._frontier.waiting_for_address.values())
 
 
 def web(hosts: int, pages: int, seed: int = 1, *, more: bool = False) -> Site:

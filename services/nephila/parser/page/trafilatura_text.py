@@ -81,7 +81,7 @@ def preload() -> None:
 
 TRAFILATURA: Final[Task[bytes]] = Task(
     "trafilatura",
-    "nephila.parser.sandbox.trafilatura_child",
+    "nephila.parser.page.trafilatura_child",
     decode_result,
     wall_s=10.0,
     memory_bytes=768 << 20,

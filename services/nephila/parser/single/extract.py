@@ -19,7 +19,6 @@ from nephila.kernel import mime
 from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import TEXTS
-from nephila.parser.documents.single import fill_document, fill_list
 from nephila.parser.links.links import unpack
 from nephila.parser.lists.detection import form_of
 from nephila.parser.markdown import lines_of, resolver
@@ -28,12 +27,12 @@ from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
 from nephila.parser.page.byline import byline
 from nephila.parser.page.charset import encoding_of
 from nephila.parser.page.headline import from_title, is_site, without_site
+from nephila.parser.page.html_tree import html_tree, tree_is_linear
 from nephila.parser.page.media import Medium, media
 from nephila.parser.page.published import visible_date
 from nephila.parser.page.tree_walk import Parts
-from nephila.parser.rules.bounds import tree_is_linear
-from nephila.parser.rules.document import html_tree
 from nephila.parser.sandbox import BlockingSandbox, ChildError
+from nephila.parser.single.documents import fill_document, fill_list
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """A larger file is refused: the downloader's limit is below it as well."""
@@ -107,7 +106,7 @@ def _in_child(
     sandbox: BlockingSandbox | None,
 ) -> None:
     """A page whose tree may take a time that grows with its square: in a child, and without a tree where that fails."""
-    from nephila.parser.sandbox.extract_child import EXTRACT, payload_of
+    from nephila.parser.single.child import EXTRACT, payload_of
 
     try:
         with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:

@@ -17,6 +17,9 @@ import msgspec
 
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
+from nephila.parser.page.page_pass import PageFacts
+from nephila.parser.rule_execution.registry import KnownRule, RuleRegistry
+from nephila.parser.rule_execution.to_messages import links_of, note, put_items
 from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.counts import MATCH
 from nephila.parser.rule_health.marking import mark, trusted_part
@@ -24,8 +27,6 @@ from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, TimeLimitError, extract
 from nephila.parser.rules.match import holds
-from nephila.parser.rules.registry import KnownRule, RuleRegistry
-from nephila.parser.rules.to_messages import links_of, note, put_items
 from nephila.parser.sandbox import ChildError
 from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
 
@@ -40,17 +41,6 @@ _PAGES_TO_RECOVER: Final = 20
 
 Done = Callable[[Sequence[m.Outlinks]], None]
 """Publishes the links and the record, and acks the page."""
-
-
-class PageFacts(NamedTuple):
-    """What a rule has to know of a page that was parsed."""
-
-    encoding: str
-    """WHATWG name."""
-    depth: int
-    """How deep its elements are nested at most."""
-    follow: bool
-    """Its links may go on."""
 
 
 class RuleExecutor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nephila.parser.sandbox.trafilatura_text import preload, run
+from nephila.parser.page.trafilatura_text import preload, run
 
 __all__ = ["run"]
 

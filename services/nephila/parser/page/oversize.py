@@ -75,7 +75,7 @@ def decode_result(data: bytes) -> PagePass:
 
 PAGE: Final[Task[PagePass]] = Task(
     "page",
-    "nephila.parser.sandbox.oversize",
+    "nephila.parser.page.oversize",
     decode_result,
     wall_s=10.0,
     memory_bytes=512 << 20,
