@@ -30,7 +30,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text
+from nephila.parser.page import trafilatura_text
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.standalone import Scheduler
@@ -103,7 +103,8 @@ class LocalControl:
         self._rules = rules
         self._on_change = on_change
         self._started = self._clock.monotonic()
-        self._held: dict[str, Timer] = {}
+        self._held: dict[str, tuple[int, Timer]] = {}
+        """Job → the generation under which it is held, and when that ends without seeds."""
 
     def note(self) -> None:
         """Something may have ended: keep the rates."""
@@ -180,7 +181,7 @@ class LocalControl:
         self._changeable()
         name = self._known(request.name).uid
         if name in self._held:
-            self._hold(name, self._known(name).generation)
+            self._hold(name, self._held[name][0])
         refused = await self._seed([Seed(name, url, "file") for url in request.urls])
         if request.last and request.held_generation:
             await _taken(self._continue(name, request.held_generation))
@@ -193,18 +194,18 @@ class LocalControl:
         )
 
     def _hold(self, name: str, generation: int) -> None:
-        if (before := self._held.pop(name, None)) is not None:
-            before.cancel()
+        if name in self._held:
+            self._held[name][1].cancel()
         until = self._clock.monotonic() + HOLD_S
-        self._held[name] = self._clock.call_at(until, lambda: self._abandoned(name, generation))
+        self._held[name] = generation, self._clock.call_at(until, lambda: self._abandon(name, generation))
 
-    def _abandoned(self, name: str, generation: int) -> None:
+    def _abandon(self, name: str, generation: int) -> None:
         self._continue(name, generation)
 
     def _continue(self, name: str, generation: int) -> list[Receipt]:
         """Continue a held job, unless somebody has changed it in the meantime."""
-        if (timer := self._held.pop(name, None)) is not None:
-            timer.cancel()
+        if name in self._held:
+            self._held.pop(name)[1].cancel()
         known = job_view.spec(self._scheduler, name)
         if known is None or known.deleted or known.generation != generation or not known.paused:
             return []
