@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET
+from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.match import RuleSet
 from nephila.rulekit.run_rule import Runner
@@ -38,7 +38,7 @@ URL = "https://a.test/p/1"
 )
 def test_an_item_says_what_it_waits_for(link: str, url: str, why: str) -> None:
     """The fields of the second page are there and empty; the mark has its URL and why it is not there."""
-    expected = {"name": "N", "stars": None, "texts": [], MARK: {"reviews": {"url": url, "why": why}}}
+    expected = {"name": "N", "stars": None, "texts": [], MISSING: {"reviews": {"url": url, "why": why}}}
     assert items(SHOP, f"<h1>N</h1>{link}", URL) == [expected]
 
 
@@ -49,7 +49,7 @@ def test_links_to_second_pages_go_on() -> None:
     found = ran(spec, rows + "<li><h1>x</h1><a class=reviews href=/p/faq></a>", URL)
     assert [link.href for link in found.second] == ["https://a.test/p/0/reviews", "https://a.test/p/1/reviews"]
     assert found.links == []
-    assert [msgspec.json.decode(item)[MARK]["reviews"]["why"] for item in found.items] == [NOT_YET] * 4 + [NOT_READ]
+    assert [msgspec.json.decode(item)[MISSING]["reviews"]["why"] for item in found.items] == [NOT_YET] * 4 + [NOT_READ]
 
 
 def test_the_second_page_is_read_for_the_rule() -> None:

@@ -61,6 +61,12 @@ class Bus(LocalBus):
         """See `Transport`."""
         self.on_crash = (group, on_crash)
 
+    member = "w0"
+
+    def held(self, group: str) -> frozenset[int]:
+        """See `Transport`."""
+        return frozenset({3, 1})
+
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
         return group == "downloader"
@@ -136,9 +142,9 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
     assert bus.on_crash[0] == "downloader"
-    assert program.service.lease_valid()
+    assert program.service.coordination.lease_valid()
     bus.heard = False
-    assert not program.service.lease_valid()
+    assert not program.service.coordination.lease_valid()
     program.stop()
     await task
 

@@ -92,6 +92,7 @@ def outlinks(parent: FetchRequest, links: list[str]) -> Outlinks:
         array("I", [0] * len(ends)).tobytes(),
         bytes(len(ends)),
         parent_priority=int(parent.priority),
+        context=parent.context,
     )
 
 

@@ -22,7 +22,7 @@ def writer(request, tmp_path):
     made.close()
 
 
-def buried(number: int, fetch_no: int = 1) -> m.Record:
+def is_dead_letter(number: int, fetch_no: int = 1) -> m.Record:
     """The row of a page that could not be parsed."""
     return record(number, fetch_no, outcome=m.Outcome.FAILED, reason="dead_letter", sha256=b"", text=b"", size_bytes=0)
 
@@ -32,41 +32,41 @@ def commit(writer: Writer, *records: m.Record) -> list[m.Outcome]:
     return writer.commit(records, [None] * len(records), []).outcomes
 
 
-def standing(writer: Writer, number: int):
+def stored(writer: Writer, number: int):
     """What the table has."""
     return writer._ledger.durable({"job-1": [key(number).hex()]})["job-1", key(number).hex()]
 
 
 def test_what_comes_of_a_dead_letter_after_all_takes_its_row(writer):
     """The same fetch, and no other; after that it stands as any stored one does."""
-    assert commit(writer, buried(1), record(2)) == [m.Outcome.FAILED, m.Outcome.STORED]
+    assert commit(writer, is_dead_letter(1), record(2)) == [m.Outcome.FAILED, m.Outcome.STORED]
     result = writer.commit([record(1)], [None], [])
     assert result.outcomes == [m.Outcome.STORED]
     assert (result.new["stored"], result.new["failed"]) == (1, -1)
-    assert standing(writer, 1).outcome is m.Outcome.STORED
-    assert standing(writer, 1).copy
-    assert commit(writer, buried(1), buried(2)) == [m.Outcome.STORED, m.Outcome.STORED]
+    assert stored(writer, 1).outcome is m.Outcome.STORED
+    assert stored(writer, 1).copy
+    assert commit(writer, is_dead_letter(1), is_dead_letter(2)) == [m.Outcome.STORED, m.Outcome.STORED]
 
 
 def test_a_dead_letter_that_comes_again_is_kept_once(writer):
     """Delivered twice, or replayed and dead again."""
-    commit(writer, buried(1))
-    result = writer.commit([buried(1)], [None], [])
+    commit(writer, is_dead_letter(1))
+    result = writer.commit([is_dead_letter(1)], [None], [])
     assert result.outcomes == [m.Outcome.FAILED]
     assert not result.new
 
 
 def test_an_earlier_fetch_does_not_take_a_later_dead_letters_row(writer):
     """It is replayed as what it was."""
-    commit(writer, buried(1, fetch_no=3))
+    commit(writer, is_dead_letter(1, fetch_no=3))
     assert commit(writer, record(1, 2)) == [m.Outcome.FAILED]
-    assert standing(writer, 1).fetch_no == 3
+    assert stored(writer, 1).fetch_no == 3
 
 
 def test_letter_and_replay_in_one_flush(writer):
     """The later counts."""
-    assert commit(writer, buried(1), record(1)) == [m.Outcome.FAILED, m.Outcome.STORED]
-    assert standing(writer, 1).outcome is m.Outcome.STORED
+    assert commit(writer, is_dead_letter(1), record(1)) == [m.Outcome.FAILED, m.Outcome.STORED]
+    assert stored(writer, 1).outcome is m.Outcome.STORED
     assert commit(writer, record(1)) == [m.Outcome.STORED]
 
 

@@ -288,6 +288,7 @@ def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
         parent_url=page.url,
         depth=page.depth + 1,
         parent_priority=page.priority,
+        context=page.context,
         fingerprints=found.fingerprints,
         urls=found.link_urls,
         url_ends=found.link_ends,

@@ -27,14 +27,14 @@ from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatch
-from nephila.storage.ledgers.reading import NoTables
-from nephila.storage.read import ended
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read import ended_urls
 from nephila.storage.source import Source
 
 log = logging.getLogger(__name__)
 
 DUE, LINKS = "due", "links"
-"""What a run fetches again beside the rows of `storage.ended.WHICH`: all that is due, and links that were refused."""
+"""What a run fetches again beside the rows of `ended_urls.ROW_KINDS`: all that is due, and links that were refused."""
 SEED_BATCH = 1000
 """Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
 
@@ -58,7 +58,7 @@ class Plan:
     grace_s: float = GRACE_S
     """How long fetches in flight may go on once the crawl is told to stop."""
     refetch: tuple[str, ...] = ()
-    """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    """What has ended and is fetched again: kinds of rows (`ended_urls.ROW_KINDS`), DUE, LINKS."""
     on_refetch_queued: Callable[[], None] = lambda: None
     """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
     conditional: bool = True
@@ -270,15 +270,15 @@ class CrawlProgram:
 
         with contextlib.suppress(NoTables):
             if kinds:
-                async for row in read_ahead(ended.ended(source, uid, kinds)):
+                async for row in read_ahead(ended_urls.ended(source, uid, kinds)):
                     self.result.refetched += refetch.ended(row, conditional=conditional)
                     await part()
             if due:
-                async for row in read_ahead(ended.ended(source, uid, ["all"])):
+                async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
                     self.result.refetched += refetch.ended(row, due=True, conditional=conditional)
                     await part()
             if LINKS in self.plan.refetch:
-                async for url, depth in read_ahead(ended.unfollowed(source, uid, all_pages=ignores)):
+                async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
                     self.result.refetched += refetch.link(url, depth)
                     await part()
         self.scheduler.refetched()

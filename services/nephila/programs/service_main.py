@@ -27,15 +27,18 @@ from prometheus_client import (
 
 from nephila.control.application import application
 from nephila.control.http import tcp_server
+from nephila.downloader.coordination import Coordination
 from nephila.downloader.limits.late_address_check import LateAddressCheck
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
+from nephila.kernel.messages import MemberState
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
 from nephila.kernel.topics import Topic
+from nephila.programs.member_heartbeat import MemberHeartbeat, counters_of
 
 log = logging.getLogger("nephila.programs.service_main")
 
@@ -46,6 +49,9 @@ POLL_S = 0.1
 """How often it is looked whether partitions are open, and what the service needs is there."""
 UNABLE_AFTER_S = 15.0
 """A service whose database is away for so long gives its partitions to members that have it."""
+
+
+DRAINING = "draining"
 
 
 class Transport(Bus, Protocol):
@@ -72,6 +78,13 @@ class Transport(Bus, Protocol):
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
         """See `LogReader.read`."""
 
+    @property
+    def member(self) -> str:
+        """See `LogReader.member`."""
+
+    def held(self, group: str) -> frozenset[int]:
+        """Partitions that this member owns in a group."""
+
     def has_all(self, group: str) -> bool:
         """Whether this member has all partitions of a group."""
 
@@ -90,7 +103,16 @@ class Transport(Bus, Protocol):
         """Why nothing can be taken or sent at present, one line each."""
 
 
-Build = Callable[[Any, Bus, Clock], Any]
+Build = Callable[..., Any]
+"""Arguments: config, bus, clock; for the downloader its `Coordination` as well."""
+
+
+def _coordination(bus: Transport) -> Coordination:
+    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
+    return Coordination(
+        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
+        lease_valid=partial(bus.may_emit, "downloader"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +132,11 @@ class ServiceProgram:
     ) -> None:
         self.clock: Clock = SystemClock()
         self.bus = bus
-        self.service: Service = kind.build(config, bus, self.clock)
+        self.service: Service = (
+            kind.build(config, bus, self.clock, _coordination(bus))
+            if kind.name == "downloader"
+            else kind.build(config, bus, self.clock)
+        )
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = "starting"
@@ -124,14 +150,14 @@ class ServiceProgram:
         )
         self.server = tcp_server(app, host, port, "metrics_port")
         """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
+        counters = counters_of(self.service, kind.metrics)
+        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
         bus.on_fatal = self._on_bus
         if hasattr(self.service, "on_assigned"):
             bus.watch_partitions(kind.name, self.service)
         if kind.name == "downloader":
             bus.watch_partitions("downloader", self.service.partitions)
             bus.watch_crashes("downloader", LostRequests(bus, self.clock).report)
-            self.service.lease_valid = partial(bus.may_emit, "downloader")
-            self.service.late_address_check = LateAddressCheck(partial(bus.has_all, "downloader")).check
         if hasattr(self.service, "on_fatal"):
             self.service.on_fatal = self._fatal
 
@@ -145,6 +171,14 @@ class ServiceProgram:
 
     def _unready(self) -> str:
         return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
+
+    def _member_state(self) -> tuple[MemberState, str]:
+        problem = self._unready()
+        if self._state == DRAINING:
+            return MemberState.DRAINING, ""
+        if self._state:
+            return MemberState.UNSPECIFIED, problem
+        return (MemberState.NOT_READY, problem) if problem else (MemberState.READY, "")
 
     @property
     def _trouble(self) -> str:
@@ -165,36 +199,39 @@ class ServiceProgram:
     async def _serve(self) -> None:
         try:
             await self.service.start()
-            await self._start_bus()
+            if await self._start_bus():
+                self._heartbeat.start()
             await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
                 log.info("ready", extra={"port": self.server.port})
             await self._work()
-            self._state = "draining"
+            self._state = DRAINING
             log.info("draining")
             if self.error is None:
                 await self.service.drain(self._grace_s)
         finally:
             await self.service.close()
+            self._heartbeat.end()
             await self.bus.close()
         log.info("ended")
 
-    async def _start_bus(self) -> None:
-        """Again and again while there is no broker, no topics yet, or no database: who joined its group without would
-        stop the share of the work that it gets. Until then, and until a signal, not ready."""
+    async def _start_bus(self) -> bool:
+        """Join the groups; False after a signal. It is tried again while the broker, the topics or the database are
+        missing: a member that joined without them would stop its share of the work. Not ready until then."""
         wait_s = RETRY_S[0]
         while not self._over.is_set():
             try:
                 await self._reach()
                 await self.bus.start()
-                return
+                return True
             except NotReadyError as error:
                 if str(error) != self._state:
                     log.warning("%s; trying again", error)
                 self._state = str(error)
             await self._pause(wait_s)
             wait_s = min(wait_s * 2, RETRY_S[1])
+        return False
 
     async def _reach(self) -> None:
         """Raise `NotReadyError` while the service cannot do its work."""

@@ -17,7 +17,7 @@ import typer
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
 from nephila.cli.terminal import sanitize
-from nephila.kernel.item_parts import MARK, NOT_YET
+from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.extract import Extraction
@@ -136,7 +136,7 @@ def _with(
 def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
     """Items that wait for what they waited for before say why it did not come, as they will in the table."""
     for old, new in zip(before, after, strict=False):
-        said, waits = old.get(MARK) or {}, new.get(MARK) or {}
+        said, waits = old.get(MISSING) or {}, new.get(MISSING) or {}
         for name, wait in waits.items():
             known = said.get(name)
             if wait["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == wait["url"]:

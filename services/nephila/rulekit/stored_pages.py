@@ -121,9 +121,9 @@ def _of_warc(path: Path) -> Iterator[Stored]:
 
 def _of_raw(path: Path) -> Iterator[Stored]:
     pages = 0
-    bad: rawfile.Torn | None = None
+    bad: rawfile.DamagedMember | None = None
     for found in rawfile.read(path):
-        if isinstance(found, rawfile.Torn):
+        if isinstance(found, rawfile.DamagedMember):
             bad = bad or found
             log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
             continue

@@ -47,7 +47,7 @@ class AppendFile:
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """The ledger has committed the present length."""
         self._committed = self.length
 
@@ -59,7 +59,7 @@ class AppendFile:
     def restore(self) -> str:
         """When the file was deleted or replaced: write what was committed back under its name. Returns what happened,
         for people; the empty string when the file is in its place. One `stat` then."""
-        if self._fd < 0 or is_at(self.path, os.fstat(self._fd)):
+        if self._fd < 0 or is_same_file(self.path, os.fstat(self._fd)):
             return ""
 
         def write(path: Path) -> None:
@@ -69,7 +69,7 @@ class AppendFile:
                 file.flush()
                 os.fsync(file.fileno())
 
-        return written_back(self.path, write)
+        return write_back(self.path, write)
 
     def close(self) -> None:
         """Close the file; harmless when called again."""
@@ -88,7 +88,7 @@ def check_length(path: Path, size: int, committed: int) -> None:
         )
 
 
-def is_at(path: Path, opened: os.stat_result) -> bool:
+def is_same_file(path: Path, opened: os.stat_result) -> bool:
     """Whether the name still leads to the file that was opened."""
     try:
         return os.path.samestat(os.stat(path), opened)
@@ -96,7 +96,7 @@ def is_at(path: Path, opened: os.stat_result) -> bool:
         return False
 
 
-def written_back(path: Path, write: Callable[[Path], None], finish: Callable[[], None] = lambda: None) -> str:
+def write_back(path: Path, write: Callable[[Path], None], finish: Callable[[], None] = lambda: None) -> str:
     """Let `write` make a file that was deleted anew, under its name or, where another has that by now, `NAME.rescued`.
     `finish` is called before it gets its name. Returns what happened, for people."""
     gone = not path.exists()
@@ -125,7 +125,7 @@ def keep_tail(path: Path, committed: int) -> None:
         os.fsync(kept.fileno())
 
 
-def refuse_foreign(path: Path) -> None:
+def refuse_unknown_file(path: Path) -> None:
     """Raise `UserError` when there is a file that this crawl has not begun."""
     if path.exists() and path.stat().st_size:
         raise UserError(f"{path} is there, but not of this crawl; move it away or choose another directory with --out")

@@ -44,12 +44,12 @@ def without_password(url: str) -> str:
     return urlunsplit((parts.scheme, user.partition(":")[0] + at + place, parts.path, query, ""))
 
 
-def reachable(url: str) -> str:
+def with_password(url: str) -> str:
     """A URL that was written down, with the password that the environment holds for the same database."""
     known = os.environ.get(ENVIRONMENT, "")
     return known if known and without_password(known) == without_password(url) else url
 
 
-def place_of(source: Source) -> str:
+def display_name(source: Source) -> str:
     """The source in a line for people."""
     return without_password(source).partition("?")[0] if isinstance(source, str) else str(source)

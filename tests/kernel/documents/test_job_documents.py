@@ -146,7 +146,7 @@ def test_a_file_may_hold_many_jobs_but_none_twice():
         ("paused: no", "'no' is neither true nor false"),
         ("paused: 'true'", "write true or false without quotes"),
         ("paused:", "spec.paused has no value"),
-        ("strategy: astar", "spec.strategy: 'astar' is unknown; known are best-first, bfs, dfs, opic"),
+        ("strategy: astar", "spec.strategy: 'astar' is unknown; known are best-first, bfs, dfs"),
         ("politeness: {delay: 1}", "'1' is no duration like 500ms, 1s, 2h or 14d; write 1s for seconds"),
         ("politeness: {delay: 1w}", "'1w' is no duration"),
         ("politeness: {delay: -1s}", "'-1s' is no duration"),

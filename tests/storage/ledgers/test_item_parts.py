@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from nephila.kernel import messages as m
-from nephila.kernel.item_parts import MARK, NOT_YET
+from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.native import parse_url
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.item_replacement import ItemReplacement
@@ -37,7 +37,7 @@ class Shop:
     def take(self, *records: m.Record) -> None:
         """One flush."""
         self.writer.commit(records, [None] * len(records), [])
-        self.writer.settle()
+        self.writer.after_commit()
 
     def query(self, text: str) -> list[tuple[Any, ...]]:
         """Rows of a query."""
@@ -75,7 +75,7 @@ def fetched(path: str, items: list[Any] | None = None, rule: str = "", fetch_no:
 def product(number: int, *parts: str, **more: Any) -> m.Record:
     """A page with an item that waits for some parts."""
     waits = {name: {"url": f"{SITE}/{name}/{number}", "why": NOT_YET} for name in parts}
-    return fetched(f"/p/{number}", [{"name": f"n{number}", "stars": None, MARK: waits}], "shop", **more)
+    return fetched(f"/p/{number}", [{"name": f"n{number}", "stars": None, MISSING: waits}], "shop", **more)
 
 
 def part(name: str, number: int, **fields: Any) -> m.Record:
@@ -92,7 +92,11 @@ def test_one_item_complete_in_any_order(shop: Shop) -> None:
     """Both pages in one flush or in two, either first: one item with the fields of both, and no mark."""
     shop.take(product(1, "reviews"), part("reviews", 1, stars=4))
     shop.take(product(2, "reviews"))
-    assert {"name": "n2", "stars": None, MARK: {"reviews": {"url": f"{SITE}/reviews/2", "why": NOT_YET}}} in shop.items
+    assert {
+        "name": "n2",
+        "stars": None,
+        MISSING: {"reviews": {"url": f"{SITE}/reviews/2", "why": NOT_YET}},
+    } in shop.items
     shop.take(part("reviews", 2, stars=5))
     shop.take(part("reviews", 3, stars=3))
     shop.take(product(3, "reviews"))
@@ -112,7 +116,7 @@ def test_a_second_page_that_does_not_come(shop: Shop, outcome: m.Outcome, reason
     """The item stays as it is and says why, and is complete when a later fetch brings the page."""
     shop.take(product(1, "reviews"))
     shop.take(ended("/reviews/1", outcome, reason))
-    assert shop.items == [{"name": "n1", "stars": None, MARK: {"reviews": {"url": f"{SITE}/reviews/1", "why": why}}}]
+    assert shop.items == [{"name": "n1", "stars": None, MISSING: {"reviews": {"url": f"{SITE}/reviews/1", "why": why}}}]
     later = part("reviews", 1, stars=2)
     later.fetch_no = 2
     shop.take(later)
@@ -123,7 +127,7 @@ def test_a_page_that_gives_nothing(shop: Shop) -> None:
     """A second page without the required fields, and one that another rule has read, are told apart."""
     shop.take(product(1, "reviews"), fetched("/reviews/1", [], "shop/reviews"))
     shop.take(product(2, "reviews"), fetched("/reviews/2", [{"a": 1}], "other"))
-    whys = [item[MARK]["reviews"]["why"] for item in shop.items if MARK in item]
+    whys = [item[MISSING]["reviews"]["why"] for item in shop.items if MISSING in item]
     assert sorted(whys) == ["its page gave nothing", "its page was read by rule other"]
 
 
@@ -152,24 +156,24 @@ def test_redirects_in_a_circle_end(shop: Shop) -> None:
     moved = {"outcome": m.Outcome.DROPPED, "reason": "redirect"}
     shop.take(product(1, "reviews"))
     shop.take(ended("/reviews/1", **moved, final_url=f"{SITE}/r"), ended("/r", **moved, final_url=f"{SITE}/reviews/1"))
-    assert shop.items[0][MARK]["reviews"]["why"] == "too many redirects"
+    assert shop.items[0][MISSING]["reviews"]["why"] == "too many redirects"
 
 
 def test_many_items_of_many_pages_wait_for_one(shop: Shop) -> None:
     """A list whose items have one second page in common; more of them than are read at a time."""
     mark = {"seller": {"url": f"{SITE}/seller", "why": NOT_YET}}
     for page in range(3):
-        shop.take(fetched(f"/list/{page}", [{"n": n, "by": None, MARK: mark} for n in range(400)], "shop"))
+        shop.take(fetched(f"/list/{page}", [{"n": n, "by": None, MISSING: mark} for n in range(400)], "shop"))
     shop.take(fetched("/seller", [{"by": "Ada"}], "shop/seller"))
     assert [item["by"] for item in shop.items] == ["Ada"] * 1200
-    assert not any(MARK in item for item in shop.items)
+    assert not any(MISSING in item for item in shop.items)
 
 
 def test_an_item_with_two_second_pages(shop: Shop) -> None:
     """Each part goes in beside the other; the mark says which is missing."""
     shop.take(product(1, "reviews", "stock"), part("stock", 1, left=7))
     assert shop.items[0]["left"] == 7
-    assert list(shop.items[0][MARK]) == ["reviews"]
+    assert list(shop.items[0][MISSING]) == ["reviews"]
     shop.take(part("reviews", 1, stars=4))
     assert shop.items == [{"name": "n1", "stars": 4, "left": 7}]
 
@@ -204,9 +208,9 @@ def test_the_result_does_not_depend_on_the_order(shop: Shop) -> None:
                 item["stars"] = number
             case 2:
                 records.append(lambda number=number: ended(f"/reviews/{number}", m.Outcome.FAILED, "http_500"))
-                item[MARK] = {"reviews": {"url": f"{SITE}/reviews/{number}", "why": "failed(http_500)"}}
+                item[MISSING] = {"reviews": {"url": f"{SITE}/reviews/{number}", "why": "failed(http_500)"}}
             case 3:
-                item[MARK] = {"reviews": {"url": f"{SITE}/reviews/{number}", "why": NOT_YET}}
+                item[MISSING] = {"reviews": {"url": f"{SITE}/reviews/{number}", "why": NOT_YET}}
         expected[item["name"]] = item
     chance.shuffle(records)
     while records:
@@ -217,7 +221,11 @@ def test_the_result_does_not_depend_on_the_order(shop: Shop) -> None:
 def test_hostile_marks_are_fields_like_any(shop: Shop) -> None:
     """What looks like a mark in a text or deeper in an item, or is none, makes nothing wait."""
     sign = '"_incomplete":{"a":{"url":"https://shop.test/x","why":"not fetched yet"}}'
-    strange = [{"t": sign}, {"in": {MARK: {"a": {"url": SITE, "why": NOT_YET}}}}, {MARK: {"a": 5, "b": {"url": 7}}}]
+    strange = [
+        {"t": sign},
+        {"in": {MISSING: {"a": {"url": SITE, "why": NOT_YET}}}},
+        {MISSING: {"a": 5, "b": {"url": 7}}},
+    ]
     shop.take(fetched("/p/1", strange, "shop"))
     assert shop.items == strange
     assert shop.query("SELECT * FROM waits") == []

@@ -19,7 +19,7 @@ from nephila.storage.faults import StoreLost
 from nephila.storage.ledgers.postgres import Postgres
 from nephila.storage.ledgers.postgres_link import connect
 from nephila.storage.ledgers.postgres_schema import STEPS, migrate
-from nephila.storage.ledgers.reading import reading
+from nephila.storage.ledgers.read_connection import open_for_reading
 from nephila.storage.ledgers.versions import versions
 from nephila.storage.read import reader
 from nephila.storage.read.export import export
@@ -194,7 +194,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten(tmp_pat
     """The connection breaks on the word COMMIT, before or after the server has obeyed; files follow the database."""
     raw = writer(tmp_path, store, formats=("jsonl", "warc"))
     raw.commit([record(1)], [page(1)], [])
-    raw.settle()
+    raw.after_commit()
     real = Postgres.commit
 
     def broken(self: Postgres, lengths: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_commit_whose_answer_is_lost_is_neither_repeated_nor_forgotten(tmp_pat
         with pytest.raises(StoreLost):
             raw.commit(*batch)
     result = raw.commit(*batch)
-    raw.settle()
+    raw.after_commit()
     assert result.outcomes == [Outcome.STORED, Outcome.STORED]
     raw.commit([record(5)], [page(5)], [])
     raw.close()
@@ -459,7 +459,7 @@ def test_changes_are_told_as_in_a_directory(tmp_path, store):
         for batch in fetches:
             one.commit(batch, [None] * 3, [])
         one.close()
-        with reading(url or place) as connection:
+        with open_for_reading(url or place) as connection:
             told.append(connection.execute("SELECT * FROM changes ORDER BY url_key, fetch_no", {}).fetchall())
         for since in ("", "2027-01-15T08:00:02Z"):
             export(url or place, "jsonl", tmp_path / "out", changes=True, since=since)

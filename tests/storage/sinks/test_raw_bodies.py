@@ -6,7 +6,7 @@ import hashlib
 import subprocess
 import sys
 
-from nephila.kernel.rawfile import Kept, read
+from nephila.kernel.rawfile import RawPage, read
 
 from tests.storage.storage_rig import key, page, record, rows, running
 
@@ -72,7 +72,7 @@ async def test_what_a_kill_left_is_cut_and_goes_on(tmp_path):
     file = tmp_path / "raw-00000.gz"
     with file.open("ab") as stream:
         stream.write(file.read_bytes()[:50])
-    assert [type(one).__name__ for one in kept(tmp_path)] == ["Kept", "Torn"]
+    assert [type(one).__name__ for one in kept(tmp_path)] == ["RawPage", "DamagedMember"]
     async with running(tmp_path, formats=RAW) as rig:
         await store(rig, page(2))
     assert [one.head.url for one in kept(tmp_path)] == ["http://h1.test/p/1.html", "http://h2.test/p/2.html"]
@@ -121,7 +121,7 @@ asyncio.run(main(Path(sys.argv[1])))
         check=False,
     )
     assert done.returncode != 0, done.stdout
-    urls = {one.head.url for one in kept(tmp_path) if isinstance(one, Kept)}
+    urls = {one.head.url for one in kept(tmp_path) if isinstance(one, RawPage)}
     durable = {row["url"] for row in rows(tmp_path)}
     assert len(durable) == 2
     assert durable <= urls

@@ -80,7 +80,7 @@ def crawl(
     ] = None,
     strategy: Annotated[
         str,
-        typer.Option(metavar="bfs|dfs|best-first|opic", help="Order of the URLs of a host.", rich_help_panel=WHERE),
+        typer.Option(metavar="bfs|dfs|best-first", help="Order of the URLs of a host.", rich_help_panel=WHERE),
     ] = "bfs",
     keywords: Annotated[
         list[str] | None,

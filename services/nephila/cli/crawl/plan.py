@@ -103,7 +103,7 @@ def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
 
 def lifted_limits(before: Run, after: Run) -> list[str]:
     """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
-    (`storage.ended.WHICH`) and `embedded.LINKS`."""
+    (`ended_urls.ROW_KINDS`) and `embedded.LINKS`."""
     (_, old), (_, new) = job_of(before), job_of(after)
     was, now = before.options, after.options
     found = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nephila.storage.ledgers.reading import NoTables, Reading, reading
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
 
 if TYPE_CHECKING:
     from nephila.programs.crawl import Plan
@@ -31,7 +31,7 @@ class Changes:
         self._source, self._job = plan.rows, plan.job.uid
         self._last = 0
         try:
-            with reading(self._source) as connection:
+            with open_for_reading(self._source) as connection:
                 row = connection.execute("SELECT max(id) FROM fetches WHERE job = :job", {"job": self._job}).fetchone()
                 self._last = row[0] or 0
         except NoTables:
@@ -47,7 +47,7 @@ class Changes:
         result = Changed()
         changes: dict[str, tuple[str, str, str]] = {}
         values = {"job": self._job, "last": self._last}
-        with reading(self._source) as connection:
+        with open_for_reading(self._source) as connection:
             for change, outcome, key, url, title in connection.execute(query, values):
                 result.ended += 1
                 result.fetched += outcome == "stored"
@@ -59,7 +59,7 @@ class Changes:
                 getattr(result, change).append((url, title))
         return result
 
-    def _gone_before(self, connection: Reading) -> set[str]:
+    def _gone_before(self, connection: ReadConnection) -> set[str]:
         """Pages that were gone already. O(fetches)."""
         query = "SELECT url_key, change FROM fetches WHERE job = :job AND id <= :last AND change != '' ORDER BY id"
         last = dict(connection.execute(query, {"job": self._job, "last": self._last}))

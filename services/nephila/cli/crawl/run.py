@@ -25,9 +25,9 @@ from nephila.programs.crawl import DUE, LINKS
 from nephila.programs.output_directory import Directory, Run
 from nephila.programs.process_setup import raise_open_files, run_loop
 from nephila.storage.faults import StoreLost
-from nephila.storage.ledgers.reading import NoTables
-from nephila.storage.read import ended
-from nephila.storage.source import Source, place_of
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read import ended_urls
+from nephila.storage.source import Source, display_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,7 +84,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False
     if result.error is not None:
         print(f"nephila: {result.error}", file=sys.stderr)
     if result.ended > run.rows and result.error is None:
-        where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+        where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
         why = "deleted, or another database?" if run.store else "replaced, or its -wal cut off?"
         print(
             f"nephila: {result.ended - run.rows:,} rows are missing in {where} ({why}): "
@@ -112,7 +112,7 @@ def plan_refetches(request: Request, run: Run, plan: Plan, *, quiet: bool) -> No
     """Say in the plan and in run.json which ended URLs are fetched once more."""
     wanted = [*run.refetch, *(["failed"] if request.retry_failed else []), *([DUE] if request.refresh else [])]
     plan.refetch = tuple(dict.fromkeys(wanted)) if run.runs else ()
-    if LINKS in plan.refetch and not ended.keeps_links(plan.rows, plan.job.uid):
+    if LINKS in plan.refetch and not ended_urls.keeps_links(plan.rows, plan.job.uid):
         plan.refetch = tuple(kind for kind in plan.refetch if kind != LINKS)
         # Where links were not kept, the pages have to be read once more for those that the scope refused.
         plan.conditional = not request.refresh
@@ -182,7 +182,7 @@ def _has_copies(directory: Directory, run: Run) -> bool:
     if isinstance(rows, Path) and not (rows / "nephila.db").exists():
         return False
     try:
-        return ended.has_copies(rows, run.uid or None)
+        return ended_urls.has_copies(rows, run.uid or None)
     except NoTables:
         return False
 
@@ -342,8 +342,8 @@ def run_in(
     rows, only = plan.rows, run.uid or None
     if only and not run.runs and reader.holds(rows, only):
         raise UsageError(
-            f"{place_of(rows)} has rows of a job {only!r} already; --resume the crawl they are of (its --out), or give"
-            " the job another name"
+            f"{display_name(rows)} has rows of a job {only!r} already; --resume that crawl (its --out), or give the job"
+            " another name"
         )
     refused: list[tuple[str, str]] = []
     seeds = read_all_seeds(run, plan, refused, already_read=already_read)

@@ -2,20 +2,24 @@
 
 from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
+from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
 from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, Politeness, QuotaGrant, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
+from nephila.kernel.messages.settings import Setting
 
 __all__ = [
     "AddressAnnouncement",
     "AddressInFlight",
     "AddressReleased",
     "Anchor",
+    "Context",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
@@ -51,6 +55,9 @@ __all__ = [
     "Login",
     "LoginField",
     "MainText",
+    "MemberRate",
+    "MemberState",
+    "MemberStatus",
     "Outcome",
     "Outlinks",
     "Page",
@@ -67,6 +74,7 @@ __all__ = [
     "Receipts",
     "Record",
     "Recrawl",
+    "Render",
     "RobotsTxt",
     "RuleFinding",
     "RuleStats",
@@ -74,6 +82,7 @@ __all__ = [
     "Scope",
     "ScopeMode",
     "Seed",
+    "Setting",
     "Strategy",
     "Traps",
     "UrlState",

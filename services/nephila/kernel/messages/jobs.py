@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
+from nephila.kernel.messages.context import Render
 
 
 class ScopeMode(IntEnum):
@@ -23,7 +24,6 @@ class Strategy(IntEnum):
     UNSPECIFIED = 0
     DFS = 1
     BEST_FIRST = 2
-    OPIC = 3
 
 
 class MainText(IntEnum):
@@ -182,6 +182,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     cookies: bool = False
     # Null: nobody logs in.
     login: Login | None = None
+    # Whether pages are rendered in a browser.
+    render: Render = Render.UNSPECIFIED
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):

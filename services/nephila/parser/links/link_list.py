@@ -216,4 +216,5 @@ def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: 
         lastmods=struct.pack(f"<{count}d", *[row.lastmod for row in rows]) if dated else b"",
         source=source,
         parent_priority=page.priority,
+        context=page.context,
     )

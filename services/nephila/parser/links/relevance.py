@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Outlinks
 
 MAX_KEYWORDS: Final = 64
@@ -45,7 +45,7 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
-_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in PLACES]
+_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in POSITIONS]
 _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 

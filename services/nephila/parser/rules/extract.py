@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET, marked
+from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
 from nephila.native import UrlError, parse_url, quoted
 from nephila.parser.page.html_tree import css_first
 from nephila.parser.rules.document import Document
@@ -172,7 +172,7 @@ class _Run:
             else:
                 missing[one.name] = (href, NOT_YET)
                 self._second.setdefault(href, Link(href, 1, 0, ""))
-        item[MARK] = marked(missing)
+        item[MISSING] = missing_parts(missing)
 
     def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}

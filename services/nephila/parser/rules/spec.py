@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.item_parts import MARK, part_rule
+from nephila.kernel.item_parts import MISSING, part_rule
 from nephila.parser.rules import rule_schema as schema
 from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
@@ -203,8 +203,10 @@ def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: sc
 
 def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Take | None) -> None:
     """Their links stand where items do, and no two of them make the same field."""
-    if any(field.name == MARK for one in follow_ups for field in one.rule.fields) or MARK in {f.name for f in fields}:
-        raise ValueError(f"no field can be called {MARK!r}: items say there what they wait for")
+    if any(field.name == MISSING for one in follow_ups for field in one.rule.fields) or MISSING in {
+        f.name for f in fields
+    }:
+        raise ValueError(f"no field can be called {MISSING!r}: items say there what they wait for")
     if follow_ups and not fields:
         raise ValueError("spec.followUps complete items, and without fields there are none")
     owner = dict.fromkeys((field.name for field in fields), "spec.fields")

@@ -244,7 +244,16 @@ class PartitionOwner:
             if seed.sent_on:
                 add_forwarded(self.frontier, job, seed, parts)
             else:
-                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                refused = add_seed(
+                    self.frontier,
+                    job,
+                    parts.host_key,
+                    parts.path_query,
+                    parts.href,
+                    parts.fingerprint,
+                    seed.context,
+                    seed.render,
+                )
                 if refused:
                     self.counts.refused_seeds.append((seed.url, refused))
         self.taken(delivery)

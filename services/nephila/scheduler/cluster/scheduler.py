@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nephila.kernel.blobs import open_blobs, reach
+from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.net.address_limits import AddressLimits
@@ -110,7 +110,7 @@ class ClusterScheduler:
         """Return when the store of snapshots answers. Raises `NotReadyError`."""
         if self._blobs is not None:
             try:
-                await asyncio.to_thread(reach, self._blobs)
+                await asyncio.to_thread(check_reachable, self._blobs)
             except TemporaryError as error:
                 raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 

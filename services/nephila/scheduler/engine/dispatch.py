@@ -13,7 +13,15 @@ from nephila.scheduler.frontier.fair_share import FairShare
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, Outstanding, TurnOutput
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, Entry, unpack
+from nephila.scheduler.frontier.queue_entry import (
+    RENDER_SHIFT,
+    SEED,
+    TOO_LONG,
+    TOO_MANY,
+    Entry,
+    unpack,
+    unpack_context,
+)
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
 
@@ -249,17 +257,11 @@ class Dispatcher:
                 frontier.set_waiting_for_job(host.number, (job,))
                 break
             entry = unpack(packed)
-            if job.importance is not None and job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
-                store.pop(host.number, job.number)
-                job.importance.dropped(entry.url_key)
-                continue
             unwanted = self._unwanted(host, job, entry)
             if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
-            if job.importance is not None:
-                job.importance.take(entry.url_key)
             job.free_reservation(entry.url_key)
             if unwanted:
                 self.outcomes.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
@@ -357,6 +359,8 @@ class Dispatcher:
             hops=entry.hops,
             priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
+            context=unpack_context(entry.context),
+            render=entry.render if entry.flags >> RENDER_SHIFT else job.render,
         )
         if entry.fetch_no > 1:
             self._make_conditional(request, job)

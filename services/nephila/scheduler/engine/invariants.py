@@ -12,7 +12,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier
 from nephila.scheduler.frontier.host_state import Outstanding, State
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, Entry, unpack
+from nephila.scheduler.frontier.queue_entry import unpack
 
 
 def check(dispatcher: Dispatcher) -> None:
@@ -64,17 +64,12 @@ def _check_hosts(frontier: Frontier) -> None:
         assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
-def _is_stale(job: Job, entry: Entry) -> bool:
-    importance = job.importance
-    return importance is not None and importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT)
-
-
 def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> None:
     store = dispatcher.frontier.store
     queued: list[bytes] = []
     for number in store.hosts_of(job.number):
         entries = [unpack(packed) for _, packed in store.items(number, job.number)]
-        queued += [entry.url_key for entry in entries if not _is_stale(job, entry)]
+        queued += [entry.url_key for entry in entries]
     queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.delayed() if uid == job.uid]
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"

@@ -25,7 +25,7 @@ from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partitio
 from nephila.scheduler.frontier.host_state import Host, Outstanding, State, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, queued_of, repack
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, queued_of, repack
 from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
@@ -290,9 +290,10 @@ class OutcomeHandler:
                 target.host_key,
                 entry.depth,
                 hops=hops,
-                flags=SEED if seed else 0,
+                flags=entry_flags(seed, entry.render),
                 head=True,
                 priority=entry.priority,
+                context=entry.context,
             )
 
     # ---- ends

@@ -29,8 +29,6 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 Key = tuple[str, bytes]
 DELETED = "\0"
 """Before the uid of a job that was deleted while URLs of it were being fetched."""
-MAX_JOBS = 65_535
-"""Numbers a frontier can give to jobs in its life."""
 
 
 class PartitionSlice(NamedTuple):
@@ -230,8 +228,6 @@ class Frontier:
     def _new_job(self, spec: CrawlJob, number: int) -> Job:
         if number < 0:
             number = self.next_job
-        if number > MAX_JOBS:
-            raise ValueError(f"a frontier holds {MAX_JOBS:,} jobs in its life; start another directory")
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
         job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1

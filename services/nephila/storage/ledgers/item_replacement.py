@@ -16,7 +16,7 @@ from nephila import __version__
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers import item_parts
-from nephila.storage.ledgers.reading import Reading
+from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.ledgers.schema import DATABASE, prepare, version
 from nephila.storage.rows import Items, item_rows
 
@@ -32,7 +32,7 @@ class ItemReplacement:
         self._db = sqlite3.connect(
             f"{self._path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=30
         )
-        self._reading = Reading(self._db)
+        self._reading = ReadConnection(self._db)
 
     def __enter__(self) -> ItemReplacement:
         try:

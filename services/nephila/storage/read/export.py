@@ -20,7 +20,7 @@ from typing import IO, Any, Literal, cast
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
-from nephila.storage.ledgers.reading import Reading, reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.read import items
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
@@ -50,7 +50,7 @@ def export(
     raw_csv: bool = False,
     changes: bool = False,
     since: str = "",
-    text: markdown_file.Written = lambda row: "",
+    text: markdown_file.MarkdownOf = lambda row: "",
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
@@ -77,7 +77,7 @@ def export(
             raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
-        with reading(source) as connection:
+        with open_for_reading(source) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
             return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
     except OSError as error:
@@ -122,7 +122,7 @@ def _write(
     *,
     raw_csv: bool,
     shown: Shown | None,
-    text: markdown_file.Written,
+    text: markdown_file.MarkdownOf,
 ) -> int:
     if format == "parquet":
         assert target is not None
@@ -152,7 +152,7 @@ def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[by
     return {"jsonl": jsonl, "csv": csv}
 
 
-def _rows(connection: Reading, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
+def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
     key, last = connection.walk
     behind = ", ".join(f":last_{name}" for name in key)
     terms, values = [f"({', '.join(key)}) > ({behind})"], {"job": job, "since": since}

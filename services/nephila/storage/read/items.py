@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, Final, NamedTuple
 
 from nephila.kernel.runtime.errors import UsageError
-from nephila.storage.ledgers.reading import Reading, reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.read.tabular import cell, flat, write_csv, write_jsonl
 from nephila.storage.source import Source
 
@@ -27,7 +27,7 @@ class Item(NamedTuple):
     data: str
 
 
-def all_items(connection: Reading, job: str | None) -> Iterator[Item]:
+def all_items(connection: ReadConnection, job: str | None) -> Iterator[Item]:
     """Every item in the order of job, page and ordinal, a few at a time. O(items)."""
     last = ("", "", "", -1)
     only = "AND items.job = :only" if job is not None else ""
@@ -60,7 +60,7 @@ def export_items(
     dotted names (price.amount), which takes one more reading of the table; or `columns`, in their order, where
     data.NAME is a field that is named like a column of the table. JSON lines without `columns` keep the objects as they
     are. `format` is one of FORMATS. Raises `UserError`."""
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         if format == "jsonl" and not columns:
             return _jsonl(stream, all_items(connection, job))
         names: dict[str, None] = {}

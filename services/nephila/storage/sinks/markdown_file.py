@@ -17,7 +17,7 @@ from nephila.storage.rows import COLUMNS, TEXT, Row
 
 FOLDER = "markdown"
 """Of a crawl's directory: where the files of the format markdown are."""
-Written = Callable[[Row], str]
+MarkdownOf = Callable[[Row], str]
 """The Markdown of a row's text; "" where there is none."""
 _FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
 _SLUG_CHARS = 60
@@ -27,7 +27,7 @@ _UNSAFE = re.compile(r"[^a-z0-9._-]+")
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-def write_stream(stream: IO[bytes], rows: Iterator[Row], text: Written) -> int:
+def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
     """One document after the other."""
     written = 0
     for row in rows:
@@ -36,19 +36,19 @@ def write_stream(stream: IO[bytes], rows: Iterator[Row], text: Written) -> int:
     return written
 
 
-def write_lines(stream: IO[bytes], rows: Iterator[Row], text: Written) -> int:
+def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
     """One JSON object a line, for programs that take a corpus."""
     written = 0
     for row in rows:
         values = dict(zip(COLUMNS, row, strict=True))
         line = {name: values[name] for name in ("url", "title", "lang", "fetched_at", "sha256")}
-        line["markdown"] = text(row) or plain(row)
+        line["markdown"] = text(row) or plain_text(row)
         stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         written += 1
     return written
 
 
-def write_directory(directory: Path, rows: Iterator[Row], text: Written) -> int:
+def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> int:
     """One file per page, HOST/slug-KEY.md below `directory`. Raises `OSError`, `UserError`."""
     if directory.exists() and not directory.is_dir():
         raise UserError(
@@ -57,7 +57,7 @@ def write_directory(directory: Path, rows: Iterator[Row], text: Written) -> int:
     written = 0
     hosts: set[str] = set()
     for row in rows:
-        place = place_of(row)
+        place = path_of(row)
         host = place.parent.name
         if host not in hosts:
             (directory / host).mkdir(parents=True, exist_ok=True)
@@ -73,13 +73,13 @@ def document(row: Row, text: str = "") -> bytes:
     escaped."""
     values = dict(zip(COLUMNS, row, strict=True))
     front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
-    text = text or plain(row)
+    text = text or plain_text(row)
     title = " ".join(str(values["title"]).split())
     heading = f"# {title}\n\n" if title and not _HEADING.search(text) else ""
     return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
 
 
-def plain(row: Row) -> str:
+def plain_text(row: Row) -> str:
     """The plain text of a row."""
     text = row[TEXT]
     return text if isinstance(text, str) else str(text, "utf-8")
@@ -100,7 +100,7 @@ def _scalar(value: object) -> str:
     return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def place_of(row: Row) -> Path:
+def path_of(row: Row) -> Path:
     """Host directory and file name; made of harmless characters only. Of two jobs with one URL the later row stays."""
     values = dict(zip(COLUMNS, row, strict=True))
     try:

@@ -16,7 +16,7 @@ from nephila.native._twin.hosts.bench import Bench
 from nephila.native._twin.hosts.disk import Directory, Found
 from nephila.native._twin.hosts.queue import ARRIVALS, ORDERS, Queue, sort_key
 
-_JOBS = 65536
+_JOBS = 1 << 32
 _LONGEST_NAME = 65535
 _SHORTEST, _LONGEST = 16, 65536
 _LONGEST_STATE = 1 << 24
@@ -140,7 +140,7 @@ class HostStore:
 
     def _check(self, job: int, orders: Sequence[int], packed: Sequence[bytes]) -> None:
         if not 0 <= job < _JOBS:
-            raise ValueError("a job is a number from 0 to 65,535")
+            raise ValueError("a job is a number from 0 to 2^32 - 1")
         if any(not 0 <= order < ORDERS for order in orders):
             raise ValueError("an order is a number from 0 to 2^24 - 1")
         if any(not _SHORTEST <= len(item) <= _LONGEST for item in packed):

@@ -159,7 +159,7 @@ def _decode_row(cursor: wire.Cursor, places: _Places, runs: list[Run]) -> Row:
     blob = places.decode(cursor, runs) if flags & _BLOB else None
     queues = []
     for _ in range(cursor.varint(65536)):
-        job = cursor.varint(65535)
+        job = cursor.varint(0xFFFFFFFF)
         queues.append((job, [_decode_slice(cursor, places, runs) for _ in range(cursor.varint(len(runs)))]))
     return Row(name, ready_at, blob, queues)
 

@@ -13,10 +13,12 @@ from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.lean import LeanFetcher
 from nephila.downloader.http.lean_conn import Connection
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import direct_route
 from nephila.kernel.runtime.clock import ManualClock
 
 KEY = ("127.0.0.1", 80, "a.test", "http")
-ORDER = HttpRequest(Target("http://a.test/"), ("127.0.0.1",), 80)
+TARGET = Target("http://a.test/")
+REQUEST = HttpRequest(TARGET, direct_route(TARGET, ("127.0.0.1",), 80))
 
 
 class Wire:
@@ -48,7 +50,7 @@ class Line:
 
     def ask(self) -> None:
         """One request on the connection."""
-        self.fetcher.fetch(ORDER, self.answers.append)
+        self.fetcher.fetch(REQUEST, self.answers.append)
 
     def say(self, data: bytes, *cuts: int) -> None:
         """The far end sends this, cut at these places."""
@@ -225,7 +227,7 @@ async def test_work_goes_on_in_later_turns(message: bytes, body: bytes, closes: 
 async def test_work_that_is_given_up(ending: str) -> None:
     """A fetch that ends while codings are taken off ends once, and its work is dropped."""
     line = SlowLine()
-    handle = line.fetcher.fetch(ORDER, line.answers.append)
+    handle = line.fetcher.fetch(REQUEST, line.answers.append)
     line.say(SLOW[0][0][:-9] if ending == "torn" else SLOW[0][0])
     if ending == "abort":
         handle.abort()
@@ -244,7 +246,7 @@ async def test_work_that_is_given_up(ending: str) -> None:
 async def test_large_bodies_are_handed_out_in_a_turn_of_their_own(ending: str) -> None:
     """Whatever happens before that turn, a fetch ends once."""
     line = Line()
-    handle = line.fetcher.fetch(ORDER, line.answers.append)
+    handle = line.fetcher.fetch(REQUEST, line.answers.append)
     line.say(HEAD + b"Content-Length: 5000000\r\n\r\n" + b"x" * 5_000_000)
     assert not line.answers
     if ending == "abort":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from downloader_room import Room, answer
+from nephila.downloader.coordination import Coordination
 from nephila.kernel.messages import FetchResult
 from nephila.kernel.runtime.errors import PermanentError
 from nephila.kernel.topics import PAGES
@@ -118,9 +119,9 @@ async def test_requests_of_an_earlier_owner_are_ignored() -> None:
 
 async def test_nobody_dials_while_the_broker_may_have_given_the_partitions_away() -> None:
     """A member that was frozen: its requests wait until it is known whose they are, and are too late then, or lost."""
-    room = Room()
+    valid = False
+    room = Room(Coordination(lease_valid=lambda: valid))
     await room.downloader.start()
-    room.downloader.lease_valid = lambda: False
     now = room.clock.now()
     room.request("http://a.test/", start_by=now + 5)
     room.request("http://b.test/", start_by=now + 60)
@@ -131,7 +132,7 @@ async def test_nobody_dials_while_the_broker_may_have_given_the_partitions_away(
     assert room.fetcher.fetches == []
     assert [outcome.result for outcome in room.outcomes] == [FetchResult.EXPIRED]
     room.downloader.partitions.on_lost(MINE)
-    room.downloader.lease_valid = lambda: True
+    valid = True
     room.clock.advance(1)
     await room.settle()
     assert room.fetcher.urls == ["http://c.test/"]

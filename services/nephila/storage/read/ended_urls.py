@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from nephila.kernel.messages import Outcome, UrlState
-from nephila.storage.ledgers.reading import Reading, reading
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
 from nephila.storage.rows import OUTCOMES
 from nephila.storage.source import Source
 
-WHICH: Final = {
+ROW_KINDS: Final = {
     "failed": "outcome = 'failed'",
     "denied(address)": "outcome = 'denied' AND reason = 'address'",
     # An attempt of 0: nobody was asked for the page itself, since its robots.txt could not be had.
@@ -28,32 +28,32 @@ _COLUMNS: Final = (
     *("url_key", "url", "depth", "outcome", "status", "fetch_no", "fetched_at", "first_at", "changed_at"),
     *("text_hash", "etag", "last_modified", "sha256"),
 )
-_PART: Final = 1000
+_BATCH_ROWS: Final = 1000
 _NUMBERS: Final = {name: Outcome(number) for number, name in enumerate(OUTCOMES)}
 _GONE: Final = (404, 410)
 
 
 def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
     """The rows of these kinds, each once; `kinds` are names in WHICH."""
-    where = " OR ".join(f"({WHICH[kind]})" for kind in kinds)
-    with reading(source) as connection:
+    where = " OR ".join(f"({ROW_KINDS[kind]})" for kind in kinds)
+    with open_for_reading(source) as connection:
         for row in _walk(connection, job, where):
             yield _state(job, dict(zip(_COLUMNS, row, strict=True)))
 
 
-def _walk(connection: Reading, job: str, where: str) -> Iterator[tuple[Any, ...]]:
+def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[Any, ...]]:
     key, last = connection.walk
     behind = ", ".join(f":last_{name}" for name in key)
     query = (
         f"SELECT {', '.join((*key, *_COLUMNS))} FROM pages WHERE ({', '.join(key)}) > ({behind}) AND job = :job"
-        f" AND ({where}) ORDER BY {', '.join(key)} LIMIT {_PART}"
+        f" AND ({where}) ORDER BY {', '.join(key)} LIMIT {_BATCH_ROWS}"
     )
     while True:
         place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
         found = connection.execute(query, {"job": job, **place}).fetchall()
         for row in found:
             yield row[len(key) :]
-        if len(found) < _PART:
+        if len(found) < _BATCH_ROWS:
             return
         last = found[-1][: len(key)]
 
@@ -97,7 +97,7 @@ def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator
         " (SELECT 1 FROM pages AS known WHERE known.job = links.job AND known.url_key = links.to_key)"
         " GROUP BY links.to_key"
     )
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         yield from connection.execute(query, {"job": job}).fetchall()
 
 
@@ -105,12 +105,12 @@ def has_copies(source: Source, job: str | None) -> bool:
     """Whether a page was ever stored, of one job or of any."""
     only = " AND job = :job" if job is not None else ""
     query = f"SELECT 1 FROM pages WHERE (outcome = 'stored' OR sha256 != ''){only} LIMIT 1"
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         return connection.execute(query, {"job": job}).fetchone() is not None
 
 
 def keeps_links(source: Source, job: str) -> bool:
     """Whether links of the job's pages were kept."""
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         query = "SELECT 1 FROM links WHERE job = :job LIMIT 1"
         return connection.execute(query, {"job": job}).fetchone() is not None

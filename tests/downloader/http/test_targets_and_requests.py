@@ -8,6 +8,7 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.request import RequestHeads, media_filter, names_list
 from nephila.downloader.http.target import Target
 from nephila.downloader.outcome import retry_after_s
+from nephila.downloader.route import direct_route
 from nephila.downloader.service import build
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
@@ -106,7 +107,8 @@ def test_headers_that_cannot_be_sent(header: str) -> None:
 
 def test_agent_with_contact() -> None:
     """The contact stands in the default agent; an own agent replaces it whole."""
-    http_request = HttpRequest(Target("http://a.test/"), ("8.8.8.8",), 80)
+    target = Target("http://a.test/")
+    http_request = HttpRequest(target, direct_route(target, ("8.8.8.8",), 80))
     assert b"(+mailto:me@x.test)\r\n" in RequestHeads(DownloaderConfig(contact="mailto:me@x.test")).make(http_request)
     assert b"\r\nUser-Agent: mine\r\n" in RequestHeads(DownloaderConfig(user_agent="mine")).make(http_request)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from nephila.kernel.runtime.errors import UserError
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.schema import DATABASE, connect_readonly
-from nephila.storage.source import Source, place_of, require_driver
+from nephila.storage.source import Source, display_name, require_driver
 
 _VALUE = re.compile(r"(?<!:):(\w+)")
 
@@ -51,7 +51,7 @@ class Walk(NamedTuple):
     start: tuple[Any, ...]
 
 
-class Reading:
+class ReadConnection:
     """Read access to nephila.db; rows come in the order in which they were first stored."""
 
     walk = Walk(("rowid",), (-1,))
@@ -69,7 +69,7 @@ class Reading:
         return self.execute(_TABLE, {"name": name}).fetchone() is not None
 
 
-class PostgresReading(Reading):
+class PostgresReadConnection(ReadConnection):
     """Read access to a database on a server; rows come in the order of job and key, which its index has."""
 
     walk = Walk(("job", "url_key"), ("", ""))
@@ -84,17 +84,17 @@ class PostgresReading(Reading):
 
 
 @contextmanager
-def reading(source: Source) -> Iterator[Reading]:
+def open_for_reading(source: Source) -> Iterator[ReadConnection]:
     """Access that ends with the block. Raises `UserError` in one line: nothing there, not ours, another version."""
     with _postgres(source) if isinstance(source, str) else _sqlite(source) as found:
         yield found
 
 
 @contextmanager
-def _sqlite(directory: Path) -> Iterator[Reading]:
+def _sqlite(directory: Path) -> Iterator[ReadConnection]:
     connection = connect_readonly(directory)
     try:
-        yield Reading(connection)
+        yield ReadConnection(connection)
     except sqlite3.Error as error:
         raise sqlite_fault(error, directory / DATABASE) from error
     finally:
@@ -102,16 +102,16 @@ def _sqlite(directory: Path) -> Iterator[Reading]:
 
 
 @contextmanager
-def _postgres(url: str) -> Iterator[Reading]:
+def _postgres(url: str) -> Iterator[ReadConnection]:
     require_driver()
-    from nephila.storage.ledgers.postgres_link import connect, speaking
+    from nephila.storage.ledgers.postgres_link import connect, translate_errors
     from nephila.storage.ledgers.postgres_schema import version
 
     connection = connect(url, readonly=True)
     try:
-        with speaking(url):
+        with translate_errors(url):
             if not version(connection, url):
-                raise NoTables(f"{place_of(url)} has no tables of nephila: no crawl has written to it yet")
-            yield PostgresReading(connection)
+                raise NoTables(f"{display_name(url)} has no tables of nephila: no crawl has written to it yet")
+            yield PostgresReadConnection(connection)
     finally:
         connection.close()

@@ -9,8 +9,11 @@ import msgspec
 import pytest
 from downloader_room import FakeFetcher, Names, answer
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import GuardedResolver
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.downloader.limits.lost_requests import LostRequests
+from nephila.downloader.route import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
@@ -35,12 +38,11 @@ class Member:
         names.table = {f"h{p}.test": ("8.8.8.8",) for p in range(PARTITIONS)}
         self.fetcher = FakeFetcher()
         settings = DownloaderConfig(per_address=0, address_gap_s=0, move_s=0.2)
-        self.service = Downloader(
-            settings, self.bus, clock, GuardedResolver(EgressGuard(False), names, clock), self.fetcher
-        )
+        router = DirectRouter(GuardedResolver(EgressGuard(False), names, TtlCache(100), clock))
+        coordination = Coordination(lease_valid=lambda: self.bus.may_emit("downloader"))
+        self.service = Downloader(settings, self.bus, clock, router, self.fetcher, coordination)
         self.bus.watch_partitions("downloader", self.service.partitions)
         self.bus.watch_crashes("downloader", LostRequests(self.bus, clock).report)
-        self.service.lease_valid = lambda: self.bus.may_emit("downloader")
 
     async def start(self) -> None:
         """Subscribe, then join."""

@@ -45,11 +45,11 @@ class Site:
             if (
                 sent.get("pw") != [self.password]
                 or sent.get("csrf") != ["a&b"]
-                or "pre=1" not in http_request.headers["Cookie"]
+                or "pre=1" not in http_request.own_headers()["Cookie"]
             ):
                 return answer(200, FORM)
             return answer(302, location="/home", set_cookie=f"sid={self.session}; Path=/; Domain=a.test")
-        inside = f"sid={self.session}" in http_request.headers.get("Cookie", "") and not self.closed
+        inside = f"sid={self.session}" in http_request.own_headers().get("Cookie", "") and not self.closed
         if target.path == "/forbidden" or not inside:
             return answer(302, location="/login?next=x")
         return answer(200, b"<p>inside", content_type="text/html")
@@ -112,7 +112,7 @@ async def test_neither_password_nor_cookies_leave_the_site(monkeypatch: pytest.M
     room.request("http://nota.test/", host="nota.test")
     room.request("http://a.test/1", job="other")
     await site.run()
-    assert [http_request.headers for http_request in site.http_requests] == [{}, {}, {}]
+    assert [http_request.own_headers() for http_request in site.http_requests] == [{}, {}, {}]
     assert all(http_request.body is None for http_request in site.http_requests)
 
 
@@ -251,12 +251,12 @@ async def test_cookies_of_a_job_without_login() -> None:
             await room.settle()
             made = answer(200, b"x", set_cookie="a=1; path=/\nb=2; Expires=Fri, 07 Aug 2037 08:04:19 GMT; path=/")
             room.fetcher.fetches[-1].on_done(made)
-    assert [fetch.request.headers for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
+    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", deleted=True))
     room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
     room.request("http://a.test/")
     await room.settle()
-    assert room.fetcher.fetches[-1].request.headers == {}
+    assert room.fetcher.fetches[-1].request.own_headers() == {}
 
 
 async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
     for host in ("a.test", "w.b.test", "b.test", "c.test", "c.test:8080"):
         room.request(f"http://{host}/", host=host)
         await room.settle()
-    assert [fetch.request.headers for fetch in room.fetcher.fetches[:5]] == [
+    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches[:5]] == [
         {"Authorization": "Bearer x", "Cookie": "sid=1"},
         {"X-Key": "y"},
         {},

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from downloader_room import Room, answer
-from nephila.downloader.http.target import prefer_counted_address
+from nephila.downloader.coordination import Coordination
 from nephila.downloader.limits.late_address_check import LateAddressCheck
+from nephila.downloader.route import Route, prefer_counted_address
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind, FetchResult
 from nephila.kernel.topics import JOBS
@@ -16,9 +17,12 @@ Questions = list[tuple[str, str, Callable[[bool], None]]]
 
 async def asking(**settings: object) -> tuple[Room, Questions]:
     """A downloader that asks, and what it has asked: URL, address, where the answer goes."""
-    room = Room(**settings)
     questions: Questions = []
-    room.downloader.late_address_check = lambda request, address, told: questions.append((request.url, address, told))
+
+    def ask(request: m.FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
+        questions.append((request.url, address, answer))
+
+    room = Room(Coordination(late_address_check=ask), **settings)
     await room.downloader.start()
     return room, questions
 
@@ -86,9 +90,9 @@ async def test_a_further_hop_of_robots_txt_is_not_asked() -> None:
 
 async def test_what_was_sent_is_told() -> None:
     """With the instant at which the request reached the server."""
-    room, _ = await asking()
     told: list[tuple[str, float]] = []
-    room.downloader.on_sent = lambda address, at: told.append((address, at))
+    room = Room(Coordination(on_sent=lambda address, at: told.append((address, at))))
+    await room.downloader.start()
     room.request("http://a.test/", address="8.8.8.8")
     await room.settle()
     room.clock.advance(0.3)
@@ -101,8 +105,7 @@ async def test_what_was_sent_is_told() -> None:
 async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> None:
     """With the address; what is counted there begins, and what comes again and is not, too. One alone asks nobody."""
     alone = False
-    room = Room()
-    room.downloader.late_address_check = LateAddressCheck(lambda: alone).check
+    room = Room(Coordination(late_address_check=LateAddressCheck(lambda: alone).check))
     await room.downloader.start()
     room.request("http://a.test/")
     await room.settle()
@@ -120,6 +123,9 @@ async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> N
 
 def test_the_address_that_was_counted_is_dialled_first() -> None:
     """Where a name has several, in whatever order they are told."""
-    assert prefer_counted_address((("a", "b", "c"), 80), "c") == (("c", "a", "b"), 80)
-    assert prefer_counted_address((("a", "b"), 80), "a") == (("a", "b"), 80)
-    assert prefer_counted_address((("a", "b"), 80), "") == (("a", "b"), 80)
+    route = Route(("a", "b", "c"), 80, "", "a")
+    assert prefer_counted_address(route, "c") == Route(("c", "a", "b"), 80, "", "c")
+    assert prefer_counted_address(route, "a") == route
+    assert prefer_counted_address(route, "") == route
+    behind_proxy = Route(("p", "q"), 8080, "", "a", tunnel=True)
+    assert prefer_counted_address(behind_proxy, "q") == behind_proxy

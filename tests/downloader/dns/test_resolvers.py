@@ -13,8 +13,12 @@ from fetcher_server import Server, response
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.dns import aiodns_resolver
 from nephila.downloader.dns.aiodns_resolver import AiodnsResolver
-from nephila.downloader.dns.resolver import GuardedResolver, LookupSlots, NotLookedUpError, ResolveError, SystemResolver
-from nephila.downloader.http.fetchers import make_guarded_resolver
+from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.lookup_slots import LookupSlots
+from nephila.downloader.dns.resolvers import make_guarded_resolver
+from nephila.downloader.dns.system_resolver import SystemResolver
+from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.downloader.service import build
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
@@ -206,7 +210,7 @@ class Flaky:
 async def test_a_failure_that_may_pass_is_not_remembered() -> None:
     """The next try asks again; those who waited meanwhile share the failure."""
     names, clock = Flaky(ResolveError("SERVFAIL")), ManualClock()
-    resolver = GuardedResolver(EgressGuard(), names, clock)
+    resolver = GuardedResolver(EgressGuard(), names, TtlCache(10), clock)
     failed = await asyncio.gather(*(resolver.resolve("a.test", 80) for _ in range(5)), return_exceptions=True)
     assert [str(error) for error in failed] == ["SERVFAIL"] * 5
     assert names.asked == 1
@@ -217,7 +221,7 @@ async def test_a_failure_that_may_pass_is_not_remembered() -> None:
 async def test_a_name_that_does_not_exist_is_remembered() -> None:
     """It is asked for once within `negative_ttl_s`."""
     names, clock = Flaky(ResolveError("no such name", permanent=True)), ManualClock()
-    resolver = GuardedResolver(EgressGuard(), names, clock)
+    resolver = GuardedResolver(EgressGuard(), names, TtlCache(10), clock)
     for _ in range(3):
         with pytest.raises(ResolveError, match="no such name"):
             await resolver.resolve("a.test", 80)
@@ -227,7 +231,7 @@ async def test_a_name_that_does_not_exist_is_remembered() -> None:
 
 async def test_remembered_failures_hold_no_frames() -> None:
     """An error that was kept would keep the fetches of all who met it."""
-    resolver = GuardedResolver(EgressGuard(), Flaky(ResolveError("gone", permanent=True)), ManualClock())
+    resolver = GuardedResolver(EgressGuard(), Flaky(ResolveError("gone", permanent=True)), TtlCache(10), ManualClock())
     errors = []
     for _ in range(2):
         with pytest.raises(ResolveError) as caught:

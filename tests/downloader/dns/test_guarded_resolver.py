@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from nephila.downloader.dns.resolver import GuardedResolver, ResolveError, SystemResolver, interleave
+from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.system_resolver import SystemResolver
+from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.kernel.net.egress import EgressError, EgressGuard, HostMap
 from nephila.kernel.runtime.clock import ManualClock
 
@@ -38,7 +41,7 @@ def resolver(
 ) -> GuardedResolver:
     """An egress with short memories."""
     return GuardedResolver(
-        EgressGuard(private), names, clock, HostMap(entries), ttl_s=60, negative_ttl_s=10, cache_size=size
+        EgressGuard(private), names, TtlCache(size), clock, HostMap(entries), ttl_s=60, negative_ttl_s=10
     )
 
 
