@@ -51,9 +51,9 @@ def page_pass(stack: ExitStack) -> Work:
     return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
 
 
-def page_pass_twin(stack: ExitStack) -> Work:
-    """The same by the pure-Python twin."""
-    from nephila.native._twin import page_pass as run
+def page_pass_fallback(stack: ExitStack) -> Work:
+    """The same by the fallback."""
+    from nephila.native.fallback import page_pass as run
 
     body, url = document(), page_url(0, 100, 8088)
     return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
@@ -324,7 +324,7 @@ def _loop(stack: ExitStack) -> asyncio.AbstractEventLoop:
 
 STAGES: dict[str, Setup] = {
     "page pass, 80 KB, 100 links": page_pass,
-    "page pass by the twin": page_pass_twin,
+    "page pass by the fallback": page_pass_fallback,
     "encoding sniffed": sniff,
     "page pass with main text": whole_pass,
     "url key": url_key,

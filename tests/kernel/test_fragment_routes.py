@@ -7,7 +7,7 @@ import hashlib
 import pytest
 from nephila.kernel.fragment_routes import parse_for, parse_routed, redirected
 from nephila.kernel.messages import CrawlJob, Parse
-from nephila.native import UrlError, _twin, parse_url, partition_of
+from nephila.native import UrlError, fallback, parse_url, partition_of
 from nephila.native import parse_any as native_any
 
 JOB = CrawlJob(parse=Parse(follow=["next", "route"]))
@@ -45,7 +45,7 @@ def test_both_cores_write_a_fragment_alike():
     """The route's identity rests on it."""
     for url in ('http://a.test/#/\u00fc`<>" x', "http://a.test/#!/%zz\t\n^|", "http://a.test/#/\ud800"):
         texts = []
-        for parse in (native_any, _twin.parse_any):
+        for parse in (native_any, fallback.parse_any):
             try:
                 texts.append(parse(url))
             except (UrlError, ValueError) as error:

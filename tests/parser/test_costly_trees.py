@@ -21,8 +21,8 @@ from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
 from nephila.parser.single import child as extract_child
 from nephila.parser.single.extract import extract
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage
 
 from tests.parser.rule_rig import rule as rule_of
 
@@ -114,8 +114,8 @@ def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that asks for a selector in the content, what it decode and what nearly matched: each within its time."""
     monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.3))
     rule = rule_of("match: {url: '^http', content: {css: p}}\nfields: {x: {css: '.none p'}}")
-    costly = Stored("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
-    with Runner() as runner:
+    costly = StoredPage("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
+    with RuleRunner() as runner:
         chosen, found = runner.run_first([rule], costly)
         assert chosen is rule
         assert "timeout" in found.problems[0]

@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.links.link_list import Entry, Listing, run_to_end
+from nephila.parser.links.link_list import LinkList, UnresolvedLink, run_to_end
 from nephila.parser.lists.feeds import read_feed, read_json_feed
 
 NOW = 1_790_000_000.0
@@ -16,12 +16,12 @@ MAY_2 = 1_714_608_000.0
 BASE = "http://a.test/feed/"
 
 
-def read(text: str | bytes, max_entries: int = 100) -> Listing:
+def read(text: str | bytes, max_entries: int = 100) -> LinkList:
     """The entries of one body."""
     return run_to_end(read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW))
 
 
-def item(inner: str) -> Listing:
+def item(inner: str) -> LinkList:
     """A channel with one item."""
     return read(f'<rss version="2.0"><channel><title>F</title><item>{inner}</item></channel></rss>')
 
@@ -29,12 +29,11 @@ def item(inner: str) -> Listing:
 def test_rss() -> None:
     """Links, dates and titles of items; what belongs to the channel or its image is none of them."""
     found = read(
-        """<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN"
-        "http://my.netscape.com/rss-0.91.dtd"> <rss version="2.0"><channel><title>The
-        &lt;b&gt;feed&lt;/b&gt;</title><link>http://a.test/</link>
+        """<?xml version="1.0"?><!DOCTYPE rss PUBLIC "-//Netscape//DTD RSS 0.91//EN" "http://my.netscape.com/rss-0.91.dtd">
+        <rss version="2.0"><channel><title>The &lt;b&gt;feed&lt;/b&gt;</title><link>http://a.test/</link>
         <image><title>no</title><link>http://no.test/</link><url>http://no.test/i.png</url></image>
-        <item><title><![CDATA[One & <i>only</i>]]></title><link>http://a.test/1</link> <pubDate>Thu, 02 May 2024
-        02:00:00 +0200</pubDate><description><a href="http://no.test">x<br></description></item>
+        <item><title><![CDATA[One & <i>only</i>]]></title><link>http://a.test/1</link>
+          <pubDate>Thu, 02 May 2024 02:00:00 +0200</pubDate><description><a href="http://no.test">x<br></description></item>
         <item><title>Two</title><link><![CDATA[http://a.test/2?a&b]]></link><dc:date>2024-05-02</dc:date></item>
         </channel></rss>"""
     )
@@ -142,7 +141,7 @@ def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     found = run_to_end(read_feed(pieces, "utf-8", BASE, 10, NOW))
-    assert (found.title, found.entries) == ("é", [Entry("http://a/?b&c", MAY_2, "a b  & d", BASE)])
+    assert (found.title, found.entries) == ("é", [UnresolvedLink("http://a/?b&c", MAY_2, "a b  & d", BASE)])
 
 
 @pytest.mark.timeout(60)
@@ -184,7 +183,7 @@ def test_json_feed() -> None:
     }
     found = read_json_feed(json.dumps(feed).encode(), 10, NOW)
     assert (found.form, found.title) == ("json", "F")
-    assert found.entries == [Entry("http://a.test/1", MAY_2, "T"), Entry("http://b.test/2")]
+    assert found.entries == [UnresolvedLink("http://a.test/1", MAY_2, "T"), UnresolvedLink("http://b.test/2")]
     assert read_json_feed(json.dumps(feed).encode(), 1, NOW).problem == "more than 1 entries"
 
 

@@ -13,7 +13,7 @@ from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.topics import JOBS, PAGES, RULES
 from nephila.parser.page.html_tree import MAX_BYTES
-from nephila.parser.rules.extract import Extraction, Link
+from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.task import RULES as RULES_TASK
 from nephila.parser.rules.task import Response
 from parser_room import FakePass, Room, with_links
@@ -247,8 +247,8 @@ async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
     [
         Extraction(items=[b"{"]),
         Extraction(items=[b"\xff"]),
-        Extraction(extra=[Link("http://a.test/x", 1, 300, "")]),
-        Extraction(links=[Link("http://a.test/x", -9, 0, "")]),
+        Extraction(next_pages=[RuleLink("http://a.test/x", 1, 300, "")]),
+        Extraction(links=[RuleLink("http://a.test/x", -9, 0, "")]),
     ],
     ids=["no JSON", "no text", "priority", "depth"],
 )

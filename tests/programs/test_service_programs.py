@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import typer
 from nephila.cli.services import service
-from nephila.cli.services.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
@@ -22,8 +21,10 @@ from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
 from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
-from nephila.programs import service_main
-from nephila.programs.service_main import ServiceKind, ServiceProgram
+from nephila.programs.service import program as service_program
+from nephila.programs.service import run
+from nephila.programs.service.program import ServiceKind, ServiceProgram
+from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
 
@@ -151,7 +152,7 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
 
 async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
-    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
     bus = Bus()
     answers = [
         NotReadyError("no Kafka broker answers"),
@@ -175,7 +176,7 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
 
 async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
-    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
     bus = Bus()
     reaches = [NotReadyError("the blob store does not answer"), None]
 
@@ -203,7 +204,7 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
 
 async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch):
     """Whoever restarts members one by one goes on only then; what moves later does not make it unready."""
-    monkeypatch.setattr(service_main, "POLL_S", 0.001)
+    monkeypatch.setattr(service_program, "POLL_S", 0.001)
     bus = Bus()
     bus.unsettled = "takes partitions over: group worker"
     program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
@@ -225,8 +226,8 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
 
 async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatch):
     """And takes part again as soon as it is back."""
-    monkeypatch.setattr(service_main, "POLL_S", 0.001)
-    monkeypatch.setattr(service_main, "UNABLE_AFTER_S", 0.01)
+    monkeypatch.setattr(service_program, "POLL_S", 0.001)
+    monkeypatch.setattr(service_program, "UNABLE_AFTER_S", 0.01)
     bus = Bus()
     program, task = await started(bus)
     while bus.able != [True]:  # noqa: ASYNC110
@@ -410,7 +411,7 @@ def test_the_last_line_of_a_service_is_json_too(monkeypatch, tmp_path, json_log,
         raise error
 
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "a:1")
-    monkeypatch.setattr(service, "_run", fail)
+    monkeypatch.setattr(run, "run_service", fail)
     with pytest.raises(typer.Exit) as ended:
         service.run("parser", "")
     assert ended.value.exit_code == code

@@ -37,6 +37,7 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS, TOPICS
 from nephila.native import parse_url, partition_of
+from nephila.scheduler.cluster.partition import OwnerState
 from nephila.scheduler.cluster.scheduler import ClusterScheduler
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.engine.invariants import check
@@ -306,7 +307,8 @@ class World:
         member.alive = False
         owners._dead = True
         for owner in owners.owners.values():
-            owner.dead = owner.store.dropped = True
+            owner.state = OwnerState.LOST
+            owner.store.dropped = True
         os.close(owners._lock)
 
     def owner_of(self, url: str) -> Any:

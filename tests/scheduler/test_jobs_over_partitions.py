@@ -7,7 +7,7 @@ import random
 import pytest
 from nephila.kernel.messages import JobStatus, ScopeMode, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
-from nephila.scheduler.cluster.jobs.job_view import Told
+from nephila.scheduler.cluster.jobs.job_view import JobView
 
 from tests.scheduler.cluster_rig import PARTITIONS, Site, World, web
 
@@ -27,7 +27,7 @@ def begin(world: World, **scope: object) -> None:
 
 def status_of(world: World) -> JobStatus:
     """What who watches the job has heard last."""
-    told = Told("t")
+    told = JobView("t")
     for status in world.broker.all(JOB_STATUS, 0):
         told.take_status(status)
     return told.status

@@ -148,7 +148,7 @@ async def test_a_log_that_was_cut_too_far_is_refused(world):
     world.kill("a")
     shutil.rmtree(world.root / "blobs")
     owners = await world.start("b")
-    with pytest.raises(UserError, match="there is no snapshot of what was before; name the blob store"):
+    with pytest.raises(UserError, match="no snapshot covers the part before; configure the blob store"):
         await world.refused("b")
     assert not owners.owners
 
@@ -182,7 +182,7 @@ async def test_the_snapshot_of_another_system_is_refused(world, tmp_path):
 async def test_a_directory_has_one_scheduler(world):
     """A second one on the same machine says what to do."""
     await world.start("a")
-    with pytest.raises(UserError, match=r"a is another scheduler's; give each a directory of its own"):
+    with pytest.raises(UserError, match=r"a is used by another scheduler; give each scheduler its own directory"):
         await world.start("b", directory=str(world.root / "a"))
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Unpack
 
 from nephila.api.crawl import AHEAD, Crawl, End, OnPage
-from nephila.api.options import Options, Rules
+from nephila.api.options import Rules
 from nephila.api.page import Link, Page, page_of
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.options import Options
 
 __all__ = ["Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "crawl", "extract", "fetch"]
 

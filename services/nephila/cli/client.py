@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from nephila.cli.options import Target
 from nephila.cli.output import note
+from nephila.cli.target import Target
 from nephila.control.api import Control
 from nephila.control.client import at_directory, at_url
 from nephila.control.tokens import read_token
@@ -29,9 +29,8 @@ T = TypeVar("T")
 
 def call(target: Target, work: Callable[[Control], Awaitable[T]], wait_s: float = 0.0) -> T:
     """What `work` makes of the control API of a target. `wait_s`: as for `needed`. Raises `UserError`."""
-    target.check()
     if target.bootstrap:
-        from nephila.programs.process_setup import run_loop
+        from nephila.kernel.runtime.process_setup import run_loop
 
         return run_loop(_over_kafka({**(target.kafka or {}), "bootstrap": target.bootstrap}, work))
     if target.server:

@@ -49,7 +49,7 @@ class RuleFiles(Protocol):
     def rules(self) -> Mapping[str, ParseRule]:
         """Name → rule."""
 
-    def look(self) -> bool:
+    def check(self) -> bool:
         """Read the files now; True when a rule has changed."""
 
 
@@ -267,7 +267,7 @@ class LocalControl:
 
     def _check_rules(self, document: job_document.JobDocument) -> None:
         if self._files is not None:
-            self._files.look()
+            self._files.check()
         known = self._all_rules()
         for name in document.job.rules:
             if name not in known:

@@ -17,10 +17,11 @@ from nephila.control.rule_store import RuleStore
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import Assembly, ServiceConfigs
+from nephila.programs.assembly import Assembly
 from nephila.programs.control_servers import ControlServers, TcpAddress
+from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 
 
 class UpProgram:
@@ -38,7 +39,7 @@ class UpProgram:
         self.clock = clock or SystemClock()
         self.assembly = Assembly(configs, self.clock)
         directory = configs.storage.directory
-        self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
+        self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self._applied_rules = RuleStore(directory, self.assembly.bus)
         self.control = LocalControl(
             self.assembly.control_parts,

@@ -17,7 +17,7 @@ def _nowhere(_: str) -> str:
     return ""
 
 
-class Parts:
+class SecondPageItems:
     """What second pages gave, by what read them and their URL."""
 
     def __init__(self) -> None:

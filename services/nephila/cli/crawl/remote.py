@@ -17,28 +17,26 @@ import msgspec
 
 from nephila import __version__
 from nephila.cli.client import call
-from nephila.cli.crawl.plan import make_plan
-from nephila.cli.crawl.run import NOTHING_FETCHED, Request, read_all_seeds, read_job, urls_of
+from nephila.cli.crawl.run import NOTHING_FETCHED
 from nephila.cli.jobs.command import send_seeds
-from nephila.cli.options import Target
 from nephila.cli.output import note, print_json
+from nephila.cli.target import Target
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
 from nephila.kernel.documents.job_to_document import to_document
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
+from nephila.programs.options import IN_SERVICE
 from nephila.programs.output_directory import Run
 
 if TYPE_CHECKING:
     from nephila.kernel.messages import Seed
-    from nephila.programs.crawl import Plan
+    from nephila.programs.crawl.plan import Plan
 
-SERVICE_OPTIONS = (
-    *("out", "resume", "refresh", "retry_failed", "fresh"),
-    *("workers", "concurrency", "user_agent", "contact", "header", "cookies", "allow_private", "host_map"),
-    *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts", "api", "api_token_file"),
-)
-"""Options that are the services' own: their settings have them."""
+SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", *IN_SERVICE)
+"""Options that are settings of the services, or of a directory here."""
 SILENT_S = 60.0
 """Without a report about the job for so long, no scheduler is there."""
 POLL_S = 0.5

@@ -15,8 +15,8 @@ from nephila.storage.source import display_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.cli.crawl.refresh import Changed
-    from nephila.programs.crawl import Result
+    from nephila.programs.crawl.changes import Changed
+    from nephila.programs.crawl.program import Result
     from nephila.programs.output_directory import Directory, Run
     from nephila.storage.read.reader import Summary
 
@@ -209,7 +209,9 @@ def remarks(run: Run, result: Result) -> list[str]:
     if result.refetched:
         lines.append(f"{result.refetched:,} URLs that had ended were queued again")
     if native.IMPLEMENTATION == "python":
-        lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
+        lines.append(
+            "The native core is not built: its Python fallback is slow, and its main text is simpler (nephila doctor)."
+        )
     return lines
 
 

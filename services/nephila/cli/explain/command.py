@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nephila.cli.options import DEFAULT_OUT, Bootstrap, RunningIn, Server, Target, TokenFile
 from nephila.cli.output import print_json
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 
 if TYPE_CHECKING:
     from nephila.scheduler.explain.explain import Explanation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     job: Annotated[str, typer.Option(metavar="NAME", help="In this job only.")] = "",
     bootstrap: Bootstrap = "",
     server: Server = "",
@@ -26,10 +26,10 @@ def explain(
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
     """Explain what became of a URL: seen, scope, robots.txt, queue, pace, budget, fetches."""
-    from nephila.cli.crawl.command import seed_url
     from nephila.cli.explain.render import show
+    from nephila.kernel.seeds import seed_url
 
-    answer = _explanation(Target(out, bootstrap, server, token_file).check(), seed_url(url), job)
+    answer = _explanation(Target(out, bootstrap, server, token_file), seed_url(url), job)
     if json:
         print_json(answer)
     else:

@@ -10,8 +10,8 @@ import typer
 
 from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
-from nephila.cli.options import DEFAULT_OUT, Bootstrap, RunningIn, Server, Target, TokenFile
 from nephila.cli.output import note, print_json
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
@@ -32,14 +32,14 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
 @app.command()
 def apply(
     files: Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="Job files; - is standard input.")],
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
     """Make the jobs what the files say: new ones are created, others changed while they run."""
-    from nephila.cli.jobs.files import read_jobs
+    from nephila.programs.job_files import read_jobs
 
     documents = read_jobs(files)
     _check_sources(documents)
@@ -59,7 +59,7 @@ def apply(
 
 @app.command("list")
 def list_jobs(
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -78,7 +78,7 @@ def list_jobs(
 @app.command()
 def get(
     name: Name,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -91,7 +91,7 @@ def get(
 @app.command()
 def pause(
     name: Name,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -105,7 +105,7 @@ def pause(
 @app.command()
 def resume(
     name: Name,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -119,7 +119,7 @@ def resume(
 @app.command()
 def delete(
     name: Name,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -137,14 +137,14 @@ def seeds(
     file: Annotated[
         str, typer.Option("--file", "-f", metavar="FILE", help="More, one a line; - is standard input.")
     ] = "",
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
     """Add seeds to a job; a URL that is known already is not queued again."""
-    from nephila.cli.crawl.command import read_seeds, seed_url
+    from nephila.kernel.seeds import read_seeds, seed_url
 
     if not urls and not file:
         raise UsageError("name seeds, or a file of them with --file")
@@ -169,7 +169,7 @@ def seeds(
 @app.command()
 def quarantines(
     name: Name,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -193,7 +193,7 @@ def release(
     name: Name,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],
     pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A part of it, as quarantines lists it.")],
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -226,7 +226,7 @@ def _check_sources(documents: Iterable[Any]) -> None:
 
 async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> api.JobApplied:
     """The job, then the seeds of its files in batches; each is taken before the next is read."""
-    from nephila.cli.jobs.files import read_sources
+    from nephila.programs.job_files import read_sources
 
     files = any(kind == "file" for kind, _ in document.sources)
     answer = await control.apply_job(api.ApplyJob(job=document.content, seeds_follow=files))

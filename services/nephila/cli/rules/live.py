@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from nephila.cli.client import call
-from nephila.cli.options import DEFAULT_OUT, Bootstrap, RunningIn, Server, Target, TokenFile
 from nephila.cli.output import note, print_json
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 
@@ -21,7 +21,7 @@ def deploy(
     places: Annotated[
         list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")
     ] = None,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -38,7 +38,7 @@ def deploy(
 
 
 def list_rules(
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -55,7 +55,7 @@ def list_rules(
 
 def delete_rule(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")],
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -68,14 +68,14 @@ def delete_rule(
 
 
 def status(
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
     """Show whether rules still fit their sites: now, or when the crawl in DIR ended."""
-    found = _health(Target(out, bootstrap, server, token_file).check())
+    found = _health(Target(out, bootstrap, server, token_file))
     if not found and not json:
         note("no rule has read a page yet")
     for one in found:

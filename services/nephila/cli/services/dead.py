@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from nephila.cli.client import call
-from nephila.cli.options import Server, Target, TokenFile
 from nephila.cli.output import note, print_json
+from nephila.cli.target import Server, Target, TokenFile
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.control.api import Control
@@ -119,7 +119,7 @@ def _target(out: Path | None, bootstrap: str, server: str, token_file: str, conf
         return Target(bootstrap=bootstrap, server=server, token_file=token_file)
     values: dict[str, Any] = {}
     if config:
-        from nephila.cli.services.service import transport_of
+        from nephila.programs.service.settings import transport_of
 
         values = {**transport_of(config), "where": config}
     if prefix:

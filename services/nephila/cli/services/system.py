@@ -9,8 +9,8 @@ import typer
 
 from nephila.cli.client import call
 from nephila.cli.jobs.table import print_table
-from nephila.cli.options import DEFAULT_OUT, Bootstrap, RunningIn, Server, Target, TokenFile
 from nephila.cli.output import print_json, print_pairs
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 from nephila.cli.terminal import sanitize
 from nephila.control import api
 from nephila.kernel.runtime.errors import UsageError
@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
 
 
 def status(
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -34,7 +34,7 @@ def status(
 
 
 def members(
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",
@@ -56,7 +56,7 @@ def settings(
     changes: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
     ] = None,
-    out: RunningIn = DEFAULT_OUT,
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
     server: Server = "",
     token_file: TokenFile = "",

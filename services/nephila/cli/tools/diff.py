@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.crawl.command import DEFAULT_OUT, seed_url
+from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.seeds import seed_url
 from nephila.storage.source import display_name
 
 MAX_LINES = 4000

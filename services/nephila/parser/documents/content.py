@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from nephila.parser.links.link_list import Entry
+from nephila.parser.links.link_list import UnresolvedLink
 from nephila.parser.page.text import CONTROLS, one_line
 
 MAX_TEXT_BYTES: Final = 16 << 20
@@ -39,9 +39,9 @@ class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     problem: Word = ""
     """Why there may be more in it than was read; "" when all was."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[UnresolvedLink]:
         """The links, to be resolved."""
-        return [Entry(url, 0.0, text) for url, text in self.links]
+        return [UnresolvedLink(url, 0.0, text) for url, text in self.links]
 
 
 _decoder: Final = msgspec.msgpack.Decoder(Content)
@@ -59,6 +59,6 @@ def decode_result(data: bytes) -> Content:
     return content
 
 
-def plain(text: str) -> str:
+def without_controls(text: str) -> str:
     """Text of many lines without control characters but line ends and tabs."""
     return text.replace("\r\n", "\n").replace("\r", "\n").translate(CONTROLS)

@@ -27,7 +27,7 @@ _MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
 _BYLINES: Final = '[class*="byline"], [class*="author"]'
 
 
-class Parts:
+class PageElements:
     """What stands in `tree` (selectolax; None has nothing). What most pages say in their head is looked for in the rest
     of the tree only when it is asked for."""
 

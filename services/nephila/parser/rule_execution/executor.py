@@ -102,14 +102,14 @@ class RuleExecutor:
         monotonic = self._clock.monotonic
         began, began_cpu_s = monotonic(), self.cpu_s()
 
-        def watch() -> None:
+        def check_time() -> None:
             if monotonic() - began > STOP_S:
                 raise TimeLimitError
 
         passed = next((n for n, entry in enumerate(work.entries) if holds(entry.rule, document)), len(work.entries))
         entry = work.entries[passed] if passed < len(work.entries) else None
         try:
-            found = extract(entry.rule, document, watch=watch) if entry is not None else None
+            found = extract(entry.rule, document, check_time=check_time) if entry is not None else None
         except TimeLimitError:
             found = None
         if entry is not None and self.cpu_s() - began_cpu_s > SLOW_S:

@@ -56,7 +56,7 @@ class RuleRegistry:
                 log.error("rule %s is left as it was: %s", name, error)
                 return
             self._entries[name] = KnownRule(rule, message.document)
-            if not self._scripts and any(reader.scripts for reader in rule.readers):
+            if not self._scripts and any(reader.scripts for reader in rule.page_rules):
                 log.warning(
                     "rule %s: its scripts are not run, and their fields are empty; --rule-scripts runs them", name
                 )

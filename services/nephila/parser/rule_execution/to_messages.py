@@ -10,9 +10,9 @@ import msgspec
 from nephila.kernel import messages as m
 from nephila.kernel.fragment_routes import parse_routed
 from nephila.native import UrlError
-from nephila.parser.links.link_list import MAX_URL_CHARS, Row, pack
+from nephila.parser.links.link_list import MAX_URL_CHARS, ResolvedLink, pack
 from nephila.parser.page.text import cut_utf8
-from nephila.parser.rules.extract import Extraction, Link
+from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.spec import Rule
 
 MAX_ANCHOR_BYTES = 200
@@ -38,11 +38,11 @@ def links_of(page: m.Page, links: Sequence[m.Outlinks], found: Extraction) -> li
     of second pages."""
     own = list(links) if found.links is None else list(_packed(page, found.links))
     # Pagination first: its depth is the smaller one, and of a URL that comes twice the scheduler keeps the first.
-    return [*_packed(page, found.extra), *_packed(page, found.second), *own]
+    return [*_packed(page, found.next_pages), *_packed(page, found.second_pages), *own]
 
 
-def _packed(page: m.Page, links: Sequence[Link]) -> Iterator[m.Outlinks]:
-    by_depth: dict[int, list[tuple[Row, int]]] = {}
+def _packed(page: m.Page, links: Sequence[RuleLink]) -> Iterator[m.Outlinks]:
+    by_depth: dict[int, list[tuple[ResolvedLink, int]]] = {}
     seen: set[bytes] = set()
     for link in links:
         try:
@@ -56,7 +56,7 @@ def _packed(page: m.Page, links: Sequence[Link]) -> Iterator[m.Outlinks]:
         seen.add(key)
         end = href.index("/", len(parts.scheme) + 3)
         anchor = cut_utf8(link.anchor.encode("utf-8", "replace"), MAX_ANCHOR_BYTES)
-        row = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, 0.0)
+        row = ResolvedLink(href.encode(), (end - len(parts.host_key), end), key, anchor, 0.0)
         by_depth.setdefault(link.depth, []).append((row, link.priority))
     for depth, rows in sorted(by_depth.items()):
         message = pack(page, [row for row, _ in rows], page.depth + depth, m.LinkSource.UNSPECIFIED)

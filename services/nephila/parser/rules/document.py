@@ -16,7 +16,7 @@ from typing import Any, Final
 import webencodings
 
 from nephila.parser.page.html_tree import css, html_tree
-from nephila.parser.rules.jsons import JsonError, objects, parse_json
+from nephila.parser.rules.json_values import JsonError, objects, parse_json
 
 _JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCK_WORDS: Final = """

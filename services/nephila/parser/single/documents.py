@@ -13,9 +13,9 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.documents.read import TEXTS, read_document
-from nephila.parser.links.link_list import Entry, resolved, run_to_end
-from nephila.parser.lists.detection import Form, read
-from nephila.parser.page.body_kind import Kind
+from nephila.parser.links.link_list import UnresolvedLink, resolve, run_to_end
+from nephila.parser.lists.detection import ListForm, read
+from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import encoding_of_text
 from nephila.parser.sandbox import BlockingSandbox, ChildError
 
@@ -23,7 +23,7 @@ Keep = Callable[[str], bool]
 
 
 def fill_list(
-    result: dict[str, Any], form: Form, body: bytes, base: str, charset: str, config: ParserConfig, keep: Keep
+    result: dict[str, Any], form: ListForm, body: bytes, base: str, charset: str, config: ParserConfig, keep: Keep
 ) -> None:
     """What a sitemap or feed found at `base` lists; `keep` says which links count."""
     listing = run_to_end(read(form, body, base, charset, config, time.time()))
@@ -32,13 +32,13 @@ def fill_list(
     _tell(result, "problem", listing.problem)
     result["links"] = _links(base, listing.entries, keep)
     for name, urls in (("images", listing.images), ("videos", listing.videos)):
-        rows = run_to_end(resolved(base, [Entry(url) for url in urls]))
+        rows = run_to_end(resolve(base, [UnresolvedLink(url) for url in urls]))
         result[name] = [url for url in (row.href.decode() for row in rows) if keep(url)]
 
 
 def fill_document(
     result: dict[str, Any],
-    kind: Kind,
+    kind: BodyKind,
     body: bytes,
     content_type: str,
     base: str,
@@ -49,7 +49,7 @@ def fill_document(
 ) -> None:
     """What any other document found at `base` says."""
     encoding = encoding_of_text(body, charset, content_type) if kind in TEXTS else ""
-    if kind is Kind.PDF:
+    if kind is BodyKind.PDF:
         content = _pdf(body, config, sandbox)
     else:
         content = read_document(kind, content_type, body, encoding, config.max_text_bytes, config.max_links)
@@ -75,9 +75,9 @@ def _tell(result: dict[str, Any], name: str, value: str) -> None:
         result[name] = value
 
 
-def _links(base: str, entries: list[Entry], keep: Keep) -> list[dict[str, Any]]:
+def _links(base: str, entries: list[UnresolvedLink], keep: Keep) -> list[dict[str, Any]]:
     links = []
-    for row in run_to_end(resolved(base, entries)):
+    for row in run_to_end(resolve(base, entries)):
         url = row.href.decode()
         if keep(url):
             link: dict[str, Any] = {"url": url, "text": row.anchor.decode("utf-8", "replace"), "nofollow": False}

@@ -23,14 +23,14 @@ from nephila.parser.links.links import unpack
 from nephila.parser.lists.detection import form_of
 from nephila.parser.markdown import lines_of, resolver
 from nephila.parser.markdown import markdown as as_markdown
-from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.byline import byline
 from nephila.parser.page.charset import encoding_of
 from nephila.parser.page.headline import from_title, is_site, without_site
 from nephila.parser.page.html_tree import html_tree, tree_is_linear
 from nephila.parser.page.media import Medium, media
 from nephila.parser.page.published import visible_date
-from nephila.parser.page.tree_walk import Parts
+from nephila.parser.page.tree_walk import PageElements
 from nephila.parser.sandbox import BlockingSandbox, ChildError
 from nephila.parser.single.documents import fill_document, fill_list
 
@@ -77,7 +77,7 @@ def extract(
     kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
     if form is not None:
         fill_list(result, form, body, base, charset, config, _is_somewhere)
-    elif kind is Kind.HTML:
+    elif kind is BodyKind.HTML:
         encoding = encoding_of(body, charset, sniff_encoding)
         found = page_pass(
             body, result["url"] or _NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
@@ -141,11 +141,11 @@ def fill_html(
         return "" if href.startswith(_NOWHERE) else href
 
     tree = _tree(body, encoding) if trees else None
-    parts = Parts(tree)
-    said = byline(pairs if tree is None else parts.metas(), parts.json_ld(), found.title)
-    images, videos = media(pairs, parts.media, resolve)
+    elements = PageElements(tree)
+    said = byline(pairs if tree is None else elements.metas(), elements.json_ld(), found.title)
+    images, videos = media(pairs, elements.media, resolve)
     stated = dict(reversed(pairs))
-    headings = parts.headings()
+    headings = elements.headings()
     place = urlsplit(result["url"] or resolve(found.canonical))
     host = place.hostname or ""
     site = stated.get("og:site_name", "")
@@ -159,8 +159,8 @@ def fill_html(
         title=title[: config.max_title_chars],
         text=(found.main_text or found.text).decode(),
         lang=found.lang,
-        published=said.published or parts.published() or visible_date(found.text.decode(), (title, *headings[1])),
-        author=said.author or parts.author(),
+        published=said.published or elements.published() or visible_date(found.text.decode(), (title, *headings[1])),
+        author=said.author or elements.author(),
         description=found.description or stated.get("og:description", ""),
         canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
         links=[link for link in unpack(found) if not link["url"].startswith(_NOWHERE)],

@@ -42,11 +42,11 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.parent_death import die_with
+from nephila.kernel.runtime.process_setup import FOR_MAIN, raise_open_files, run_loop
 from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
-from nephila.programs.process_setup import FOR_MAIN, raise_open_files, run_loop
 from nephila.programs.recently_seen import RecentLinks
 
 GROUP = "main"

@@ -22,7 +22,7 @@ from nephila.kernel.messages import (
     QueuedUrl,
 )
 from nephila.kernel.runtime.errors import UserError
-from nephila.native import HostStore
+from nephila.native import HostStore, check_implementation
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
@@ -124,12 +124,20 @@ class Replay:
     def snapshot(self, state: FrontierSnapshot) -> None:
         frontier = self.frontier
         if state.hosts:
+            directory = Path(frontier.config.directory)
+            try:
+                check_implementation(state.hosts)
+            except ValueError as error:
+                raise UserError(
+                    f"the snapshot of {directory} was {error}; resume with the same, or remove {directory}: --resume "
+                    "then begins at the seeds again and keeps all rows"
+                ) from None
             try:
                 frontier.store.restore(state.hosts)
                 for job in state.jobs:
                     self._job(job)
             except ValueError as error:
-                raise UserError(f"{error}; {remedy(Path(frontier.config.directory))}") from None
+                raise UserError(f"{error}; {remedy(directory)}") from None
             frontier.next_job = state.next_job
             frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:
