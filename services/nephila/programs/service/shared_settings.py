@@ -30,7 +30,6 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "parser": ParserConfig,
     "storage": StorageConfig,
     "api": ControlConfig,
-    "api": ControlConfig,
 }
 HOME = {
     "user_agent": "downloader",
