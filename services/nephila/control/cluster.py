@@ -166,7 +166,7 @@ class ClusterControl:
         for name in wanted.rules:
             if name not in self._rules:
                 raise UserError(
-                    f"{document.place}: the system has no rule {name!r} (spec.rules); see nephila rules deploy"
+                    f"{document.location}: the system has no rule {name!r} (spec.rules); see nephila rules deploy"
                 )
         known = self._jobs.get(wanted.uid)
         exists = known is not None and not known.deleted

@@ -257,13 +257,13 @@ class LocalControl:
             if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
                 wanted = ",".join((*self._formats, sink))
                 raise UserError(
-                    f"{document.place}: this program does not write {sink} (spec.sinks); "
+                    f"{document.location}: this program does not write {sink} (spec.sinks); "
                     f"start it with nephila up --format {wanted}"
                 )
 
     def _check_text(self, document: job_document.JobDocument) -> None:
         if trafilatura_text.lacks_library(document.job):
-            raise UserError(f"{document.place}: {trafilatura_text.MISSING}")
+            raise UserError(f"{document.location}: {trafilatura_text.MISSING}")
 
     def _check_rules(self, document: job_document.JobDocument) -> None:
         if self._files is not None:
@@ -273,7 +273,7 @@ class LocalControl:
             if name not in known:
                 where = f"in {self._files.place}" if self._files else "here; start it with nephila up --rules DIR"
                 raise UserError(
-                    f"{document.place}: this program has no rule {name!r} (spec.rules) {where}, "
+                    f"{document.location}: this program has no rule {name!r} (spec.rules) {where}, "
                     "or apply it first with nephila rules deploy"
                 )
 

@@ -45,10 +45,13 @@ class Assembly:
         self.workers = self._worker_processes(configs) if configs.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
         """What fetches and parses, in the order in which it is drained."""
-        self.scheduler: Scheduler = build_scheduler(configs.scheduler, self.bus, clock)
+        self.scheduler: Scheduler = build_scheduler(configs.scheduler, self.bus, clock, self._on_wider)
         if self.workers is not None:
-            self.scheduler.on_wider_scope(self.workers.bus.forget)
-            self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
+            self.workers.contact, self.workers.sent = self.scheduler.check_late_address, self.scheduler.sent
+
+    def _on_wider(self, uid: str) -> None:
+        if self.workers is not None:
+            self.workers.bus.forget(uid)
 
     @property
     def control_parts(self) -> Parts:

@@ -221,7 +221,7 @@ def _check_sources(documents: Iterable[Any]) -> None:
                 try:
                     Path(name).open("rb").close()
                 except OSError as error:
-                    raise UsageError(f"{document.place}: cannot read the seeds {name}: {error.strerror}") from None
+                    raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
 
 
 async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> api.JobApplied:

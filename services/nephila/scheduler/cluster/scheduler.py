@@ -35,9 +35,8 @@ from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
-from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.standalone import CREDITS, LOOK_S
 
 log = logging.getLogger(__name__)
 
@@ -370,7 +369,7 @@ class ClusterScheduler:
         for owner in self.owners.values():
             frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
-            frontier.concurrency, frontier.window = room, window
+            frontier.set_limits(room, window)
             if more and frontier.outstanding:
                 self.wake(owner)
 
