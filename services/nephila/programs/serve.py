@@ -14,6 +14,7 @@ from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Job
 from nephila.control.local import LocalControl
 from nephila.control.rule_store import RuleStore
+from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
@@ -37,7 +38,9 @@ class UpProgram:
     ) -> None:
         """`tcp`: where the control API is served beside DIR/control.sock. `on_change`: called when a job changed."""
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(configs, self.clock)
+        self.assembly = Assembly(
+            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
+        )
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self._applied_rules = RuleStore(directory, self.assembly.bus)
@@ -60,8 +63,7 @@ class UpProgram:
 
     async def run(self, ready: Callable[[list[Job]], None]) -> None:
         """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
-        self.assembly.scheduler.on_turn = self.control.note
-        async with self.assembly.running(self._fatal):
+        async with self.assembly.running():
             self._applied_rules.start()
             if self.rules is not None:
                 self.rules.start()
