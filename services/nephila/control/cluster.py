@@ -524,7 +524,7 @@ async def open_cluster(settings: dict[str, Any]) -> AsyncIterator[ClusterControl
     """The control API of a system, in this process. `settings`: of the transport, at least `bootstrap`. Raises
     `UserError`."""
     from nephila.control.dead_letters import KafkaDeadLetters
-    from nephila.kernel.bus.kafka import admin
+    from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
     from nephila.kernel.bus.kafka.config import kafka_config
