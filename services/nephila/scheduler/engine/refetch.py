@@ -56,7 +56,7 @@ class Refetch:
         job.due_table.put(state)
         frontier.pending(frontier.partition(key)).urls.append(state)
         if job.seen.add(key):
-            recrawl_queue.enqueue(frontier, job, state)  # a new frontier never counted it as ended
+            recrawl_queue.enqueue(frontier, job, state)  # not counted as ended in this frontier
         else:
             job.due_table.check_out(key)
             recrawl_queue.requeue(frontier, job, state)
