@@ -47,7 +47,7 @@ test-full: $(DEV)  ## the rest: whole programs, services over Kafka, earlier rel
 test-all: test test-full  ## both
 
 test-long: $(DEV)  ## the state machines at 100,000 operations each
-	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/test_frontier_machine.py
+	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'

@@ -132,8 +132,7 @@ def next_fetch(scheduler: Scheduler) -> float | None:
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
     """(URL, reason) of seeds that were not admitted since this was asked last."""
-    refused, scheduler.refused_seeds = scheduler.refused_seeds, []
-    return refused
+    return scheduler.take_refused_seeds()
 
 
 def quarantines(scheduler: Scheduler, uid: str) -> list[dict[str, Any]]:

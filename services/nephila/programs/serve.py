@@ -14,6 +14,7 @@ from nephila.control import job_view
 from nephila.control.api import SEED_BATCH, Control, Session
 from nephila.control.job_view import JobFacts
 from nephila.control.socket import ControlSocket
+from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
@@ -28,7 +29,9 @@ class UpProgram:
 
     def __init__(self, configs: ServiceConfigs, clock: Clock | None = None, rules: Path | None = None) -> None:
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(configs, self.clock)
+        self.assembly = Assembly(
+            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
+        )
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self.control = Control(self.assembly, directory, configs.storage.formats, configs.storage.store or None)
@@ -43,8 +46,7 @@ class UpProgram:
 
     async def run(self, ready: Callable[[list[JobFacts]], None]) -> None:
         """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
-        self.assembly.scheduler.on_turn = self.control.note
-        async with self.assembly.running(self._fatal):
+        async with self.assembly.running():
             if self.rules is not None:
                 self.rules.start()
             await self._resume()

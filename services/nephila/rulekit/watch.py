@@ -33,11 +33,11 @@ def message_of(document: RuleDocument) -> ParseRule:
 class RuleWatcher:
     """See the module. Raises `UserError` when the rules cannot be read at the start."""
 
-    def __init__(self, place: Path, bus: Bus, clock: Clock) -> None:
+    def __init__(self, place: Path, bus: Bus, clock: Clock, on_change: Callable[[], None] | None = None) -> None:
+        """`on_change` is called when the set of names has changed."""
         self.place = place
         self.names: tuple[str, ...] = ()
-        self.on_change: Callable[[], None] | None = None
-        """Called when the set of names is another one."""
+        self.on_change = on_change
         self._bus = bus
         self._clock = clock
         self._published: dict[str, ParseRule] = {}

@@ -6,6 +6,11 @@ import msgspec
 
 from nephila.kernel.runtime.config import Positive
 
+CREDITS = 1 << 30
+"""The inputs of the scheduler never wait for its output: otherwise the loop of services could deadlock."""
+LOOK_S = 600.0
+"""Longest wait between two turns while anything is due: UTC may be set, and monotonic time stops during sleep."""
+
 
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each field with its unit and its reason."""

@@ -38,23 +38,32 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Pauses between attempts to reach a lost database."""
 
 
-def build(config: StorageConfig, bus: Bus, clock: Clock) -> Storage:
+def build(
+    config: StorageConfig, bus: Bus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+) -> Storage:
     """The service, subscribed but not started. Raises `UsageError` for an unknown format.
 
     Build it before the readers of pages subscribe, so that a raw page arrives here before its record.
     """
-    return Storage(config, bus, clock, Writer(config))
+    return Storage(config, bus, clock, Writer(config), on_fatal)
 
 
 class Storage:
     """The storage service; a `lifecycle.Service`."""
 
-    def __init__(self, config: StorageConfig, bus: Bus, clock: Clock, writer: Writer) -> None:
+    def __init__(
+        self,
+        config: StorageConfig,
+        bus: Bus,
+        clock: Clock,
+        writer: Writer,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """`on_fatal` is called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
         self.outcomes: Counter[str] = Counter()
         """Rows that this process added to the table, by outcome. If a replayed record replaces a dead letter's row, the
         row counts for the new outcome."""
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once, on the event loop, when a flush has failed permanently; no receipt follows it."""
+        self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
         self._clock = clock

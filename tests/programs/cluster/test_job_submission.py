@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 from nephila.cli.jobs.cluster import taken
@@ -21,10 +22,10 @@ from nephila.programs.cluster.job_submission import SEED_BATCH, Submission
 class System:
     """Schedulers that say what the test has them say."""
 
-    def __init__(self) -> None:
+    def __init__(self, broker_answers: Callable[[], Awaitable[bool]] | None = None) -> None:
         clock = ManualClock()
         self.bus = LocalBus(clock)
-        self.submission = Submission(self.bus, clock, 16, CrawlJob("j"))
+        self.submission = Submission(self.bus, clock, 16, CrawlJob("j"), broker_answers=broker_answers)
         self.heard: list[object] = []
         for topic in (JOBS, SEEDS):
             self.bus.subscribe(topic, "scheduler", self._hear, credits=10_000)
@@ -127,8 +128,7 @@ async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch):
     async def answer() -> bool:
         return next(answers)
 
-    system = System()
-    system.submission.broker_answers = answer
+    system = System(answer)
     task = await system.begin(1)
     with pytest.raises(UserError, match="no scheduler has said anything of job 'j'"):
         await task

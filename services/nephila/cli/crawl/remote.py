@@ -90,10 +90,15 @@ async def _submit_and_watch(
     from nephila.programs.cluster.job_submission import Submission
 
     async with connected(bootstrap) as bus:
-        submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
-        submission.broker_answers = partial(_broker_answers, bus)
-        if not quiet:
-            submission.on_status = _Progress(bus.clock).show
+        submission = Submission(
+            bus,
+            bus.clock,
+            bus.config.partitions,
+            job,
+            rules,
+            on_status=None if quiet else _Progress(bus.clock).show,
+            broker_answers=partial(_broker_answers, bus),
+        )
         await bus.start()
         if not quiet:
             note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")

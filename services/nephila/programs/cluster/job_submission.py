@@ -30,14 +30,25 @@ SEED_BATCH = 1000
 class Submission:
     """One job on its way through a system. Build it before the bus is started."""
 
-    def __init__(self, bus: Bus, clock: Clock, partitions: int, job: CrawlJob, rules: Iterable[ParseRule] = ()) -> None:
+    def __init__(
+        self,
+        bus: Bus,
+        clock: Clock,
+        partitions: int,
+        job: CrawlJob,
+        rules: Iterable[ParseRule] = (),
+        *,
+        on_status: Callable[[JobStatus], None] | None = None,
+        broker_answers: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`broker_answers` is called after `SILENT_S` without a status: while the broker is away, no scheduler can
+        report."""
         self.job = job
         self._rules = tuple(rules)
         self.status = JobStatus(job.uid)
         self.refused: list[tuple[str, str]] = []
-        self.on_status: Callable[[JobStatus], None] | None = None
-        self.broker_answers: Callable[[], Awaitable[bool]] | None = None
-        """Asked when nothing was heard for too long: while the broker is away nobody can say anything."""
+        self._notify = on_status
+        self._broker_answers = broker_answers
         self._bus = bus
         self._clock = clock
         self._partitions = partitions
@@ -93,7 +104,7 @@ class Submission:
             try:
                 await asyncio.wait_for(self._heard.wait(), SILENT_S)
             except TimeoutError:
-                if self.broker_answers is not None and not await self.broker_answers():
+                if self._broker_answers is not None and not await self._broker_answers():
                     continue
                 raise UserError(
                     f"no scheduler has said anything of job {self.job.uid!r} for {SILENT_S:g} s; is one running?"
@@ -121,5 +132,5 @@ class Submission:
     def _take(self, status: JobStatus) -> None:
         self.status = status
         self._heard.set()
-        if self.on_status is not None:
-            self.on_status(status)
+        if self._notify is not None:
+            self._notify(status)

@@ -79,13 +79,24 @@ class CrawlProgram:
     def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(plan.configs, self.clock, plan.grace_s, bus)
+        self.assembly = Assembly(
+            plan.configs,
+            self.clock,
+            bus or LocalBus(self.clock, on_quiet=self.on_quiet),
+            on_fatal=self._fatal,
+            on_turn=self._turn,
+            grace_s=plan.grace_s,
+        )
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.configs.storage
         self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
         self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
-        self.rules = RuleWatcher(plan.rules, self.bus, self.clock) if plan.rules is not None else None
+        self.rules = (
+            RuleWatcher(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
+            if plan.rules is not None
+            else None
+        )
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False
@@ -147,10 +158,7 @@ class CrawlProgram:
 
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[None]:
-        self.scheduler.on_turn = self._turn
-        # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
-        self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
-        async with self.assembly.running(self._fatal):
+        async with self.assembly.running():
             self.result.resumed_urls = self.scheduler.restored.urls
             self.result.resumed_leased = self.scheduler.restored.leased
             yield
@@ -162,7 +170,6 @@ class CrawlProgram:
         self.rules.start()
         if self.plan.all_rules:
             self.plan.job.rules = list(self.rules.names)
-            self.rules.on_change = self._on_rules_changed
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
@@ -243,6 +250,11 @@ class CrawlProgram:
             self.result.reason, self.result.error = "failed", error
         self.assembly.skip_grace()
         self.stop("failed", error)
+
+    def on_quiet(self) -> None:
+        """For the bus: no delivery is open. The last ack may come after the scheduler's last turn, as that of a raw
+        page written behind its record."""
+        self.clock.call_soon(self._check_end)
 
     def _turn(self) -> None:
         self.control.note()

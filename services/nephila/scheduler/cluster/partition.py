@@ -113,17 +113,17 @@ class PartitionOwner:
             hot_hosts=max(config.hot_hosts // SHARES, LEAST_HOT_HOSTS),
             hot_robots_bytes=config.hot_robots_bytes // SHARES,
         )
+        self._host = host
+        self._share = PartitionView(address_queue, self.wake)
         self.frontier = Frontier(
             self.config,
             HostStore(directory),
             lambda number: new_seen(directory, number),
             partition_slice=PartitionSlice(store.partition, store.partitions),
+            addresses=self._share,
+            consumed_until=-math.inf,
+            on_anchor=self._anchored,
         )
-        self._host = host
-        self._share = PartitionView(address_queue, self.wake)
-        self.frontier.addresses = self._share
-        self.frontier.consumed_until = -math.inf
-        self.frontier.on_anchor = self._anchored
         self._anchors: dict[str, list[str]] = {}
         """Job → anchors that other partitions need before the commit that makes them known here."""
         self.dispatcher = Dispatcher(self.frontier)
@@ -325,14 +325,14 @@ class PartitionOwner:
         acks, self._acks = self._acks, []
         if self.state is OwnerState.SERVING:
             self.dispatcher.dispatch(now, out)
-        foreign, frontier.for_other_partitions = frontier.for_other_partitions, []
+        foreign = frontier.take_for_other_partitions()
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
             self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._went_out), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
-        frontier.hosts.trim(frontier.pinned_hosts)
+        self.dispatcher.trim_hosts()
         self._turning = True
         self.advance()
         self._turning = False
@@ -406,7 +406,8 @@ class PartitionOwner:
         self._kept_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
         self.store.write_state(snapshots(self.dispatcher), sequence)
-        self.log_bytes = self.frontier.hosts.written_bytes = 0
+        self.log_bytes = 0
+        self.frontier.hosts.checkpointed()
         self.pipeline.submit(Batch([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
 
     def _begin_keeping(self, sequence: int, offset: int) -> None:

@@ -17,7 +17,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import REQUESTS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.frontier import Frontier, Key
+from nephila.scheduler.frontier.frontier import Frontier
 
 log = logging.getLogger(__name__)
 
@@ -72,26 +72,10 @@ class RequestLiveness:
             log.info("the offsets of the downloaders cannot be read: %s", error)
             return
         for number in taken & self._owners.keys():
-            frontier = self._owners[number].frontier
-            frontier.consumed_until = max(frontier.consumed_until, before)
-
-
-def was_consumed(frontier: Frontier, until: float) -> bool:
-    """Whether a downloader consumed the request of a lease that expires then."""
-    return frontier.consumed_until >= _given_at(frontier, until)
-
-
-def lease_given_at(frontier: Frontier, key: Key) -> float:
-    """When the lease of a URL was given, in seconds since 1970 UTC."""
-    return _given_at(frontier, frontier.leases[key]) + frontier.utc_offset
-
-
-def _given_at(frontier: Frontier, until: float) -> float:
-    """When a lease that expires then was given or taken over, in monotonic seconds."""
-    return until - frontier.config.start_by_s - frontier.config.lease_s
+            self._owners[number].frontier.note_consumed(before)
 
 
 def _waits_since(frontier: Frontier, before: float) -> bool:
     """Whether a request of that time has no outcome, and nothing proves that it was consumed."""
     until = next(iter(frontier.leases.values()), None)
-    return until is not None and not was_consumed(frontier, until) and _given_at(frontier, until) <= before
+    return until is not None and not frontier.was_consumed(until) and frontier.lease_start(until) <= before

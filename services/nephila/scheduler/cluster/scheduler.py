@@ -35,9 +35,8 @@ from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
-from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.standalone import CREDITS, LOOK_S
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +56,13 @@ MAX_TURNS = 1000
 class ClusterScheduler:
     """All partitions of one member. The bus assigns and revokes them (`RebalanceListener`)."""
 
-    def __init__(self, config: SchedulerConfig, bus: LogBus, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        bus: LogBus,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self.config = config
         self.bus = bus
         self.clock = clock
@@ -65,7 +70,7 @@ class ClusterScheduler:
         """The latest desired state of every job, deleted ones included."""
         self.owners: dict[int, PartitionOwner] = {}
         self.counts = SchedulerCounters()
-        self.on_fatal: Callable[[BaseException], None] | None = None
+        self.on_fatal = on_fatal
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
@@ -370,7 +375,7 @@ class ClusterScheduler:
         for owner in self.owners.values():
             frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
-            frontier.concurrency, frontier.window = room, window
+            frontier.set_limits(room, window)
             if more and frontier.outstanding:
                 self.wake(owner)
 
@@ -410,6 +415,8 @@ class ClusterScheduler:
         return sum(map(read, self.owners.values()))
 
 
-def build(config: SchedulerConfig, bus: LogBus, clock: Clock) -> ClusterScheduler:
+def build(
+    config: SchedulerConfig, bus: LogBus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+) -> ClusterScheduler:
     """The scheduler of a cluster."""
-    return ClusterScheduler(config, bus, clock)
+    return ClusterScheduler(config, bus, clock, on_fatal)

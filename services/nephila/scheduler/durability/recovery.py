@@ -7,8 +7,9 @@ and its host rests for one delay from now: when that fetch ended nobody knows, b
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
+from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of, take_state
 from nephila.scheduler.frontier.job_state import Job
@@ -66,14 +67,27 @@ class Restored:
         return {kept[0] for table in (self.on_way, self.aside) for kept in table.values()}
 
 
-def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, read_only: bool = False) -> Frontier:
-    """An empty frontier over the files of its directory."""
+def open_frontier(
+    config: SchedulerConfig,
+    rng: random.Random | None = None,
+    *,
+    read_only: bool = False,
+    restarted_at: float = -math.inf,
+    on_wider: Callable[[str], None] = lambda uid: None,
+) -> Frontier:
+    """An empty frontier over the files of its directory.
+
+    `restarted_at`: monotonic instant of a restart. Fetches of the run before are unknown, so the first start on each
+    address comes one gap later.
+    """
     directory = config.directory
     return Frontier(
         config,
         HostStore(directory, read_only=read_only),
         lambda number: new_seen(directory, number),
         rng,
+        addresses=AddressQueue(address_limits(config), restarted_at),
+        on_wider=on_wider,
     )
 
 
@@ -85,8 +99,6 @@ def restore(
     replay = Replay(dispatcher)
     for entry in entries:
         replay.take(entry)
-    if replay.found.commits:
-        dispatcher.frontier.addresses = AddressQueue(dispatcher.frontier.networks, now)
     return replay.finish(now, utc_now)
 
 
@@ -138,8 +150,7 @@ class Replay:
                     self._job(job)
             except ValueError as error:
                 raise UserError(f"{error}; {remedy(directory)}") from None
-            frontier.next_job = state.next_job
-            frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
+            frontier.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
         for position in state.partitions:
             partition = self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
@@ -178,7 +189,7 @@ class Replay:
         assert state.spec is not None
         job = self.frontier.apply_job(state.spec, state.number)
         assert job is not None
-        job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
+        job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}

@@ -67,7 +67,6 @@ class Dispatcher:
         self._order = itertools.count()
         self._effort = 0
         """Of this turn; see EFFORT_PER_TURN."""
-        frontier.pinned_hosts = self._kept
 
     @property
     def room(self) -> bool:
@@ -110,8 +109,9 @@ class Dispatcher:
         jobs = self.frontier.numbered
         return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
-    def _kept(self) -> set[int]:
-        return {host for _, _, host, _, _ in self._delayed}
+    def trim_hosts(self) -> None:
+        """Put host objects away when there are too many; not those of delayed URLs, which hold the host's number."""
+        self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
         recrawl_queue.queue_due(self.frontier)
@@ -180,7 +180,7 @@ class Dispatcher:
             heads = store.head(number)
             going = [head for head in heads if head[0] in numbered and not self._idle(numbered[head[0]], number)]
             if going:
-                ready.add(number, going)
+                ready.add(number, going, now)
             else:
                 jobs = [numbered[job] for job, _ in heads if job in numbered]
                 frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
@@ -311,7 +311,7 @@ class Dispatcher:
         robots = host.robots.get(origin)
         if robots is not None and now < robots.expires:
             return False
-        request = robots_request(origin, host)
+        request = robots_request(origin, host.key, host.robots_tries + 1)
         partition = self.frontier.partitions[host.partition]
         key = ("", request.url_key)
         if key not in partition.outstanding:
@@ -404,7 +404,7 @@ class Dispatcher:
         if job is not None:
             request = self._request(host, job, entry)
         elif not waiting.job:
-            request = robots_request(entry.url.removesuffix("/robots.txt"), host)
+            request = robots_request(entry.url.removesuffix("/robots.txt"), host.key, waiting.attempt)
         else:
             request = FetchRequest()  # of a deleted job: nobody will ask for it again
         request.attempt = waiting.attempt

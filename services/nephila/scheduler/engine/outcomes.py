@@ -18,7 +18,6 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
-from nephila.scheduler.cluster.request_liveness import lease_given_at, was_consumed
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
@@ -53,7 +52,7 @@ class OutcomeHandler:
         """One attempt has ended. A late or unknown outcome changes the host's pace only."""
         frontier = self.frontier
         if outcome.reason not in OF_SILENCE:
-            frontier.consumed_until = max(frontier.consumed_until, now)
+            frontier.note_consumed(now)
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
@@ -65,7 +64,10 @@ class OutcomeHandler:
             or waiting.state is not State.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
-            or (outcome.reason == LEASE_EXPIRED and lease_given_at(frontier, key) > outcome.ended_at)
+            or (
+                outcome.reason == LEASE_EXPIRED
+                and frontier.lease_start(frontier.leases[key]) + frontier.utc_offset > outcome.ended_at
+            )
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
@@ -95,6 +97,9 @@ class OutcomeHandler:
             self._finish_untracked(waiting)
         self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
         frontier.reschedule(host)
+
+    def _lease_start_utc(self, key: Key) -> float:
+        return self.frontier.lease_start(self.frontier.leases[key]) + self.frontier.utc_offset
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
         """The host rests after the fetch, longer when it asked for it."""
@@ -217,7 +222,7 @@ class OutcomeHandler:
             started_at=utc,
             ended_at=utc,
         )
-        if not was_consumed(self.frontier, self.frontier.leases[key]):
+        if not self.frontier.was_consumed(self.frontier.leases[key]):
             silence.reason = "not_consumed"
         self.outcome(silence, now, out)
 

@@ -34,8 +34,8 @@ def queue_due(frontier: Frontier) -> None:
         return
     now = frontier.utc_now
     set_back = now < frontier.recrawl_checked_at - REWIND_S
-    frontier.recrawl_checked_at = now
     if frontier.next_recrawl > now and not set_back:
+        frontier.recrawl_checked(now, frontier.next_recrawl)
         return
     soonest = math.inf
     for job in frontier.jobs.values():
@@ -46,7 +46,7 @@ def queue_due(frontier: Frontier) -> None:
                 for _, state in zip(range(AT_ONCE), job.due_table.due(now), strict=False):
                     requeue(frontier, job, state)
             soonest = min(soonest, job.due_table.next_due())
-    frontier.next_recrawl = soonest
+    frontier.recrawl_checked(now, soonest)
 
 
 def next_due(frontier: Frontier) -> float | None:
@@ -122,5 +122,5 @@ def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
 def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.due_table.put(state)
     if state.next_at > 0:
-        frontier.next_recrawl = min(frontier.next_recrawl, state.next_at)
+        frontier.note_recrawl(state.next_at)
     frontier.pending(frontier.partition(state.url_key)).urls.append(state)

@@ -15,11 +15,11 @@ from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import LET_THROUGH, Dispatcher
-from nephila.scheduler.frontier.host_state import Host, OriginRobots, State
+from nephila.scheduler.frontier.host_state import Host, State
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
-from nephila.scheduler.politeness.robots import origin_of
+from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 

@@ -19,7 +19,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.politeness.host_pace import from_state
-from nephila.scheduler.politeness.robots import believe, crawl_delay_s, logged
+from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache
 from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, NoveltyTracker
 
@@ -50,6 +50,14 @@ class HostTable:
 
     def __len__(self) -> int:
         return len(self.store)
+
+    def begin_turn(self, now: float, utc_offset: float) -> None:
+        """Take over the instants of a turn."""
+        self.now, self.utc_offset = now, utc_offset
+
+    def checkpointed(self) -> None:
+        """The store has written a checkpoint."""
+        self.written_bytes = 0
 
     def named(self, key: str) -> Host:
         """The host of that name, made when first met."""
@@ -102,10 +110,10 @@ class HostTable:
     def take_robots(self, host: Host, text: RobotsTxt) -> None:
         """Believe a robots.txt from now on."""
         before = host.robots.get(text.origin)
-        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset, self.robots)
+        host.robots[text.origin] = from_log(text, self.now, self.now + self.utc_offset, self.robots)
         if before is not None and before.rules is not None:
             self.robots.release(before.rules)
-        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
+        host.crawl_delay_s = crawl_delay_s(host.robots.values(), self.config)
 
     def state_of(self, host: Host) -> HostState:
         """What outlives a restart of a host's politeness and accounts."""
@@ -135,7 +143,7 @@ class HostTable:
         yields = [HostYield(names[job], part.pack()) for job, part in host.novelty.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
-        packed = _encode(HostRecord(state, [logged(known) for known in robots], yields))
+        packed = _encode(HostRecord(state, [to_log(known) for known in robots], yields))
         self.store.set_state(host.number, packed)
         self.written_bytes += len(packed)
 

@@ -52,7 +52,10 @@ class KafkaBus:
         clock: Clock,
         claim_store: ClaimStore | None = None,
         agreed: Mapping[str, str] | None = None,
+        on_fatal: Callable[[UserError], None] | None = None,
     ) -> None:
+        """`agreed`: settings that have to be the same in all members of the system, compared at the start. `on_fatal`
+        is called when a person has to look: a loss, a message of a newer release, a duplicate member."""
         name = config.name or f"member-{uuid.uuid4().hex[:12]}"
         self.config = msgspec.structs.replace(config, name=name)
         self.clock = clock
@@ -60,8 +63,7 @@ class KafkaBus:
         self.max_attempts = config.max_attempts
         self.unacked = 0
         self.on_quiet: Callable[[], None] | None = None
-        self.on_fatal: Callable[[UserError], None] | None = None
-        """Called when a person has to look: a loss, a newer release's message, a namesake."""
+        self.on_fatal = on_fatal
         self.fatal: UserError | None = None
         self.producer = BatchingProducer(self.config, claim_store)
         self.groups: dict[str, ConsumerGroup] = {}
@@ -70,7 +72,6 @@ class KafkaBus:
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = dict(agreed or {})
-        """Settings that have to be the same in all members of the system; compared at the start."""
 
     # ---- the contract
 

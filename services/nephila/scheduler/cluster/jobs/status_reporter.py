@@ -188,7 +188,7 @@ class PartitionJobs:
         if job is None or (job.page_quota, job.spent_elsewhere) == (pages, spent):
             return
         more = pages > (job.page_quota or 0) or job.spent_elsewhere != spent
-        job.page_quota, job.spent_elsewhere = pages, spent
+        job.set_quota(pages, spent)
         if more and job.max_pages:
             self._owner.go_on(job)
 

@@ -16,9 +16,9 @@ from nephila.kernel.messages import FetchKind, Politeness, Quarantine, Scope, Sc
 from nephila.scheduler.frontier.host_table import novelty_of
 
 from tests import state_machines
-from tests.scheduler.frontier_inputs import ANSWERS, picks, uids, urls
-from tests.scheduler.frontier_model import HOSTS, URL_OF, URLS
-from tests.scheduler.frontier_rules import Inputs
+from tests.scheduler.frontier.frontier_inputs import ANSWERS, picks, uids, urls
+from tests.scheduler.frontier.frontier_model import HOSTS, URL_OF, URLS
+from tests.scheduler.frontier.frontier_rules import Inputs
 
 LONG = bool(os.environ.get("NEPHILA_LONG"))
 LONG_OPERATIONS = int(os.environ.get("NEPHILA_LONG_OPERATIONS", "100000"))

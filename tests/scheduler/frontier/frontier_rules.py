@@ -27,9 +27,9 @@ from nephila.kernel.messages import (
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
 from nephila.scheduler.politeness.host_pace import is_refusal, may_retry
 
-from tests.scheduler.frontier_inputs import ANSWERS, BODIES, WORDS, picks, specs, uids, urls
-from tests.scheduler.frontier_model import HOSTS, KEYS, JobModel, Way
-from tests.scheduler.frontier_rig import Rig, listed
+from tests.scheduler.frontier.frontier_inputs import ANSWERS, BODIES, WORDS, picks, specs, uids, urls
+from tests.scheduler.frontier.frontier_model import HOSTS, KEYS, JobModel, Way
+from tests.scheduler.frontier.frontier_rig import Rig, listed
 
 
 class Inputs(RuleBasedStateMachine):

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 from nephila.kernel.messages import FetchResult, HostBudget, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
 
-from tests.scheduler.frontier_model import URLS
+from tests.scheduler.frontier.frontier_model import URLS
 
 uids = st.sampled_from(["a", "b", "c"])
 urls = st.sampled_from(URLS)

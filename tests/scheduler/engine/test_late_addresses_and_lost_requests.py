@@ -52,7 +52,7 @@ async def two_hosts(tmp_path) -> World:
 async def test_a_first_contact_is_counted(tmp_path):
     """The second one on that address has no room until the first has ended and its gap is over."""
     world = await two_hosts(tmp_path)
-    ask = world.scheduler.contact
+    ask = world.scheduler.check_late_address
     assert ask(JOB, key_of("http://a.test/0"), 1, ADDRESS)
     assert ask(JOB, key_of("http://a.test/0"), 1, ADDRESS), "counted already"
     assert not ask(JOB, key_of("http://b.test/0"), 1, ADDRESS)
@@ -66,7 +66,7 @@ async def test_a_first_contact_is_counted(tmp_path):
 async def test_who_is_not_waited_for_has_no_room(tmp_path):
     """Another attempt, an unknown URL, a deleted job."""
     world = await two_hosts(tmp_path)
-    ask = world.scheduler.contact
+    ask = world.scheduler.check_late_address
     assert not ask(JOB, key_of("http://a.test/0"), 2, ADDRESS)
     assert not ask(JOB, key_of("http://c.test/0"), 1, ADDRESS)
     assert not ask("other", key_of("http://a.test/0"), 1, ADDRESS)
@@ -77,7 +77,7 @@ async def test_the_gap_counts_from_what_was_sent(tmp_path):
     """A dial that took long moves the next start; an address that nobody knows any more moves nothing."""
     world = await two_hosts(tmp_path)
     addresses, begun = world.scheduler.frontier.addresses, world.clock.monotonic()
-    world.scheduler.contact(JOB, key_of("http://a.test/0"), 1, ADDRESS)
+    world.scheduler.check_late_address(JOB, key_of("http://a.test/0"), 1, ADDRESS)
     world.scheduler.sent(ADDRESS, begun + 0.2)
     lost(world, "http://a.test/0")
     assert addresses.room(ADDRESS, begun + 0.3) == begun + 0.45

@@ -81,6 +81,22 @@ def test_ready_hosts_against_a_model():
             assert set(ready.jobs()) == {j for jobs in model.values() for j in jobs}
 
 
+def test_the_host_that_has_been_ready_longest():
+    """Offers do not make a host younger; a host that is taken or discarded is not ready."""
+    ready = ReadyHosts()
+    assert ready.ready_since() is None
+    for host, now in ((7, 10.0), (8, 11.0), (9, 12.0)):
+        ready.add(host, [(1, 5)], now)
+    ready.offer(7, 2, 0)
+    assert ready.ready_since() == 10.0
+    assert ready.take(2) == 7
+    assert ready.ready_since() == 11.0
+    ready.discard(8)
+    ready.add(8, [(1, 5)], 13.0)
+    assert ready.ready_since() == 12.0
+    ready.check()
+
+
 def test_hosts_that_come_and_go_behind_a_slow_jobs_head_leave_nothing():
     """One job takes a host again and again for which another would only come later: its line there stays short."""
     ready = ReadyHosts()

@@ -6,7 +6,7 @@ from nephila.kernel.messages import Context, FetchRequest, Recrawl, Render, Seed
 from nephila.kernel.topics import SEEDS
 from nephila.scheduler.engine.invariants import check
 
-from tests.scheduler.test_order_of_jobs import later, pass_time
+from tests.scheduler.engine.test_order_of_urls import later, pass_time
 from tests.scheduler.world import JOB, Answer, World
 
 LOGIN = Context(session="member", stage="list", proxy_class="residential")

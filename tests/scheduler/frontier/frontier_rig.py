@@ -26,7 +26,18 @@ from nephila.scheduler.frontier.frontier import DELETED
 from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
 
-from tests.scheduler.frontier_model import HOST_OF, KEYS, PARTITION_OF, PARTS, URL_OF, JobModel, Key, Marks, Model, Way
+from tests.scheduler.frontier.frontier_model import (
+    HOST_OF,
+    KEYS,
+    PARTITION_OF,
+    PARTS,
+    URL_OF,
+    JobModel,
+    Key,
+    Marks,
+    Model,
+    Way,
+)
 
 STATES = ("leased", "fetched", "ending")
 

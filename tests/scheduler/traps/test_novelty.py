@@ -12,8 +12,8 @@ from nephila.scheduler.traps.novelty import CAP_FETCHES, MAX_PATTERNS, NoveltyTr
 from nephila.scheduler.traps.recent_hashes import RecentHashSet
 
 from benchmarks.web import endless
-from tests.scheduler import trap_web
-from tests.scheduler.trap_web import NOW, ROOT, Page, crawl
+from tests.scheduler.traps import trap_web
+from tests.scheduler.traps.trap_web import NOW, ROOT, Page, crawl
 
 MONTHS = [f"{datetime.date(2026, month, 1):%B}" for month in range(1, 13)]
 WORDS = random.Random(1).sample([f"{a}{b}{c}" for a in "bdfgk" for b in "aeiou" for c in "lmnrst"], 120)

@@ -497,7 +497,7 @@ def test_every_kind_has_a_case_and_stands_in_the_docs():
     """docs/explain.md says of each what it means and what to do."""
     kinds = set(get_args(Kind))
     assert {kind for kind, _, _ in CASES} == kinds
-    text = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "explain.md").read_text()
     assert [kind for kind in sorted(kinds) if f"| `{kind}` " not in text] == []
 
 
