@@ -134,7 +134,7 @@ class _Progress:
 
 def _line(status: JobStatus) -> str:
     ended = f"{status.stored:,} stored, {status.denied:,} denied, {status.failed:,} failed, {status.dropped:,} dropped"
-    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} on their way"
+    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} in flight"
 
 
 def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:

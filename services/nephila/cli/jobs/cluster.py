@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nephila.kernel.bus.contract import Delivery, Receipt
     from nephila.kernel.bus.kafka.bus import KafkaBus
 
-COLUMNS = ("name", "state", "generation", "queued", "on_way", "stored", "denied", "failed", "dropped")
+COLUMNS = ("name", "state", "generation", "queued", "in_flight", "stored", "denied", "failed", "dropped")
 TAKEN_S = 20.0
 """For the broker's answer to one message."""
 VERDICTS = {"pause": "paused", "resume": "resumed", "delete": "deleted"}
@@ -40,7 +40,7 @@ def change(bootstrap: str, uid: str, what: str) -> dict[str, Any]:
 @asynccontextmanager
 async def connected(bootstrap: str) -> AsyncIterator[KafkaBus]:
     """A bus to the system, not started yet. Raises `UserError`."""
-    from nephila.kernel.bus.kafka import admin
+    from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.bus.kafka.config import kafka_config
     from nephila.kernel.runtime.clock import SystemClock

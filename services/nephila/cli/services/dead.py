@@ -119,7 +119,7 @@ def _line(one: Found) -> str:
 
 
 def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[KafkaConfig, ClaimStore | None]:
-    from nephila.kernel.bus.kafka.admin import hush
+    from nephila.kernel.bus.kafka.admin.topics import hush
     from nephila.kernel.bus.kafka.claim_check import open_claim_store
     from nephila.kernel.bus.kafka.config import kafka_config
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from nephila.kernel.bus.kafka.admin import hush
+from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
