@@ -259,7 +259,7 @@ async def test_the_release_command_that_explain_shows_works(desk):
     """Host and place are those of the quarantine; afterwards the URL is no part of a trap."""
     await desk.ask("jobs.apply", job=document(seeds=["http://a.test/cal/0"], paused=True))
     frontier = desk.world.scheduler.frontier
-    job, host = frontier.jobs["news"], frontier.hosts.named("a.test")
+    job, host = frontier.jobs["news"], frontier.hosts.get_or_create("a.test")
     closed = Quarantine("news", "a.test", "/cal/*?day", "nothing new in its last 100 fetches of 100", 1.8e9, 100)
     novelty_of(host, job).restore(closed)
     frontier.note_quarantine(job, host, closed)
@@ -319,7 +319,7 @@ async def test_a_release_is_answered_when_it_is_on_the_disk(desk, monkeypatch):
     scheduler, synced = desk.world.scheduler, []
     del scheduler._start_sync
     monkeypatch.setattr(scheduler.log, "sync", lambda: synced.append(scheduler.log.size))
-    host = scheduler.frontier.hosts.named("a.test")
+    host = scheduler.frontier.hosts.get_or_create("a.test")
     closed = Quarantine(job="news", host="a.test", place="/x/")
     monkeypatch.setitem(host.novelty, "news", SimpleNamespace(release=lambda place: closed, dump=lambda: b""))
     before = scheduler.log.size

@@ -24,7 +24,7 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
 from nephila.scheduler.recrawl.due_table import REWIND_S
 
-AT_ONCE = 1000
+DUE_PER_TURN = 1000
 """URLs of a job that become due in one turn; the next turn takes up the rest."""
 
 
@@ -43,7 +43,7 @@ def queue_due(frontier: Frontier) -> None:
             job.due_table.rewind(now)
         if job.recrawl.active and not job.spec.paused:
             if job.due_table.next_due() <= now:
-                for _, state in zip(range(AT_ONCE), job.due_table.due(now), strict=False):
+                for _, state in zip(range(DUE_PER_TURN), job.due_table.due(now), strict=False):
                     requeue(frontier, job, state)
             soonest = min(soonest, job.due_table.next_due())
     frontier.recrawl_checked(now, soonest)

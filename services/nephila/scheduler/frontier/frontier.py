@@ -19,7 +19,7 @@ from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.host_state import Host, Outstanding, QueueSlot, State
+from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
@@ -194,7 +194,7 @@ class Frontier:
             if waiting.job not in self.jobs:
                 leased.url = entry.url
             leased.fetch_no = entry.fetch_no
-            leased.landed = waiting.state is not State.LEASED
+            leased.landed = waiting.state is not OutstandingState.LEASED
             leased.record = waiting.record
             leased.receipt = waiting.receipted
         return leased
@@ -261,7 +261,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
-        known.review(self.utc_now)
+        known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
             self._reorder(known)
@@ -291,7 +291,7 @@ class Frontier:
         renamed = {}
         for partition in self.partitions:
             for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
-                if waiting.state is not State.LEASED:
+                if waiting.state is not OutstandingState.LEASED:
                     self.remove_outstanding(waiting)
                     continue
                 # Under a name that no job can have: one of the same name may come before this fetch has ended.
@@ -392,10 +392,10 @@ class Frontier:
 
     def _limit(self, host: Host) -> int:
         """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
-        limits = [job.policies.concurrency(host.key) for job in self.users(host)]
+        limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
         return min(limits) if limits else 1
 
-    def users(self, host: Host) -> list[Job]:
+    def jobs_on(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
         numbered = self.numbered
         return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
@@ -403,7 +403,7 @@ class Frontier:
     def delay_s(self, host: Host, job: Job | None) -> float:
         """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
         if job is None:
-            return max((self.delay_s(host, user) for user in self.users(host)), default=host.crawl_delay_s)
+            return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
         return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
 
     def wait_for_address(self, host: Host, head: bool) -> None:
@@ -431,7 +431,7 @@ class Frontier:
 
     def resume_hosts(self, job: Job) -> None:
         """Reconsider hosts that were set aside because the job could not take more."""
-        if job.waiting_hosts and job.open:
+        if job.waiting_hosts and job.has_room:
             parked, job.waiting_hosts = job.waiting_hosts, {}
             for number in parked:
                 self.ready.discard(number)  # it stands there for others

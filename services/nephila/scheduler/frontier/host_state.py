@@ -50,7 +50,7 @@ class Host:
         """What the store holds of it is out of date."""
 
 
-class State(IntEnum):
+class OutstandingState(IntEnum):
     """Where an outstanding URL stands."""
 
     LEASED = 0
@@ -81,7 +81,7 @@ class Outstanding:
     attempt: int
     address: str = ""
     """Server address on which its fetch was counted; empty when none was known."""
-    state: State = State.LEASED
+    state: OutstandingState = OutstandingState.LEASED
     receipted: Receipt | None = None
     """That its row is durable, which came before its outcome."""
     record: Record | None = None

@@ -113,11 +113,11 @@ class Job:
         self._apply(spec, ())
         self.scope.take_over(scope)
 
-    def review(self, utc_now: float) -> None:
+    def reapply_recrawl(self, utc_now: float) -> None:
         """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
         for state in self.due_table.states():
             if not self.due_table.is_checked_out(state.url_key):
-                new = self.recrawl.reviewed(state, utc_now)
+                new = self.recrawl.reapplied(state, utc_now)
                 if new is not state:
                     self.due_table.put(new)
 
@@ -132,7 +132,7 @@ class Job:
         return max(self.queued - sum(self._store.length(host, self.number) for host in self.over_budget_hosts), 0)
 
     @property
-    def open(self) -> bool:
+    def has_room(self) -> bool:
         """Whether another URL may be taken: not paused, and the page budget covers what is on the way."""
         return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
 
@@ -184,7 +184,7 @@ class Job:
         if not self.max_pages:
             return not self.spec.paused
         if url_key in self.reserved:
-            return self.open
+            return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
         return not self.spec.paused and self._budget_left > before
 
