@@ -9,13 +9,16 @@ scheduler. What cannot be replayed is said, and why. The scheduler's counts of e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import KafkaError
 
+from nephila.control import api
+from nephila.control.api import NotFound
 from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
@@ -25,6 +28,8 @@ from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UsageE
 from nephila.kernel.topics import DEAD, TOPICS
 from nephila.native import partition_of
 
+MAX_BYTES = 64 << 20
+"""Messages of one answer at most; a replay holds them in memory."""
 _TOPICS = {topic.name: topic for topic in TOPICS}
 
 
@@ -61,10 +66,10 @@ class Found:
 
 
 async def scan(
-    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = ()
-) -> AsyncIterator[Found]:
-    """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all that were
-    there when it began. Raises `UserError`, for a place where no letter is before any is given."""
+    config: KafkaConfig, claim_store: ClaimStore | None = None, places: Sequence[str] = (), after: str = ""
+) -> AsyncGenerator[Found]:
+    """Letters in the order of partitions and offsets, one record in memory at a time: those named, or all behind
+    `after` that were there when it began. Raises `UserError`, for a place where no letter is before any is given."""
     there = await admin.existing(config, (DEAD,))
     if DEAD.name not in there:
         raise UserError(f"the broker at {config.bootstrap} has no topic {config.prefix}{DEAD.name}: is --prefix right?")
@@ -75,11 +80,11 @@ async def scan(
     try:
         await consumer.start()
         first, last = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
-        ranges = _named(places, {tp.partition: (first[tp], last[tp]) for tp in tps})
+        ranges = _ranges(places, {tp.partition: (first[tp], last[tp]) for tp in tps}, after)
         for partition, start, end in ranges:
             async for record in _records(consumer, tps[partition], start, end):
                 for one in await _letters(record, claim_store):
-                    if not places or one.place in places or one.place.partition(".")[0] in places:
+                    if _wanted(one.place, places, after):
                         yield one
     except (KafkaError, OSError) as error:
         raise admin.trouble_with(config, error) from None
@@ -87,19 +92,41 @@ async def scan(
         await consumer.stop()
 
 
-def _named(places: Sequence[str], bounds: dict[int, tuple[int, int]]) -> list[tuple[int, int, int]]:
+def _wanted(place: str, places: Sequence[str], after: str) -> bool:
+    if places:
+        return place in places or place.partition(".")[0] in places
+    return not after or _position(place) > _position(after)
+
+
+def _position(place: str) -> tuple[int, int, int]:
+    """(partition, offset, number in the record). Raises `UsageError`."""
+    record, _, number = place.partition(".")
+    partition, colon, offset = record.partition(":")
+    if not (colon and _number(partition) and _number(offset) and (not number or _number(number))):
+        raise UsageError(f"{place[:100]!r} is no PARTITION:OFFSET; see nephila dead list")
+    return int(partition), int(offset), int(number or 0)
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 20
+
+
+def _ranges(places: Sequence[str], bounds: dict[int, tuple[int, int]], after: str) -> list[tuple[int, int, int]]:
     """(partition, first offset, end) of what is to be read."""
     if not places:
-        return [(partition, *ends) for partition, ends in sorted(bounds.items())]
+        start = _position(after) if after else (-1, 0, 0)
+        return [
+            (partition, max(first, start[1]) if partition == start[0] else first, end)
+            for partition, (first, end) in sorted(bounds.items())
+            if partition >= start[0]
+        ]
     found = set()
     for place in places:
-        partition, colon, offset = place.partition(".")[0].partition(":")
-        if not (colon and partition.isdecimal() and offset.isdecimal()):
-            raise UsageError(f"{place!r} is no PARTITION:OFFSET; see nephila dead list")
-        first, last = bounds.get(int(partition), (0, 0))
-        if not first <= int(offset) < last:
-            raise UserError(f"no dead letter at {place}; see nephila dead list")
-        found.add((int(partition), int(offset), int(offset) + 1))
+        partition, offset, _ = _position(place)
+        first, last = bounds.get(partition, (0, 0))
+        if not first <= offset < last:
+            raise NotFound(f"no dead letter at {place}; see nephila dead list")
+        found.add((partition, offset, offset + 1))
     return sorted(found)
 
 
@@ -137,29 +164,73 @@ async def _letters(record: Any, claim_store: ClaimStore | None) -> list[Found]:
     return found
 
 
-async def replay(
-    config: KafkaConfig, claim_store: ClaimStore | None, places: Sequence[str], job: str | None
-) -> AsyncIterator[Found]:
-    """Publish messages again, each as it was; gives each letter when the broker has its message, or has refused it for
-    what `refused` says. Raises `UserError`."""
-    there = await admin.existing(config)
-    producer = AIOKafkaProducer(
-        bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
+class KafkaDeadLetters:
+    """The topic `dead` of a system, for `ClusterControl`."""
+
+    def __init__(self, config: KafkaConfig, claim_store: ClaimStore | None) -> None:
+        self._config = config
+        self._claim_store = claim_store
+
+    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        """Some letters. Raises `UserError`."""
+        found, next_place = await self._some((), request.job, request.after, request.limit)
+        return api.DeadLetterList(dead_letters=[_row(one) for one in found], next=next_place)
+
+    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        """Publish messages again, each as it was, and return when the broker has them. Raises `UserError`."""
+        config = self._config
+        there = await admin.existing(config)
+        found, next_place = await self._some(request.ids, request.job, request.after, request.limit)
+        producer = AIOKafkaProducer(
+            bootstrap_servers=config.bootstrap, acks="all", enable_idempotence=True, max_request_size=4 << 20
+        )
+        try:
+            await producer.start()
+            for one in found:
+                if not one.refused:
+                    partition = _partition(config, one.letter, there)
+                    topic = config.prefix + one.letter.topic
+                    await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
+        except (KafkaError, OSError) as error:
+            raise admin.trouble_with(config, error) from None
+        finally:
+            await producer.stop()
+        done = [api.Replayed(id=one.place, replayed=not one.refused, refused=one.refused) for one in found]
+        return api.ReplayedList(dead_letters=done, next=next_place)
+
+    async def _some(self, places: Sequence[str], job: str, after: str, limit: int) -> tuple[list[Found], str]:
+        """Letters, and the place behind which more are; empty when these were the last."""
+        found: list[Found] = []
+        size = 0
+        letters = scan(self._config, self._claim_store, places, after)
+        async with contextlib.aclosing(letters):
+            async for one in letters:
+                if job and one.letter.job != job:
+                    continue
+                if not places and found and (len(found) == limit or size > MAX_BYTES):
+                    return found, found[-1].place
+                found.append(one)
+                size += len(one.letter.message)
+        return found, ""
+
+
+def _row(one: Found) -> api.DeadLetter:
+    letter = one.letter
+    return api.DeadLetter(
+        id=one.place,
+        at=round(one.at, 3),
+        service=letter.service,
+        topic=letter.topic,
+        message=one.kind,
+        job=letter.job,
+        url=letter.url,
+        url_key=letter.url_key.hex(),
+        partition=letter.partition,
+        attempts=letter.attempts,
+        error=one.problem or letter.error,
+        bytes=len(letter.message),
+        refused=one.refused,
     )
-    try:
-        await producer.start()
-        async for one in scan(config, claim_store, places):
-            if job is not None and one.letter.job != job:
-                continue
-            if not one.refused:
-                partition = _partition(config, one.letter, there)
-                topic = config.prefix + one.letter.topic
-                await producer.send_and_wait(topic, one.letter.message, partition=partition, headers=HEADERS)
-            yield one
-    except (KafkaError, OSError) as error:
-        raise admin.trouble_with(config, error) from None
-    finally:
-        await producer.stop()
 
 
 def _partition(config: KafkaConfig, letter: DeadLetter, there: dict[str, int]) -> int:
