@@ -127,7 +127,7 @@ def close(world: World, place: str) -> int:
     """A part of h0.test is closed as a trap; returns the partition."""
     owner = world.owner_of("http://h0.test/")
     quarantine = Quarantine("t", "h0.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
-    job, host = owner.frontier.jobs["t"], owner.frontier.hosts.named("h0.test")
+    job, host = owner.frontier.jobs["t"], owner.frontier.hosts.get_or_create("h0.test")
     novelty_of(host, job).restore(quarantine)
     owner.frontier.note_quarantine(job, host, quarantine)
     owner.wake()

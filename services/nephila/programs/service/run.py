@@ -60,18 +60,28 @@ def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) ->
     return build(config, bus, clock, on_fatal)
 
 
+def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.control.service import build
+
+    return build(config, bus, clock)
+
+
 BUILDERS: dict[str, Build] = {
     "scheduler": _build_scheduler,
     "downloader": _build_downloader,
     "parser": _build_parser,
     "storage": _build_storage,
+    "api": _build_api,
 }
 """Service → its function. Each imports its service alone."""
+
+PACKAGES = {"api": "control"}
+"""Service → its package where that has another name."""
 
 
 def service_kind(name: str) -> ServiceKind:
     """What a service of this name is made of."""
-    metrics = importlib.import_module(f"nephila.{name}.metrics").METRICS
+    metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
     return ServiceKind(name, BUILDERS[name], metrics)
 
 

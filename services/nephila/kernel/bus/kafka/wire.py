@@ -1,7 +1,7 @@
 """The wire format: messages as protobuf, batched in envelopes; the content of one Kafka record.
 
 Structs of `kernel.messages` are converted to and from protobuf messages built from their descriptors. Zero fields are
-omitted, unknown fields are skipped. An unknown enum value is `TooNew`: it must wait for a newer program. Invalid bytes
+omitted, unknown fields are skipped. An unknown enum value is `UnknownFormat`: it must wait for a newer program. Invalid bytes
 raise `PermanentError`. Large messages are zstd frames with a declared size, so that nothing expands beyond
 `MAX_MESSAGE_BYTES`. Batching and the claim check are done elsewhere.
 """
@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from nephila.kernel import messages
 from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.native import KEY_VERSION
 
 VERSION: int = 1
 """Version written, and the highest that is read. It rises when an older release would misread, not for new fields."""
@@ -30,8 +31,8 @@ COMPRESS_FROM_BYTES: int = 1024
 ZSTD_LEVEL: int = 1
 
 
-class TooNew(Exception):
-    """Written by a newer release in a way that this one cannot read."""
+class UnknownFormat(Exception):
+    """Written by another release, in a format that this one does not know."""
 
 
 Write = Callable[[Any], Any]
@@ -55,7 +56,7 @@ class Codec:
         return data
 
     def decode(self, data: bytes) -> Any:
-        """Raises `PermanentError` or `TooNew`."""
+        """Raises `PermanentError` or `UnknownFormat`."""
         try:
             proto = self.proto.FromString(data)
         except (DecodeError, UnicodeError) as error:
@@ -84,7 +85,7 @@ def _enum_reader(enum: type[IntEnum], repeated: bool) -> Read:
     def one(value: int) -> IntEnum:
         member = known.get(value)
         if member is None:
-            raise TooNew(f"{enum.__name__} {value}")
+            raise UnknownFormat(f"{enum.__name__} {value}")
         return member
 
     if repeated:
@@ -167,7 +168,7 @@ def frame_of(struct: type, message: Any) -> Frame:
 
 
 def message_of(struct: type, frame: Frame) -> Any:
-    """The message of a frame with its bytes. Raises `PermanentError` or `TooNew`."""
+    """The message of a frame with its bytes. Raises `PermanentError` or `UnknownFormat`."""
     data = frame.message
     if frame.encoding is FrameEncoding.ZSTD:
         try:
@@ -200,14 +201,19 @@ def seal(frames: Sequence[Frame]) -> bytes:
 
 
 def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
-    """The frames of a record. Raises `TooNew`, or `PermanentError` for invalid bytes."""
+    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for invalid bytes."""
     version = dict(headers).get("v", b"")
     if version.isdigit() and int(version) > VERSION:
-        raise TooNew(f"format {int(version)}")
+        raise UnknownFormat(f"format {int(version)}")
     frames: list[Frame] = _ENVELOPE.decode(data or b"").frames
     if not frames:
         raise PermanentError("a record without frames")
+    keys = dict(headers).get("k", b"1")
+    if keys != _KEYS:
+        raise UnknownFormat(f"URL keys of version {keys.decode('ascii', 'replace')}, not {KEY_VERSION}")
     return frames
 
 
-HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION)]
+_KEYS: bytes = b"%d" % KEY_VERSION
+HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION), ("k", _KEYS)]
+"""Headers of every record: format, and the version of the URL keys in its messages."""
