@@ -308,7 +308,7 @@ class Control:
         known = self.rules.names if self.rules is not None else ()
         for name in document.job.rules:
             if name not in known:
-                where = f"in {self.rules.place}" if self.rules else "here; start it with nephila up --rules DIR"
+                where = f"in {self.rules.path}" if self.rules else "here; start it with nephila up --rules DIR"
                 raise UserError(f"{document.place}: this program has no rule {name!r} (spec.rules) {where}")
 
     # ---- questions
