@@ -33,11 +33,11 @@ def message_of(document: RuleDocument) -> ParseRule:
 class RuleWatcher:
     """Publishes the rules of one path. Raises `UserError` if the rules cannot be read at the start."""
 
-    def __init__(self, path: Path, bus: Bus, clock: Clock) -> None:
+    def __init__(self, path: Path, bus: Bus, clock: Clock, on_change: Callable[[], None] | None = None) -> None:
+        """`on_change` is called when rules are added or removed."""
         self.path = path
         self.names: tuple[str, ...] = ()
-        self.on_change: Callable[[], None] | None = None
-        """Called when rules are added or removed."""
+        self.on_change = on_change
         self._bus = bus
         self._clock = clock
         self._published: dict[str, ParseRule] = {}
@@ -46,6 +46,11 @@ class RuleWatcher:
         """Error of the last check."""
         self._timer: Timer | None = None
         self._first = self._read()
+
+    @property
+    def rules(self) -> dict[str, ParseRule]:
+        """Published rules by name."""
+        return self._published
 
     def start(self) -> None:
         """Publish all rules and start to check the files."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nephila.cli.output import note, print_json
+from nephila.cli.rules import live
 from nephila.cli.terminal import sanitize
 
 app = typer.Typer(add_completion=False, help="Rules: which fields are extracted from the pages of a site.")
@@ -156,23 +157,10 @@ def format_files(
     raise typer.Exit(1 if check and changed else 0)
 
 
-@app.command()
-def status(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory of a crawl that has ended.")],
-    json: Json = False,
-) -> None:
-    """Show whether rules still fitted their sites when a crawl ended."""
-    from nephila.cli.rules.render import show_health
-    from nephila.rulekit.health import RuleState, states
-
-    found = states(out)
-    if not found and not json:
-        note(f"no rule has read a page in {out}, or the crawl there has not ended yet")
-    for one in found:
-        if json:
-            print_json({name: getattr(one, name) for name in RuleState.__struct_fields__ if name != "state"})
-        else:
-            show_health(one)
+app.command()(live.deploy)
+app.command("list")(live.list_rules)
+app.command("delete")(live.delete_rule)
+app.command()(live.status)
 
 
 @app.command()

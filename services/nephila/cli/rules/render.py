@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import typer
@@ -13,7 +12,6 @@ from nephila.cli.output import note
 from nephila.cli.terminal import sanitize
 from nephila.rulekit.compare import Comparison
 from nephila.rulekit.fixtures import MAX_DIFFERENCES, FixtureResult
-from nephila.rulekit.health import RuleState
 from nephila.rulekit.run_rule import items_of
 from nephila.rulekit.try_page import RuleTrial
 
@@ -72,17 +70,6 @@ def show_comparison(comparison: Comparison) -> None:
         typer.echo(sanitize(line, 300))
         for url, old, new in change.examples:
             typer.echo("    " + sanitize(f"{url}: {_short(old)} -> {_short(new)}", 400))
-
-
-def show_health(state: RuleState) -> None:
-    """One line about the health of a rule."""
-    pages = f"{state.pages:,} pages"
-    if state.degraded:
-        since = datetime.fromtimestamp(state.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        text = f"degraded: {state.findings}; since {since}, {pages}"
-    else:
-        text = f"healthy, {state.fill_rate:.0%} of its last pages have items; {pages}"
-    typer.echo(sanitize(f"{state.rule} (version {state.version}): {text}", 500))
 
 
 def _short(value: Any) -> str:
