@@ -1,9 +1,9 @@
 """The wire format: messages as protobuf, batched in envelopes; the content of one Kafka record.
 
 Structs of `kernel.messages` are converted to and from protobuf messages built from their descriptors. Zero fields are
-omitted, unknown fields are skipped. An unknown enum value is `UnknownFormat`: it must wait for a newer program. Invalid bytes
-raise `PermanentError`. Large messages are zstd frames with a declared size, so that nothing expands beyond
-`MAX_MESSAGE_BYTES`. Batching and the claim check are done elsewhere.
+omitted, unknown fields are skipped. An unknown enum value is `UnknownFormat`: it must wait for a newer program.
+Invalid bytes raise `PermanentError`. Large messages are zstd frames with a declared size, so that nothing expands
+beyond `MAX_MESSAGE_BYTES`. Batching and the claim check are done elsewhere.
 """
 
 from __future__ import annotations
