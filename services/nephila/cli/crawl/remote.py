@@ -1,4 +1,7 @@
-"""`nephila crawl --bootstrap`: a crawl by the services of a system; this program tells the job, watches and sums up."""
+"""`nephila crawl --bootstrap`: a crawl by the services of a system.
+
+This program submits the job, watches its status and prints a summary.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", *IN_SERVICE)
 """Options that are settings of the services, or of a directory here."""
 SLOW_ANSWER_S = 5.0
-"""A broker that takes longer for an answer was away."""
+"""A broker that needs longer for an answer was unreachable in between."""
 MIN_LINE_INTERVAL_S = 1.0
 """Least time between two lines of progress."""
 
@@ -44,7 +47,7 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         if name in request.given:
             option = name.replace("_", "-")
             raise UsageError(
-                f"--{option} is for the services to say (nephila downloader --config …), not with --bootstrap"
+                f"--{option} is a setting of the services (nephila downloader --config …), not for --bootstrap"
             )
     document = read_job(request)
     if not request.urls and not request.seed_file and document is None:
@@ -71,8 +74,7 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
 
 
 def rules_of(plan: Plan) -> list[ParseRule]:
-    """The rules that travel with the job, which names them. The system's rules are known by name: another rule of a
-    name takes the place of the one that is there."""
+    """The rules that are submitted with the job. A rule replaces the rule of the same name in the system."""
     if plan.rules is None:
         return []
     from nephila.rulekit.files import read_all
@@ -101,12 +103,12 @@ async def _submit_and_watch(
         )
         await bus.start()
         if not quiet:
-            note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
+            note(f"job {job.uid}; Ctrl-C stops watching, the crawl continues")
         return await submission.run(seeds), submission.refused
 
 
 async def _broker_answers(bus: KafkaBus) -> bool:
-    """Whether the broker is there, and was all the time."""
+    """Whether the broker answers without delay."""
     asked = bus.clock.monotonic()
     with contextlib.suppress(TemporaryError):
         await bus.bounds(JOB_STATUS, [0])
@@ -117,7 +119,7 @@ async def _broker_answers(bus: KafkaBus) -> bool:
 
 
 class _Progress:
-    """A line when something has changed, and not too many of them."""
+    """Prints a line for a changed status, at most one per MIN_LINE_INTERVAL_S."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -125,7 +127,7 @@ class _Progress:
         self._next = 0.0
 
     def show(self, status: JobStatus) -> None:
-        """The job stands so."""
+        """Print a line for a status."""
         line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
         if line != self._shown and now >= self._next:
             self._shown, self._next = line, now + MIN_LINE_INTERVAL_S
@@ -134,7 +136,7 @@ class _Progress:
 
 def _line(status: JobStatus) -> str:
     ended = f"{status.stored:,} stored, {status.denied:,} denied, {status.failed:,} failed, {status.dropped:,} dropped"
-    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} on their way"
+    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} in flight"
 
 
 def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
@@ -144,5 +146,5 @@ def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
         outcomes = {name: getattr(status, name) for name in names}
         print_json({"job": status.uid, "reason": reason, "outcomes": outcomes, "left": status.queued})
     elif not quiet:
-        asked = "the page budget is spent" if status.spent else "done"
-        print(f"{status.uid}: {asked}; {_line(status)}")
+        state = "the page budget is spent" if status.spent else "done"
+        print(f"{status.uid}: {state}; {_line(status)}")

@@ -70,7 +70,7 @@ BUILDERS: dict[str, Build] = {
 
 
 def service_kind(name: str) -> ServiceKind:
-    """What a service of this name is made of."""
+    """The parts of a service's program."""
     metrics = importlib.import_module(f"nephila.{name}.metrics").METRICS
     return ServiceKind(name, BUILDERS[name], metrics)
 
