@@ -17,7 +17,6 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.kernel.runtime.status import StatusServer
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.service import program as service_program
@@ -27,7 +26,6 @@ from nephila.programs.service.run import service_kind
 from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
-from prometheus_client import CollectorRegistry
 
 
 class Bus(LocalBus):
@@ -105,7 +103,7 @@ class Worker:
 async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     """Status and body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     answer = (await reader.read()).decode()
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
@@ -133,9 +131,9 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     """Bus, service, ready; on a stop: drained, closed, and the bus last."""
     bus = Bus()
     program, task = await started(bus)
-    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    assert await get(program.server.port, "/healthz") == (200, "alive\n")
     bus.troubles = ["no broker answers"]
-    assert await get(program.status.port, "/readyz") == (503, "no broker answers\n")
+    assert await get(program.server.port, "/readyz") == (503, "no broker answers\n")
     program.stop()
     await task
     assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
@@ -259,8 +257,8 @@ async def test_a_signal_ends_the_wait_for_a_broker():
     task = asyncio.create_task(program.run())
     while program._unready() != "no Kafka broker answers":  # noqa: ASYNC110
         await asyncio.sleep(0)
-    assert await get(program.status.port, "/readyz") == (503, "no Kafka broker answers\n")
-    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    assert await get(program.server.port, "/readyz") == (503, "no Kafka broker answers\n")
+    assert await get(program.server.port, "/healthz") == (200, "alive\n")
     program.stop()
     await task
     assert program.error is None
@@ -270,7 +268,7 @@ async def test_what_a_person_has_to_look_at_does_not_end_the_program():
     """What cannot be read stands still, the rest goes on; a namesake ends it."""
     bus = Bus()
     program, task = await started(bus)
-    bus.on_fatal(NotReadyError("seeds/1 was written by a newer release"))
+    bus.on_fatal(NotReadyError("seeds/1 was written by another release"))
     assert not program._over.is_set()
     bus.on_fatal(UserError("another member has the name 'a'"))
     await task
@@ -292,7 +290,7 @@ async def test_figures_are_those_of_the_service():
     bus = Bus()
     program, task = await started(bus, service_kind("parser"), ParserConfig())
     program.service.pages = 7
-    status, text = await get(program.status.port, "/metrics")
+    status, text = await get(program.server.port, "/metrics")
     assert status == 200
     assert "nephila_parser_pages_parsed_total 7.0" in text
     assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
@@ -311,20 +309,15 @@ def test_every_figure_says_what_it_is(table):
         assert figure.counter == figure.name.endswith("_total"), figure.name
 
 
-async def test_the_status_port_answers_nothing_else():
-    """Other paths, other methods, and what is no request at all."""
-    server = StatusServer(0, CollectorRegistry(), lambda: "", "127.0.0.1")
-    await server.open()
-    assert (await get(server.port, "/"))[0] == 404
-    assert (await get(server.port, "/metrics", "POST"))[0] == 405
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(b"x" * 100_000)
-    assert await reader.read() == b""
-    writer.close()
-    other = StatusServer(server.port, CollectorRegistry(), lambda: "", "127.0.0.1")
-    with pytest.raises(UserError, match=f"port {server.port} cannot be listened on .*another metrics_port"):
-        await other.open()
-    await server.close()
+async def test_a_port_that_is_taken_is_one_line():
+    """It names the setting."""
+    bus = Bus()
+    program, task = await started(bus)
+    other = ServiceProgram(kind_of(Worker), None, Bus().made, port=program.server.port, grace_s=1.0)
+    with pytest.raises(UserError, match=f"port {program.server.port} cannot be listened on .*another metrics_port"):
+        await other.run()
+    program.stop()
+    await task
 
 
 def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):

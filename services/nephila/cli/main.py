@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 COMMANDS = {
     "crawl": ("nephila.cli.crawl.command:crawl", "Crawl sites into a directory, or continue a crawl."),
     "up": ("nephila.cli.services.up:up", "Run many jobs in one program, until it is stopped."),
-    "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete the jobs of nephila up."),
+    "jobs": ("nephila.cli.jobs.command:app", "Apply, list, pause, resume and delete jobs."),
+    "status": ("nephila.cli.services.system:status", "Show the state of a program or a system."),
+    "members": ("nephila.cli.services.system:members", "Show the programs of a system and their states."),
+    "settings": ("nephila.cli.services.system:settings", "Show or change settings while the system runs."),
     "topics": ("nephila.cli.services.topics:app", "Create and list the topics of the route on a Kafka broker."),
     "dead": (
         "nephila.cli.services.dead:app",
@@ -42,6 +45,7 @@ COMMANDS = {
     "downloader": ("nephila.cli.services.service:downloader", "Run a downloader over Kafka."),
     "parser": ("nephila.cli.services.service:parser", "Run a parser over Kafka."),
     "storage": ("nephila.cli.services.service:storage", "Run storage over Kafka."),
+    "api": ("nephila.cli.services.service:api", "Serve the control API of a system over Kafka."),
     "rules": (
         "nephila.cli.rules.command:app",
         "Create, check, test and try rules, which extract items from a site's pages.",

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from nephila.control.local import Parts
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
@@ -60,6 +61,18 @@ class Assembly:
     def _on_wider(self, uid: str) -> None:
         if self.workers is not None:
             self.workers.bus.forget(uid)
+
+    @property
+    def control_parts(self) -> Parts:
+        """What the control API needs of the services."""
+        workers = self.workers
+        return Parts(
+            self.bus,
+            self.clock,
+            self.scheduler,
+            verdicts=self.judge.verdicts,
+            processes=(lambda: workers.pids) if workers is not None else tuple,
+        )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
         return WorkerProcesses(

@@ -47,6 +47,11 @@ class RuleWatcher:
         self._timer: Timer | None = None
         self._first = self._read()
 
+    @property
+    def rules(self) -> dict[str, ParseRule]:
+        """Name → rule, as published last."""
+        return self._published
+
     def start(self) -> None:
         """Tell all rules, and look at the files from now on."""
         self._publish(self._first)

@@ -18,6 +18,7 @@ from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Sco
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
+from nephila.programs.control_servers import TcpAddress
 from nephila.programs.headers import redacted
 from nephila.programs.output_directory import Run
 from nephila.programs.service_configs import (
@@ -65,6 +66,8 @@ class Plan:
     """Requests carry the validators (ETag, Last-Modified) of stored pages."""
     rules: Path | None = None
     """Directory of the job's rules; they are read again when a file changes."""
+    tcp: TcpAddress | None = None
+    """Address of the control API, in addition to DIR/control.sock."""
     all_rules: bool = False
     """The job uses all rules of the directory, also those added later."""
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from nephila.control import job_view
-from nephila.control.api import Control
-from nephila.control.socket import ControlSocket
+from nephila.control.local import LocalControl
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
+from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
@@ -90,13 +90,20 @@ class CrawlProgram:
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.configs.storage
-        self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
-        self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
         self.rules = (
             RuleWatcher(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
             if plan.rules is not None
             else None
         )
+        self.control = LocalControl(
+            self.assembly.control_parts,
+            storage.directory,
+            storage.formats,
+            storage.store or None,
+            files=self.rules,
+            once=True,
+        )
+        self.servers = ControlServers(self.control, storage.directory, plan.tcp)
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False
@@ -120,7 +127,7 @@ class CrawlProgram:
             try:
                 await self._over.wait()
             finally:
-                await self.socket.close()
+                await self.servers.close()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -143,7 +150,7 @@ class CrawlProgram:
     async def _open_socket(self) -> None:
         """Accept control requests; the crawl runs also if the socket cannot be opened."""
         try:
-            await self.socket.open()
+            await self.servers.open()
         except UserError as error:
             log.warning("nephila: %s; the crawl continues without control requests", error)
 

@@ -15,8 +15,17 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
+from nephila.control.application import application
+from nephila.control.http import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
 from nephila.kernel.messages import MemberState
@@ -24,7 +33,6 @@ from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
-from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
@@ -114,6 +122,7 @@ class ServiceProgram:
         *,
         port: int,
         grace_s: float,
+        host: str = "",
     ) -> None:
         """`make_bus` gets the clock and the callback for errors that need a person."""
         self.clock: Clock = SystemClock()
@@ -123,7 +132,15 @@ class ServiceProgram:
         self._grace_s = grace_s
         self._state = "starting"
         self._over = asyncio.Event()
-        self.status = StatusServer(port, self._registry(kind), self._unready)
+        registry = self._registry(kind)
+        app = application(
+            getattr(self.service, "control", None),
+            token=getattr(self.service, "token", ""),
+            unready=self._unready,
+            metrics=lambda: (generate_latest(registry), CONTENT_TYPE_LATEST),
+        )
+        self.server = tcp_server(app, host, port, "metrics_port")
+        """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         counters = counters_of(self.service, kind.metrics)
         self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
 
@@ -156,11 +173,11 @@ class ServiceProgram:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        await self.status.open()
+        await self.server.open()
         try:
             await self._serve()
         finally:
-            await self.status.close()
+            await self.server.close()
 
     async def _serve(self) -> None:
         try:
@@ -170,7 +187,7 @@ class ServiceProgram:
             await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
-                log.info("ready", extra={"port": self.status.port})
+                log.info("ready", extra={"port": self.server.port})
             await self._work()
             self._state = DRAINING
             log.info("draining")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from nephila.kernel.bus.kafka.admin import hush
+from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
@@ -60,18 +60,28 @@ def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) ->
     return build(config, bus, clock, on_fatal)
 
 
+def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.control.service import build
+
+    return build(config, bus, clock)
+
+
 BUILDERS: dict[str, Build] = {
     "scheduler": _build_scheduler,
     "downloader": _build_downloader,
     "parser": _build_parser,
     "storage": _build_storage,
+    "api": _build_api,
 }
 """Service → its function. Each imports its service alone."""
+
+PACKAGES = {"api": "control"}
+"""Service → its package where that has another name."""
 
 
 def service_kind(name: str) -> ServiceKind:
     """The parts of a service's program."""
-    metrics = importlib.import_module(f"nephila.{name}.metrics").METRICS
+    metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
     return ServiceKind(name, BUILDERS[name], metrics)
 
 

@@ -20,15 +20,16 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox
+from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.group import agreement
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener
-from nephila.kernel.bus.kafka.inbox import Inbox, KafkaSubscription
 from nephila.kernel.bus.kafka.log_reader import KafkaLogReader
 from nephila.kernel.bus.kafka.producer import BatchingProducer
 from nephila.kernel.bus.kafka.wire import frame_of, seal
@@ -98,8 +99,7 @@ class KafkaBus:
         name = f"{self.config.prefix}{topic.name}"
         if name in inbox.topics:
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
-        reader = KafkaSubscription(self, topic, group, handler, credits, on_dead)
-        inbox.topics[name] = reader.prepare(inbox.ended)
+        inbox.topics[name] = KafkaSubscription(self, topic, group, handler, credits, on_dead, inbox.ended)
 
     def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)
