@@ -17,8 +17,9 @@ from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.office import MAX_MEMBER_BYTES, read_office
 from nephila.parser.documents.xml_text import read_xml
 from nephila.parser.single.extract import extract
-from parser_room import Room
-from pdfs import pdf
+
+from tests.parser.parser_room import Room
+from tests.parser.pdfs import pdf
 
 # ---- JSON
 

@@ -15,7 +15,8 @@ from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES
 from nephila.rulekit.run_rule import RuleRunner
 from nephila.rulekit.stored_pages import StoredPage
-from rule_rig import URL, document, ran, rule, value
+
+from tests.parser.rule_rig import URL, document, ran, rule, value
 
 LONGEST_S = 2 * RULES.wall_s + 20
 """Two tries in the child and their starts: far above, as a test of a hang and not of speed."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rule_rig import items, ran, value
+
+from tests.parser.rule_rig import items, ran, value
 
 PAGE = """<html lang=en><head><meta name=description content="D"><meta property="og:Title" content="O">
 <script type="application/ld+json">{"@graph": [{"@type": ["Thing", "schema:Product"], "offers": {"price": "9.5"}}]}
@@ -93,7 +94,8 @@ def test_encodings_are_those_of_the_page() -> None:
     """A page that is not UTF-8 decode the same."""
     from nephila.parser.rules.document import Document
     from nephila.parser.rules.extract import extract
-    from rule_rig import rule
+
+    from tests.parser.rule_rig import rule
 
     page = Document("<h1>Žluť</h1>".encode("cp1250"), "https://a.test/", "windows-1250")
     both = rule("fields: {a: h1, b: {xpath: //h1}, c: {regex: '<h1>(.*)</h1>'}}").rule

@@ -8,7 +8,8 @@ import pytest
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.numbers import number, price
-from rule_rig import URL, items, ran, rule, value
+
+from tests.parser.rule_rig import URL, items, ran, rule, value
 
 JSON = "application/json"
 

@@ -13,8 +13,9 @@ from nephila.parser.rule_health.collector import FLUSH_PAGES, FLUSH_S
 from nephila.parser.rule_health.counts import MATCH
 from nephila.parser.rule_health.health import ITEMS, LINKS
 from nephila.parser.rule_health.judge import SAVE_PAGES, RuleJudge
-from parser_room import Room, with_links
-from rule_rig import rule
+
+from tests.parser.parser_room import Room, with_links
+from tests.parser.rule_rig import rule
 
 SPEC = """
 match: {url: '^http://a'}

@@ -7,7 +7,8 @@ import struct
 import pytest
 from nephila.kernel import messages as m
 from nephila.parser.rule_execution.to_messages import links_of
-from rule_rig import URL, ran, rule
+
+from tests.parser.rule_rig import URL, ran, rule
 
 PAGE = """<a href=/1>one</a><a class=next href="/list?page=2">next</a><a href=/2#x>two</a><a href=/2>again</a>
 <a href="mailto:a@b">mail</a><a>none</a><area href=/3><img src=/i.png><a href="https://b.test/4">b</a>"""

@@ -10,7 +10,8 @@ from nephila.parser.links.link_list import ENTRIES_PER_SLICE, LINKS_PER_MESSAGE
 from nephila.parser.lists import cooperative
 from nephila.parser.lists.cooperative import CooperativeTasks
 from nephila.parser.lists.detection import PIECE_BYTES
-from parser_room import Room
+
+from tests.parser.parser_room import Room
 
 COUNT = 50_000
 

@@ -18,8 +18,9 @@ from nephila.parser.documents.content import Content, decode_result
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.sandbox import BlockingSandbox, ChildError, Sandbox
 from nephila.parser.sandbox.offload import ChildProcessQueue
-from parser_room import FakePass, Room
-from pdfs import bomb, pdf
+
+from tests.parser.parser_room import FakePass, Room
+from tests.parser.pdfs import bomb, pdf
 
 INFO = "/Title(A paper)/Author(Ann Author)/CreationDate(D:20240131120000+01'00')/ModDate(D:2024)"
 
@@ -97,7 +98,7 @@ async def test_what_cannot_be_read_is_a_row_with_a_reason(body: bytes, problem: 
 
 async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two children are killed; pages behind it are parsed meanwhile and after."""
-    task = replace(PDF, module="sandbox_tasks", wall_s=0.3)
+    task = replace(PDF, module="tests.parser.sandbox_tasks", wall_s=0.3)
     monkeypatch.setattr(parser_service, "PDF", task)
     monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: body.removeprefix(b"%PDF-"))
     answer = msgspec.msgpack.encode(Content(text=b"fine"))
@@ -118,7 +119,7 @@ async def test_stall_is_tried_twice_then_a_dead_letter_and_the_next_go_on(monkey
 @pytest.mark.parametrize("act", [b"abort", b"eat", b"raise", b"echo nonsense"])
 async def test_crash_memory_and_forged_answers_end_the_same(act: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row, one dead letter, nothing unacked."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="sandbox_tasks", memory_bytes=64 << 20))
+    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks", memory_bytes=64 << 20))
     monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: act)
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")
@@ -158,7 +159,7 @@ async def test_drain_waits_for_what_is_under_way() -> None:
 
 async def test_a_second_word_ends_a_drain_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who is in a hurry does not wait for a document; its page stays unacked."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="sandbox_tasks"))
+    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
     monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: b"sleep 60")
     async with started() as room:
         room.send(b"%PDF-", content_type="application/pdf")

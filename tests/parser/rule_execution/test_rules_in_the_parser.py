@@ -16,8 +16,9 @@ from nephila.parser.page.html_tree import MAX_BYTES
 from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.task import RULES as RULES_TASK
 from nephila.parser.rules.task import Response
-from parser_room import FakePass, Room, with_links
-from rule_rig import rule
+
+from tests.parser.parser_room import FakePass, Room, with_links
+from tests.parser.rule_rig import rule
 
 HTML = b"<h1>One</h1><a class=n href=/n>n</a><a href=/o>o</a>"
 CSS = "match: {url: '^http://a'}\nfields: {t: {css: h1, required: true}}"

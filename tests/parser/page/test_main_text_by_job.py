@@ -12,7 +12,8 @@ from nephila.native import page_pass
 from nephila.parser.page import trafilatura_text
 from nephila.parser.sandbox import ChildError, Task
 from nephila.programs.crawl.plan import check_text_library
-from parser_room import FakePass, Room
+
+from tests.parser.parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")
 TRAFILATURA = m.CrawlJob(uid="j", parse=m.Parse(main_text=m.MainText.TRAFILATURA))

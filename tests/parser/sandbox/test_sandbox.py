@@ -25,7 +25,7 @@ def taken(data: bytes) -> bytes:
     return data
 
 
-TASK = Task("test", "sandbox_tasks", taken, wall_s=10.0, memory_bytes=64 << 20, max_result_bytes=1 << 20)
+TASK = Task("test", "tests.parser.sandbox_tasks", taken, wall_s=10.0, memory_bytes=64 << 20, max_result_bytes=1 << 20)
 
 
 @asynccontextmanager
@@ -213,7 +213,7 @@ PARENT = """
 import sys
 from nephila.parser.sandbox import BlockingSandbox, Task
 box = BlockingSandbox()
-task = Task("test", "sandbox_tasks", bytes)
+task = Task("test", "tests.parser.sandbox_tasks", bytes)
 print(box.call(task, b"pid").decode(), flush=True)
 try:
     print(box.call(task, b"sleep 0.5").decode(), flush=True)
@@ -226,8 +226,8 @@ box.call(task, b"spin", wall_s=60)
 
 def started() -> subprocess.Popen[str]:
     """A program with a child, in a group of processes of its own, as a shell starts it."""
-    here = Path(__file__).resolve()
-    paths = [str(here.parents[2] / "services"), str(here.parent)]
+    root = Path(__file__).resolve().parents[3]
+    paths = [str(root / "services"), str(root)]
     return subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PARENT],
         stdout=subprocess.PIPE,

@@ -11,7 +11,8 @@ from nephila.kernel.documents.json_schema import json_schema
 from nephila.kernel.runtime.errors import UsageError
 from nephila.parser.rules.load import HASHED, distinct, from_json, from_text, load
 from nephila.parser.rules.rule_schema import ParseRule
-from rule_rig import HEAD, rule
+
+from tests.parser.rule_rig import HEAD, rule
 
 
 def refused(text: str | bytes) -> str:
@@ -142,5 +143,5 @@ def test_a_name_comes_once() -> None:
 
 def test_the_published_schema_is_that_of_the_structs() -> None:
     """docs/parserule.schema.json is made, never edited."""
-    path = Path(__file__).parents[2] / "docs" / "parserule.schema.json"
+    path = Path(__file__).parents[3] / "docs" / "parserule.schema.json"
     assert json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(json_schema(ParseRule)))

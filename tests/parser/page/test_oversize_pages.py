@@ -64,7 +64,7 @@ async def test_a_long_page_comes_out_the_same() -> None:
 
 async def test_a_long_page_that_breaks_its_process_is_a_dead_letter(monkeypatch: pytest.MonkeyPatch) -> None:
     """After two tries, with the reason."""
-    monkeypatch.setattr(service, "PAGE", replace(PAGE, module="sandbox_tasks"))
+    monkeypatch.setattr(service, "PAGE", replace(PAGE, module="tests.parser.sandbox_tasks"))
     monkeypatch.setattr(service, "payload_of", lambda *page: b"abort")
     (record,) = await read(HTML, max_inline_bytes=1_000)
     assert isinstance(record, m.Record)

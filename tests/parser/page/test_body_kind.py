@@ -6,7 +6,8 @@ import json
 
 import pytest
 from nephila.parser.page.body_kind import BodyKind, kind_of
-from parser_room import FakePass, Room
+
+from tests.parser.parser_room import FakePass, Room
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
 

@@ -12,7 +12,8 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.match import RuleSet
 from nephila.rulekit.run_rule import RuleRunner
 from nephila.rulekit.stored_pages import StoredPage
-from rule_rig import items, ran, rule
+
+from tests.parser.rule_rig import items, ran, rule
 
 SHOP = """
 match: {url: '^https://a.test/p/'}

@@ -17,7 +17,8 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.service import build
 from nephila.rulekit.run_rule import RuleRunner
 from nephila.rulekit.stored_pages import StoredPage, pages_of
-from rule_rig import URL, rule
+
+from tests.parser.rule_rig import URL, rule
 
 SPEC = """
 match: {url: '^https://a'}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from nephila.parser.rules.match import RuleSet
-from rule_rig import document, rule
+
+from tests.parser.rule_rig import document, rule
 
 
 def of_url(rules: RuleSet, url: str) -> list[str]:

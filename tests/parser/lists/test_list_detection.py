@@ -16,7 +16,8 @@ from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
 from nephila.parser.links.link_list import LinkList, UnresolvedLink, list_messages, resolve, run_to_end
 from nephila.parser.lists.detection import MAX_MEMBERS, ListForm, form_of, read
-from parser_room import Room
+
+from tests.parser.parser_room import Room
 
 URLSET = b"<urlset><url><loc>http://a.test/1</loc><lastmod>2024-05-02</lastmod></url></urlset>"
 RSS = b"<rss><channel><title>F</title><item><title>One</title><link>/1</link></item></channel></rss>"

@@ -14,8 +14,9 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.topics import RULES
 from nephila.parser.documents.pdf_task import PDF
-from parser_room import Room
-from rule_rig import rule
+
+from tests.parser.parser_room import Room
+from tests.parser.rule_rig import rule
 
 GOOD = "match: {url: '^http://good'}\nfields: {t: {xpath: //h1}}"
 BAD = "match: {url: '^http://bad'}\nfields: {t: {xpath: 'WORK'}}".replace(
@@ -50,7 +51,7 @@ def done(room: Room) -> dict[str, m.Record]:
 
 async def test_pdfs_that_hang_keep_no_rule_waiting(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty PDFs whose child sleeps: every page of a rule that needs a child is done, and none of the PDFs."""
-    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="sandbox_tasks"))
+    monkeypatch.setattr(parser_service, "PDF", replace(PDF, module="tests.parser.sandbox_tasks"))
     monkeypatch.setattr(parser_service, "pdf_payload", lambda body, *limits: b"sleep 600")
     for number in range(20):
         room.send(b"%PDF-", content_type="application/pdf", url=f"http://good.test/{number}.pdf")

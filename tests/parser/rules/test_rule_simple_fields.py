@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from rule_rig import items, ran
+
+from tests.parser.rule_rig import items, ran
 
 PIECES = (
     *("<p>", "</p>", "<b>", "</b>", "<br>", "<div>", "</div>", "<pre>", "</pre>", "<script>var a = '<p>';</script>"),
