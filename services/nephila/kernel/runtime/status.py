@@ -1,7 +1,7 @@
-"""What a service tells who watches over it: GET /healthz, /readyz, /metrics, in plain HTTP/1.1 on a port of its own.
+"""The status server of a service: GET /healthz, /readyz and /metrics over HTTP/1.1 on a port of its own.
 
-healthz: the loop turns (whoever answers is alive). readyz: 503 with the reason as long as the service cannot take work.
-One request per connection, bounded in bytes and time: the port may be open to more than Prometheus.
+/healthz answers while the event loop runs. /readyz answers 503 with the reason while the service cannot accept work.
+One request per connection, bounded in bytes and time: the port may be open to more clients than Prometheus.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class StatusServer:
     """Serves until it is closed; port 0 takes a free one."""
 
     def __init__(self, port: int, registry: CollectorRegistry, unready: Callable[[], str], host: str = "") -> None:
-        """`unready`: why no work can be taken, or the empty string."""
+        """`unready`: why no work can be accepted, or the empty string."""
         self.port = port
         self._host = host
         self._registry = registry
@@ -42,12 +42,12 @@ class StatusServer:
         except OSError as error:
             reason = error.strerror or str(error)
             raise UserError(f"port {self.port} cannot be listened on ({reason}); choose another metrics_port") from None
-        # A free port is another one for each family; IPv4 is there on every machine.
+        # Port 0 gives each address family another port; IPv4 exists on every machine.
         sockets = sorted(self._server.sockets, key=lambda one: one.family != socket.AF_INET)
         self.port = sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop to listen."""
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
@@ -62,7 +62,7 @@ class StatusServer:
             writer.write(lines.encode() + (b"" if head.startswith(b"HEAD ") else body))
             await asyncio.wait_for(writer.drain(), REQUEST_S)
         except (TimeoutError, TypeError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # whoever sends no request gets no answer
+            pass  # no request, no response
         finally:
             writer.close()
             with contextlib.suppress(OSError):
