@@ -57,9 +57,13 @@ class Scheduler:
         clock: Clock,
         rng: random.Random | None = None,
         on_wider: Callable[[str], None] = lambda uid: None,
+        *,
+        on_turn: Callable[[], None] | None = None,
+        on_fatal: Callable[[BaseException], None] | None = None,
     ) -> None:
         """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
-        before must be sent again."""
+        before must be sent again. `on_turn` is called after each turn: progress and the end of a crawl are decided
+        there. `on_fatal` is called once, when the log can no longer be written."""
         self.config = config
         self.bus = bus
         self.clock = clock
@@ -71,10 +75,8 @@ class Scheduler:
         self.errors: Counter[str] = Counter()
         self.requests = 0
         self.refused_seeds: list[tuple[str, str]] = []
-        self.on_turn: Callable[[], None] | None = None
-        """Called after each turn; progress and the end of a crawl are decided there."""
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once when the log can no longer be written."""
+        self.on_turn = on_turn
+        self.on_fatal = on_fatal
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._turn_due = False
@@ -416,7 +418,13 @@ class Scheduler:
 
 
 def build(
-    config: SchedulerConfig, bus: Bus, clock: Clock, on_wider: Callable[[str], None] = lambda uid: None
+    config: SchedulerConfig,
+    bus: Bus,
+    clock: Clock,
+    on_wider: Callable[[str], None] = lambda uid: None,
+    *,
+    on_turn: Callable[[], None] | None = None,
+    on_fatal: Callable[[BaseException], None] | None = None,
 ) -> Scheduler:
     """The scheduler with its real parts."""
-    return Scheduler(config, bus, clock, on_wider=on_wider)
+    return Scheduler(config, bus, clock, on_wider=on_wider, on_turn=on_turn, on_fatal=on_fatal)

@@ -173,7 +173,7 @@ async def test_a_host_that_a_budget_keeps_from_one_job_is_not_lost_to_another(tm
     world.clock.advance(10.0)
     assert fetched_by(world, "one") == [held]
     world.crawl(*others, job="two")
-    world.scheduler.frontier.hosts.named("a.test").pace.after_fetch(world.clock.monotonic(), 50_000.0)
+    world.scheduler.frontier.hosts.get_or_create("a.test").pace.after_fetch(world.clock.monotonic(), 50_000.0)
     world.clock.advance(2000.0)
     check(world.scheduler.dispatcher)
     assert len(fetched_by(world, "two")) == 1000

@@ -182,7 +182,7 @@ async def test_an_endless_chain_of_sitemaps_ends(tmp_path: Path, kind: str) -> N
 async def test_sitemaps_of_a_host_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many that indexes list are followed, some more are told, the rest is nothing."""
     monkeypatch.setattr("nephila.scheduler.engine.admission.MAX_SITEMAPS", 20)
-    monkeypatch.setattr("nephila.scheduler.engine.admission.SITEMAPS_TOLD", 5)
+    monkeypatch.setattr("nephila.scheduler.engine.admission.SITEMAPS_REPORTED", 5)
 
     def web(request: FetchRequest) -> Answer:
         parent = request.url.removesuffix(".xml")

@@ -262,7 +262,7 @@ def close(world: World, place: str = "/cal/") -> None:
     """What happens when a part of a host has brought nothing for long."""
     frontier = world.scheduler.frontier
     quarantine = Quarantine(JOB, "a.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
-    job, host = frontier.jobs[JOB], frontier.hosts.named("a.test")
+    job, host = frontier.jobs[JOB], frontier.hosts.get_or_create("a.test")
     novelty_of(host, job).restore(quarantine)
     frontier.note_quarantine(job, host, quarantine)
 

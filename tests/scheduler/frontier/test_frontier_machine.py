@@ -60,7 +60,7 @@ class FrontierMachine(Inputs):
             return
         frontier = rig.scheduler.frontier
         quarantine = Quarantine(uid, host, "/d/", "nothing new", rig.clock.now(), 100)
-        known = frontier.hosts.named(host)
+        known = frontier.hosts.get_or_create(host)
         novelty_of(known, frontier.jobs[uid]).restore(quarantine)
         known.changed = True
         frontier.note_quarantine(frontier.jobs[uid], known, quarantine)

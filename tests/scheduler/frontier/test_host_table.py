@@ -20,7 +20,7 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     record = HostRecord(state, yields=[HostYield("\0003", msgspec.msgpack.encode((9, "another form")))])
     store.set_state(store.host("a.test"), msgspec.msgpack.encode(record))
     hosts = HostTable(store, SchedulerConfig(), {3: job})
-    host = hosts.named("a.test")
+    host = hosts.get_or_create("a.test")
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}
     assert "learned anew" in caplog.text

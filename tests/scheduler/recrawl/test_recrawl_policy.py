@@ -215,7 +215,7 @@ def test_a_page_is_gone_after_404_and_410_in_a_row():
         assert state.next_at
         state = policy.after(state, failed(state, status), state.next_at)
     assert (state.missing, state.next_at) == (3, 0.0)
-    assert policy.reviewed(state, NOW + 90 * DAY).next_at == 0.0
+    assert policy.reapplied(state, NOW + 90 * DAY).next_at == 0.0
 
 
 def test_a_page_that_comes_back_is_not_counted_as_missing():
@@ -253,7 +253,7 @@ def test_what_was_dropped_without_a_fetch_is_not_taken_up_again():
     state = page()
     excluded = policy.after(state, fetched(state, b"", outcome=Outcome.DROPPED, status=0), NOW)
     redirect = policy.after(state, fetched(state, b"", outcome=Outcome.DROPPED, status=301), NOW)
-    assert (excluded.next_at, policy.reviewed(excluded, NOW).next_at) == (0.0, 0.0)
+    assert (excluded.next_at, policy.reapplied(excluded, NOW).next_at) == (0.0, 0.0)
     assert redirect.next_at > NOW
 
 
@@ -355,7 +355,7 @@ def test_downtime_is_made_up_for_by_one_run():
     """A run that was slept through is due at once, ten of them are due once."""
     policy = RecrawlPolicy(Recrawl(cron="0 * * * *"))
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:30"))
-    woken = policy.reviewed(state, at("2026-11-20T16:20"))
+    woken = policy.reapplied(state, at("2026-11-20T16:20"))
     assert woken.next_at == at("2026-11-20T06:00")
     assert policy.after(woken, fetched(woken), at("2026-11-20T16:21")).next_at == at("2026-11-20T17:00")
 
@@ -366,7 +366,7 @@ def test_a_clock_set_back_does_not_repeat_a_run():
     state = policy.after(page(), fetched(page()), at("2026-11-20T05:00"))
     assert policy.after(state, fetched(state), at("2026-11-20T05:10")).next_at == at("2026-11-21T06:00")
     ahead = policy.after(page(), fetched(page()), at("2033-01-01T00:00"))
-    assert policy.reviewed(ahead, at("2026-11-20T05:10")).next_at == at("2026-11-20T06:00")
+    assert policy.reapplied(ahead, at("2026-11-20T05:10")).next_at == at("2026-11-20T06:00")
 
 
 @pytest.mark.parametrize(
@@ -409,13 +409,13 @@ def test_a_clock_that_jumps_neither_freezes_nor_storms(jump_s, recrawl):
     policy = RecrawlPolicy(recrawl)
     state = lived(policy, "abaab")
     now = state.fetched_at + 60 + jump_s
-    loaded = policy.reviewed(state, now)
+    loaded = policy.reapplied(state, now)
     assert 0 < loaded.next_at <= now + max(state.interval_s, DAY)
     assert loaded.fetched_at <= now
     again = policy.after(loaded, fetched(loaded, b"b"), max(now, loaded.next_at))
     assert again.next_at - again.fetched_at >= (60 if recrawl.cron else 0.94 * HOUR)
     assert again.next_at - again.fetched_at <= 14 * DAY
-    assert policy.reviewed(again, again.fetched_at + 1) == again
+    assert policy.reapplied(again, again.fetched_at + 1) == again
 
 
 def test_a_clock_set_back_between_two_fetches_is_no_evidence():
@@ -433,8 +433,9 @@ def test_a_changed_policy_applies_to_what_is_known():
     slow = RecrawlPolicy(Recrawl(every_s=30 * DAY))
     state = lived(slow, "aa")
     assert (
-        RecrawlPolicy(Recrawl(every_s=HOUR)).reviewed(state, state.fetched_at).next_at <= state.fetched_at + 1.05 * HOUR
+        RecrawlPolicy(Recrawl(every_s=HOUR)).reapplied(state, state.fetched_at).next_at
+        <= state.fetched_at + 1.05 * HOUR
     )
-    assert RecrawlPolicy(None).reviewed(state, state.fetched_at).next_at == 0.0
-    off = RecrawlPolicy(None).reviewed(state, state.fetched_at)
-    assert RecrawlPolicy(ADAPTIVE).reviewed(off, state.fetched_at + 60).next_at == state.fetched_at + 60
+    assert RecrawlPolicy(None).reapplied(state, state.fetched_at).next_at == 0.0
+    off = RecrawlPolicy(None).reapplied(state, state.fetched_at)
+    assert RecrawlPolicy(ADAPTIVE).reapplied(off, state.fetched_at + 60).next_at == state.fetched_at + 60

@@ -19,12 +19,12 @@ from nephila.kernel.topics import DEAD, Topic
 class LocalBus:
     """The `Bus` of one program."""
 
-    def __init__(self, clock: Clock, max_attempts: int = 3) -> None:
+    def __init__(self, clock: Clock, max_attempts: int = 3, on_quiet: Callable[[], None] | None = None) -> None:
+        """`on_quiet` is called when the last delivery has been acked: a waiting program need not poll."""
         self.clock = clock
         self.max_attempts = max_attempts
         self.unacked = 0
-        self.on_quiet: Callable[[], None] | None = None
-        """Called when the last delivery has been acked, so that no one polls `unacked`."""
+        self.on_quiet = on_quiet
         self._groups: dict[Topic, list[Subscription]] = {}
 
     def subscribe(

@@ -51,7 +51,7 @@ class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     networks: tuple[str, ...] = ()
     """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap in seconds."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
-    """Port of /metrics, /healthz and /readyz; 0 = any free port."""
+    """Port of /metrics, /healthz and /readyz, and of the control API of `nephila api`; 0 = any free port."""
     grace_s: float = 20.0
     """Time that unfinished work may take after SIGTERM; less than the time after which the machine kills."""
     log_level: str = "info"

@@ -56,7 +56,13 @@ MAX_TURNS = 1000
 class ClusterScheduler:
     """All partitions of one member. The bus assigns and revokes them (`RebalanceListener`)."""
 
-    def __init__(self, config: SchedulerConfig, bus: LogBus, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        bus: LogBus,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self.config = config
         self.bus = bus
         self.clock = clock
@@ -64,7 +70,7 @@ class ClusterScheduler:
         """The latest desired state of every job, deleted ones included."""
         self.owners: dict[int, PartitionOwner] = {}
         self.counts = SchedulerCounters()
-        self.on_fatal: Callable[[BaseException], None] | None = None
+        self.on_fatal = on_fatal
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
@@ -409,6 +415,8 @@ class ClusterScheduler:
         return sum(map(read, self.owners.values()))
 
 
-def build(config: SchedulerConfig, bus: LogBus, clock: Clock) -> ClusterScheduler:
+def build(
+    config: SchedulerConfig, bus: LogBus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+) -> ClusterScheduler:
     """The scheduler of a cluster."""
-    return ClusterScheduler(config, bus, clock)
+    return ClusterScheduler(config, bus, clock, on_fatal)

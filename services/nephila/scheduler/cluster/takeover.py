@@ -31,7 +31,7 @@ TAIL = 64
 """Records at the end of `requests` that are searched for the newest requests; each record holds many."""
 SLICE_S = 0.05
 """Longest time without returning to the event loop: heartbeats and timers wait meanwhile."""
-AT_ONCE = 8
+DUE_PER_TURN = 8
 """Partitions whose snapshots are fetched in parallel."""
 
 
@@ -104,7 +104,7 @@ class Takeover:
 
     async def _all(self, epochs: dict[int, int]) -> list[PartitionOwner]:
         bounds = await self._bus.bounds(FRONTIER, epochs)
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(DUE_PER_TURN)
         openings = await asyncio.gather(*(self._open(p, epoch, bounds[p], slots) for p, epoch in epochs.items()))
         by_number = {opening.owner.number: opening for opening in openings}
         ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
@@ -120,7 +120,9 @@ class Takeover:
             for opening in openings:
                 self._finish(opening)
                 await asyncio.sleep(0)
-            await self._drop_sent([opening for opening in openings if opening.found and opening.found.again.requests])
+            await self._drop_sent(
+                [opening for opening in openings if opening.found and opening.found.to_republish.requests]
+            )
         except BaseException:
             for opening in openings:
                 if opening.found is not None:
@@ -128,7 +130,7 @@ class Takeover:
             raise
         for opening in openings:
             assert opening.found is not None
-            opening.owner.begin(opening.epoch, opening.found.again)
+            opening.owner.begin(opening.epoch, opening.found.to_republish)
         return [opening.owner for opening in openings]
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
@@ -199,7 +201,7 @@ class Takeover:
             sent[partition] += [request for _, request in records]
         for partition, opening in by_number.items():
             assert opening.found is not None
-            requests = opening.found.again.requests
+            requests = opening.found.to_republish.requests
             requests[:] = [(p, request) for p, request in requests if _is_unsent(request, sent[partition])]
             if requests:
                 log.info("partition %d: %d requests are published again", partition, len(requests))

@@ -56,7 +56,16 @@ class Member:
 class Workers:
     """Distributes requests over workers and publishes their results."""
 
-    def __init__(self, bus: LocalBus, clock: Clock, window: int = UNBOUNDED) -> None:
+    def __init__(
+        self,
+        bus: LocalBus,
+        clock: Clock,
+        window: int = UNBOUNDED,
+        on_busy: Callable[[], None] = lambda: None,
+        on_loaded: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_busy` is called when an idle worker gets a request; `on_loaded`, when a worker holds more than
+        `LOADED_AT` requests: there is work for one more worker."""
         self._bus = bus
         self._clock = clock
         self._window = window
@@ -76,10 +85,8 @@ class Workers:
         self._draining = False
         self._widened: set[str] = set()
         """Jobs whose scope got further anchors in this turn of the loop."""
-        self.on_busy: Callable[[], None] = _nothing
-        """Called when an idle worker gets a request."""
-        self.on_loaded: Callable[[], None] = _nothing
-        """Called when a worker holds more than `LOADED_AT` requests: there is work for one more worker."""
+        self._on_busy = on_busy
+        self._on_loaded = on_loaded
 
     def start(self) -> None:
         """Subscribe to jobs, rules and requests."""
@@ -203,11 +210,11 @@ class Workers:
     def _hand_out(self, member: Member, delivery: Delivery) -> None:
         in_flight = member.in_flight
         if not in_flight.held:
-            self.on_busy()
+            self._on_busy()
         in_flight.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
         if len(in_flight.held) > LOADED_AT:
-            self.on_loaded()
+            self._on_loaded()
 
     def _place_waiting(self) -> None:
         while self._waiting and not self._draining:
@@ -275,7 +282,3 @@ class Workers:
         error = "the worker crashed each time"
         self._bus.dead_letter(REQUESTS, "worker", held.partition, request, error, request.attempt)
         self._publish(held, FetchResult.FAILED, "dead_letter")
-
-
-def _nothing() -> None:
-    """The default callback."""

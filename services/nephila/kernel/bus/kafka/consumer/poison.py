@@ -1,0 +1,168 @@
+"""Messages that may crash members are delivered one at a time, with nothing else in the member's handlers.
+
+When members crash repeatedly at one committed offset (commit_metadata.py), the records behind it are suspects. While
+the isolation is active, the group's other partitions pause. Before each suspect the metadata of its offset says which
+message is being probed, so that the next member counts a crash. A poison message becomes a dead letter without being
+delivered. Invariants: at most one suspect is delivered at a time; at most one partition's metadata names a probe.
+A suspect that neither crashes the member nor is acked within `PROBE_TIMEOUT_S` is slow, not poison: its partition
+continues as usual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import TopicPartition
+
+from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
+
+log = logging.getLogger(__name__)
+
+MAX_SUSPECTS = 64
+"""Records behind an offset that are probed: more than a member takes of a partition between two commits. With more,
+two further crashes bring the offset nearer."""
+PROBE_TIMEOUT_S = 10.0
+
+
+class PoisonMessage(Exception):
+    """The error of a poison message."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """One record that waits to be probed."""
+
+    tp: TopicPartition
+    reader: KafkaSubscription
+    offset: int
+    messages: list[Any]
+    receipt: Receipt
+    """Receipt of the whole record."""
+    begun: int = 0
+    """Messages that were delivered."""
+    dropped: bool = False
+
+
+class PoisonIsolation:
+    """See the module. `write` stores metadata with a partition's offset, durably; False: the partition is not held any
+    more. `quiet` returns when no handler has a message. `done`: called when a partition needs no isolation any more.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[TopicPartition, CommitMetadata], Awaitable[bool]],
+        quiet: Callable[[], Awaitable[None]],
+        done: Callable[[TopicPartition], None],
+        timeout_s: float = PROBE_TIMEOUT_S,
+    ) -> None:
+        self._write = write
+        self._quiet = quiet
+        self._done = done
+        self._trial_s = timeout_s
+        self._isolated: dict[TopicPartition, tuple[CommitMetadata, int]] = {}
+        self._suspects: deque[Suspect] = deque()
+        self._changed = asyncio.Event()
+
+    @property
+    def active(self) -> bool:
+        """Whether a partition is isolated: all others pause."""
+        return bool(self._isolated)
+
+    def __contains__(self, tp: TopicPartition) -> bool:
+        return tp in self._isolated
+
+    def isolate(self, tp: TopicPartition, metadata: CommitMetadata, start: int, end: int) -> None:
+        """Probe the records from `start` on, up to `end` at most."""
+        self._isolated[tp] = metadata, min(start + MAX_SUSPECTS, end)
+
+    def take(self, suspect: Suspect) -> None:
+        """The next record of an isolated partition, in order."""
+        self._suspects.append(suspect)
+        self._changed.set()
+
+    def drop(self, partitions: frozenset[int]) -> None:
+        """These partitions leave or are lost; messages that were not delivered go to the next owner."""
+        self._forget(lambda tp: tp.partition in partitions)
+
+    def release(self, tp: TopicPartition) -> None:
+        """The next record of this partition cannot be read: end its isolation."""
+        self._forget(lambda other: other == tp)
+
+    def _forget(self, which: Callable[[TopicPartition], bool]) -> None:
+        self._isolated = {tp: what for tp, what in self._isolated.items() if not which(tp)}
+        for suspect in self._suspects:
+            if which(suspect.tp):
+                suspect.dropped = True
+                suspect.reader.bus.unacked -= len(suspect.messages) - suspect.begun
+        self._suspects = deque(suspect for suspect in self._suspects if not suspect.dropped)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Probe all suspects until no partition is isolated."""
+        while self._isolated:
+            if not self._suspects:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            suspect = self._suspects[0]
+            await self._quiet()
+            if not suspect.dropped and await self._probe(suspect):
+                await self._end(suspect)
+
+    async def _end(self, suspect: Suspect) -> None:
+        """All messages of the record were processed, or one is slow."""
+        last = suspect.offset + 1 >= self._isolated[suspect.tp][1] or not suspect.receipt.done
+        following = self._suspects[1] if len(self._suspects) > 1 else None
+        if last or following is None or following.tp != suspect.tp:
+            # Else its metadata would go on saying that it is being tried, and the end of the next suspect, of another
+            # partition, would count against it.
+            metadata = HELD if last else self._isolated[suspect.tp][0].survived()
+            if not await self._write(suspect.tp, metadata) and not suspect.dropped:
+                self.drop(frozenset({suspect.tp.partition}))
+        if suspect.dropped:
+            return
+        self._suspects.popleft()
+        if last:
+            self._release(suspect)
+
+    def _release(self, last: Suspect) -> None:
+        """The partition continues as usual, starting with the records kept here."""
+        del self._isolated[last.tp]
+        self._done(last.tp)
+        for suspect in [last, *(suspect for suspect in self._suspects if suspect.tp == last.tp)]:
+            for message in suspect.messages[suspect.begun :]:
+                suspect.reader.offer(suspect.tp.partition, message, suspect.receipt)
+        self._suspects = deque(suspect for suspect in self._suspects if suspect.tp != last.tp)
+
+    async def _probe(self, suspect: Suspect) -> bool:
+        """True when the record was processed; False when its partition is not held any more."""
+        for index, message in enumerate(suspect.messages):
+            if suspect.dropped:
+                return False
+            metadata = self._isolated[suspect.tp][0].probing(suspect.offset, index)
+            if not await self._write(suspect.tp, metadata) or suspect.dropped:
+                self.drop(frozenset({suspect.tp.partition}))
+                return False
+            through = Receipt()
+            through.add_done_callback(suspect.receipt.resolve_one)
+            suspect.begun += 1
+            url = ascii(getattr(message, "url", ""))[1:-1][:300]
+            if metadata.solo_crashes >= MAX_CRASHES:
+                error = PoisonMessage(f"{metadata.solo_crashes} members ended while this was all they had in hand")
+                suspect.reader.dead_letter(suspect.tp.partition, message, through, error, metadata.crashes)
+            else:
+                log.warning("%s at %d is probed alone: %s", suspect.tp.topic, suspect.offset, url, extra={"url": url})
+                suspect.reader.offer(suspect.tp.partition, message, through)
+            try:
+                async with asyncio.timeout(self._trial_s):
+                    await through
+            except TimeoutError:
+                return not suspect.dropped
+        return not suspect.dropped

@@ -1,0 +1,78 @@
+"""Where reading of a newly assigned partition starts, and what its last member left in the offset's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CommitMetadata, encode_metadata, parse_metadata
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox
+from nephila.kernel.runtime.errors import TemporaryError, UserError
+
+
+class StartPosition(NamedTuple):
+    """The start of one partition."""
+
+    start: int
+    """Offset of the first record to read."""
+    end: int
+    """Offset behind the last record."""
+    metadata: CommitMetadata
+    """Metadata while this member holds the partition."""
+    refused: UserError | None
+    """Why it must not be read."""
+    crashed: bool = False
+    """Its last member did not release it."""
+
+
+async def start_positions(
+    consumer: AIOKafkaConsumer, inbox: Inbox, tps: list[TopicPartition]
+) -> dict[TopicPartition, StartPosition]:
+    """Committed offsets, or else the beginnings of the logs. Raises `KafkaError`."""
+    committed = await consumer._coordinator.fetch_committed_offsets(tps)
+    first = await consumer.beginning_offsets(tps)
+    last = await consumer.end_offsets(tps)
+    found = {}
+    for tp in tps:
+        start, metadata, refused = first[tp], CommitMetadata(), None
+        if tp in committed:
+            start, metadata = committed[tp].offset, parse_metadata(committed[tp].metadata)
+        if not first[tp] <= start <= last[tp]:
+            refused = inbox.check_gap(tp, start, first[tp], last[tp])
+            start = first[tp]
+        found[tp] = StartPosition(start, last[tp], metadata.opened(), refused, metadata.held)
+    return found
+
+
+def crashed_partitions(
+    inbox: Inbox, tps: Iterable[TopicPartition], found: Mapping[TopicPartition, StartPosition]
+) -> dict[int, int]:
+    """Partitions of leased topics that their last members did not release, with their start offsets."""
+    leased = [tp for tp in tps if inbox.topics[tp.topic].topic.leased]
+    return {tp.partition: found[tp].start for tp in leased if found[tp].crashed}
+
+
+async def mark_held(
+    consumer: AIOKafkaConsumer, inbox: Inbox, tps: Iterable[TopicPartition], found: dict[TopicPartition, StartPosition]
+) -> None:
+    """Commit that these partitions are held, before anything of them is delivered: this is how a crash is detected.
+    Stopped partitions are left out, so that they stay stopped. Raises `KafkaError`."""
+    marked = {
+        tp: (found[tp].start, encode_metadata(found[tp].metadata))
+        for tp in tps
+        if not inbox.partition_states[tp].stopped
+    }
+    if marked:
+        await consumer.commit(marked)
+
+
+async def has_committed_to(consumer: AIOKafkaConsumer, ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether the group has committed offsets at or behind these. Raises `TemporaryError`."""
+    try:
+        committed = await consumer._coordinator.fetch_committed_offsets(list(ends))
+    except KafkaError as error:
+        raise TemporaryError(f"{type(error).__name__}: {error}") from None
+    return all(tp in committed and committed[tp].offset >= end for tp, end in ends.items())
