@@ -28,6 +28,7 @@ $(DEV): $(STAMP)
 	@echo "installing what checks and tests need"
 	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]'
 	@$(BIN)/python tools/kafka_broker.py install --optional
+	@$(BIN)/python tools/helm.py install --optional
 	@touch $@
 
 install: $(STAMP)  ## build .venv with everything (.venv/bin/nephila)
@@ -110,6 +111,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
 	@$(BIN)/python -m tools.chart_values --check
+	@$(BIN)/python -m tools.dashboards --check
 
 bench-freshness: $(DEV)  ## staleness of a web that changes for a simulated month, against a fixed interval
 	@PYTHONPATH=services:. $(BIN)/python -m benchmarks.bench_freshness
@@ -142,8 +144,9 @@ release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and wha
 schema: $(DEV)  ## write docs/*.schema.json from the structs of job and rule documents
 	@$(BIN)/python tools/schemas.py
 
-chart: $(DEV)  ## write the schema and the table of values of charts/nephila from its values.yaml
+chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
 	@$(BIN)/python -m tools.chart_values
+	@$(BIN)/python -m tools.dashboards
 
 format: $(DEV)
 	@$(BIN)/ruff format services tests benchmarks tools
