@@ -1,8 +1,9 @@
-"""Schedulers that share server addresses, in a model on a manual clock: hosts, a log of words, and a server's log.
+"""Schedulers that share server addresses, in a model on a manual clock: hosts, a log of messages, and a server's log.
 
-Who paces is the project's own code (turns, lines, table of addresses); only frontier, broker and web are modelled. A
-scheduler may join, die, freeze and come again; its partitions, and what it has in flight, go to those who are there.
-Beside turns the rules they were chosen over: `alone`, where each keeps the pace for itself, and `factor`, BUbiNG's.
+Who paces is the project's own code (turns, address_queue, table of addresses); only frontier, broker and web are
+modelled. A scheduler may join, die, freeze and come again; its partitions, and what it has in flight, go to those who
+are there. Beside turns the rules they were chosen over: `alone`, where each keeps the pace for itself, and `factor`,
+BUbiNG's.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from itertools import count, pairwise
 from typing import Any
 
 from nephila.kernel.bus.contract import Delivery, Receipt
-from nephila.kernel.messages import AddressWord
+from nephila.kernel.messages import AddressAnnouncement
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import ManualClock, Timer
-from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
-from nephila.scheduler.cluster.addresses.shared_pace import Lines
-from nephila.scheduler.cluster.commit_pipeline import Gates
+from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
+from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
+from nephila.scheduler.cluster.commit_pipeline import CommitPipeline
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 CONNECTIONS, GAP_S = 4, 0.25
 LATENCY_S = 0.02
-"""Until a word is read by all, and until a start that was decided is at the server."""
+"""Until a message is read by all, and until a start that was decided is at the server."""
 PARTITIONS = 16
 SESSION_S = 6.0
 TAKEOVER_S = 1.0
@@ -105,16 +106,16 @@ class Member:
         self.ready: list[tuple[float, int, Host]] = []
         self.read = 0
         self.counted: set[Fetch] = set()
-        """Fetches in flight that it knows of."""
-        self.gates: dict[int, Gates] = {}
-        self.desk: TurnDesk | None = None
+        """Fetches in flight that it is_announced of."""
+        self.pipeline: dict[int, CommitPipeline] = {}
+        self.desk: AddressLockTopic | None = None
         networks = AddressLimits(*world.limits())
         now = self.clock.monotonic()
         self.addresses: AddressQueue[Host]
         if world.rule == "turns":
-            self.lines: Any = Lines(networks, now, (name, life), PARTITIONS, self.gates)
-            self.addresses = self.lines
-            self.desk = TurnDesk(self, self.clock, self.lines, self.go_on)  # type: ignore[arg-type]
+            self.address_queue: Any = SharedAddressQueue(networks, now, (name, life), PARTITIONS, self.pipeline)
+            self.addresses = self.address_queue
+            self.desk = AddressLockTopic(self, self.clock, self.address_queue, self.go_on)  # type: ignore[arg-type]
             self.desk.start()
         else:
             self.addresses = AddressQueue(networks, now)
@@ -125,16 +126,16 @@ class Member:
         """See `Bus`."""
         self.handler = handler
 
-    def publish(self, topic: Any, partition: int, word: AddressWord) -> Receipt:
+    def publish(self, topic: Any, partition: int, message: AddressAnnouncement) -> Receipt:
         """See `Bus`."""
-        self.world.say(word)
+        self.world.say(message)
         return Receipt(0)
 
     def hear(self) -> None:
         """Read what has come."""
-        while self.read < len(self.world.words):
+        while self.read < len(self.world.messages):
             self.read += 1
-            self.handler(Delivery(self.world.words[self.read - 1], 0, lambda: None))
+            self.handler(Delivery(self.world.messages[self.read - 1], 0, lambda: None))
 
     # ---- partitions
 
@@ -156,7 +157,7 @@ class Member:
             self.desk.own(partition, epoch)
         self.go_on()
 
-    def give_away(self, partition: int) -> None:
+    def on_partition_lost(self, partition: int) -> None:
         """It is another's."""
         epoch = self.epochs.pop(partition)
         for host in self.world.hosts:
@@ -166,7 +167,7 @@ class Member:
         self.counted -= gone
         left = [fetch.host.address for fetch in gone]
         if self.desk is not None:
-            self.desk.give_away(partition, epoch, left)
+            self.desk.on_partition_lost(partition, epoch, left)
         else:
             for address in left:
                 self.addresses.end(address, self.clock.monotonic())
@@ -192,7 +193,7 @@ class Member:
         for one in waiting:
             heapq.heappush(self.ready, one)
         if self.desk is not None:
-            while self.lines.call(now):
+            while self.address_queue.call(now):
                 pass
             self.desk.soon()
         else:
@@ -203,10 +204,10 @@ class Member:
             self.clock.call_at(due, self.go_on)
 
     def _may_begin(self, host: Host) -> bool:
-        return self.desk is None or self.desk.may_begin(host.partition, self.epochs[host.partition])
+        return self.desk is None or self.desk.may_fetch(host.partition, self.epochs[host.partition])
 
     def called(self, address: str, host: Host) -> None:
-        """See `Share`."""
+        """See `PartitionView`."""
         self._serve(host, self.clock.monotonic(), first=True)
 
     def _serve(self, host: Host, now: float, first: bool = False) -> None:
@@ -219,11 +220,11 @@ class Member:
         else:
             self.addresses.wait(host.address, host, now, head=first)
             if self.desk is not None:
-                self.lines.turns.want(host.address)
+                self.address_queue.lock.want(host.address)
 
 
 class World:
-    """See the module. `rule`: turns, alone, factor or factor-k; the last knows at once who uses an address."""
+    """See the module. `rule`: turns, alone, factor or factor-k; the last is_announced at once who uses an address."""
 
     def __init__(self, rule: str, hosts: list[Host], schedulers: int, *, took_s: float = 0.2, seed: int = 1) -> None:
         self.rule = rule
@@ -234,7 +235,7 @@ class World:
         self.order = count()
         self.clock = ManualClock()
         self.run = self.clock.advance
-        self.words: list[AddressWord] = []
+        self.messages: list[AddressAnnouncement] = []
         self.log: list[Fetch] = []
         self.flying: set[Fetch] = set()
         self.members: dict[str, Member] = {}
@@ -266,7 +267,7 @@ class World:
             new = self.members[there[partition % len(there)]]
             old = next((one for one in self.members.values() if partition in one.epochs), None)
             if old is not None and old is not new and not (old.clock.frozen or old.clock.dead):
-                old.give_away(partition)
+                old.on_partition_lost(partition)
             if old is not new:
                 epoch = next(self.epochs)
                 at = self.clock.monotonic() + TAKEOVER_S * self.rng.random()
@@ -276,7 +277,7 @@ class World:
         for other in self.members.values():
             stands_still = other.clock.dead or other.clock.frozen
             if not stands_still and other.epochs.get(partition, epoch) < epoch:
-                other.give_away(partition)
+                other.on_partition_lost(partition)
         if all(one.epochs.get(partition, 0) < epoch for one in self.members.values()):
             member.own(partition, epoch)
 
@@ -306,7 +307,7 @@ class World:
     def _thaw(self, member: Member, lost: bool) -> None:
         for partition, epoch in list(member.epochs.items()):
             if lost or any(one.epochs.get(partition, 0) > epoch for one in self.members.values()):
-                member.give_away(partition)
+                member.on_partition_lost(partition)
         member.clock.frozen = False
         held, member.clock.held = member.clock.held, []
         for callback in held:
@@ -316,9 +317,9 @@ class World:
 
     # ---- the log and the web
 
-    def say(self, word: AddressWord) -> None:
-        """A word is appended; all read it a little later."""
-        self.words.append(word)
+    def say(self, message: AddressAnnouncement) -> None:
+        """A message is appended; all read it a little later."""
+        self.messages.append(message)
         for member in self.members.values():
             if member.desk is not None:
                 member.clock.call_at(self.clock.monotonic() + LATENCY_S, member.hear)

@@ -1,7 +1,8 @@
 """One pace at a server address over several schedulers: turns against each for itself and BUbiNG's factor, in a model.
 
 Per case: pages in a minute, as a share of what the rule allows; starts less than a gap after the one before; most
-fetches at once on one address; words, and addresses named in them, per page. Then what schedulers that go and come do.
+fetches at once on one address; messages, and addresses named in them, per page. Then what schedulers that go and come
+do.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def measure(case: str, rule: str, schedulers: int, took_s: float) -> dict[str, A
     """One line."""
     world = World(rule, hosts(case), schedulers, took_s=took_s)
     world.run(SECONDS)
-    pages, words = len(world.log), len(world.words)
-    named = sum(len(word.claims) + len(word.passed) + len(word.busy) for word in world.words)
+    pages, messages = len(world.log), len(world.messages)
+    named = sum(len(message.claims) + len(message.released) + len(message.in_flight) for message in world.messages)
     return {
         "case": case,
         "rule": rule,
@@ -49,7 +50,7 @@ def measure(case: str, rule: str, schedulers: int, took_s: float) -> dict[str, A
         "of_most": round(pages / bound(world), 3),
         "early": world.too_early(),
         "at_once": world.most_at_once(),
-        "words_per_page": round(words / pages, 4),
+        "words_per_page": round(messages / pages, 4),
         "named_per_page": round(named / pages, 4),
     }
 

@@ -19,8 +19,8 @@ from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.links.link_list import run_to_end
 from nephila.parser.lists.feeds import read_feed
 from nephila.parser.page.charset import encoding_of
+from nephila.parser.page.oversize import PAGE, payload_of
 from nephila.parser.sandbox import BlockingSandbox
-from nephila.parser.sandbox.oversize import PAGE, payload_of
 
 from benchmarks.report import save, versions
 

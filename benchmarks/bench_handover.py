@@ -33,7 +33,7 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.kafka import admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.ring import place
+from nephila.kernel.ring import assign_partitions
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS
 from nephila.native import parse_url, partition_of
@@ -173,8 +173,8 @@ async def run(folder: Path, broker: Broker, urls: int, hosts: int) -> dict[str, 
     """Everything."""
     config = KafkaConfig(bootstrap=broker.address, name="world", partitions=PARTITIONS)
     await admin.apply(config)
-    alone = place(["a"], PARTITIONS, {})
-    both = place(["a", "b"], PARTITIONS, dict(enumerate(alone)))
+    alone = assign_partitions(["a"], PARTITIONS, {})
+    both = assign_partitions(["a", "b"], PARTITIONS, dict(enumerate(alone)))
     moving = next(p for p in range(PARTITIONS) if both[p] == "b")
     staying = next(p for p in range(PARTITIONS) if both[p] == "a")
     bus = KafkaBus(config, SystemClock())

@@ -23,7 +23,7 @@ Run = Callable[[bytes, str], str]
 
 def extract_all() -> Run:
     """`nephila extract`: charset, title, metadata, links and media as well."""
-    from nephila.parser.page.extract import extract
+    from nephila.parser.single.extract import extract
 
     return lambda body, url: str(extract(body, url)["text"])
 

@@ -85,7 +85,7 @@ def kept(truth: dict[str, Counter[Any]], got: dict[str, Counter[Any]], dl: int) 
 
 def ours(body: bytes, url: str) -> str:
     """`nephila extract --markdown`."""
-    from nephila.parser.page.extract import extract
+    from nephila.parser.single.extract import extract
 
     return str(extract(body, url, markdown=True)["markdown"])
 

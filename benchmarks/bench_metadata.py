@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 
 from benchmarks.maintext_truth import pages
 

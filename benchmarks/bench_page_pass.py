@@ -54,7 +54,7 @@ def lxml() -> Run:
 RIVALS: dict[str, Callable[[], Run]] = {
     "native page pass": lambda: page_pass("nephila.native._core"),
     "  with main text": lambda: page_pass("nephila.native._core", True),
-    "python twin": lambda: page_pass("nephila.native._twin"),
+    "fallback": lambda: page_pass("nephila.native.fallback"),
     "selectolax tree + links": selectolax,
     "lxml tree + links": lxml,
 }

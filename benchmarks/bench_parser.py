@@ -16,8 +16,8 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.parser.rules.match import RuleSet
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage
 
 ROUNDS = 5
 URL = "https://www.example.org/2026/10/page"
@@ -119,8 +119,8 @@ def fields(body: bytes, name: str) -> None:
         return document
 
     inline = least_us(lambda: extract(xpath.rule, etree()), 50)
-    stored = Stored(URL, "text/html", "utf-8", body, "bench")
-    with Runner() as runner:
+    stored = StoredPage(URL, "text/html", "utf-8", body, "bench")
+    with RuleRunner() as runner:
         found = runner.run(xpath, stored)
         assert found.items == extract(xpath.rule, etree()).items, found.problems
         whole = least_us(lambda: runner.run(xpath, stored), 200, in_children(runner.pids))

@@ -129,7 +129,7 @@ def whole_page() -> Work:
 
 def one_document() -> Work:
     """`nephila extract`: with a tree, media, author and date."""
-    from nephila.parser.page.extract import extract
+    from nephila.parser.single.extract import extract
 
     def work(body: bytes) -> Taken:
         found = extract(body, URL, "text/html")
@@ -277,7 +277,7 @@ def title_row(archive: Path) -> str:
     """How many titles of readability's test pages are as its metadata has them."""
     if not archive.is_file():
         return f"-- titles: {archive} is not there"
-    from nephila.parser.page.extract import extract
+    from nephila.parser.single.extract import extract
 
     right = count = 0
     with tarfile.open(archive) as tar:

@@ -22,7 +22,7 @@ from statistics import mean
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.structs import TopicPartition
-from nephila.kernel.ring import place
+from nephila.kernel.ring import assign_partitions
 
 from benchmarks.report import save, versions
 
@@ -32,12 +32,12 @@ Rule = Callable[[Sequence[str], int, Owners], Owners]
 
 def ring(names: Sequence[str], partitions: int, before: Owners) -> Owners:
     """As the group assignor uses it."""
-    return place(names, partitions, dict(enumerate(before)))
+    return assign_partitions(names, partitions, dict(enumerate(before)))
 
 
 def bare_ring(names: Sequence[str], partitions: int, before: Owners) -> Owners:
     """The same without memory."""
-    return place(names, partitions)
+    return assign_partitions(names, partitions)
 
 
 def modulo(names: Sequence[str], partitions: int, before: Owners) -> Owners:

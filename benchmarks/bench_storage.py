@@ -90,7 +90,7 @@ def write(writer: Writer, batches: Flushes) -> None:
     """Flush after flush."""
     for batch in batches:
         writer.commit(batch, [None] * len(batch), [])
-        writer.settle()
+        writer.after_commit()
 
 
 def measured(rows: int, work: Callable[[], None], server: Server | None) -> Cost:

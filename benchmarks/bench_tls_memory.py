@@ -23,8 +23,8 @@ from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchRequest, FetchResult
 from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.process_setup import run_loop
 from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
-from nephila.programs.process_setup import run_loop
 
 from benchmarks import measure
 

@@ -51,9 +51,9 @@ def page_pass(stack: ExitStack) -> Work:
     return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
 
 
-def page_pass_twin(stack: ExitStack) -> Work:
-    """The same by the pure-Python twin."""
-    from nephila.native._twin import page_pass as run
+def page_pass_fallback(stack: ExitStack) -> Work:
+    """The same by the fallback."""
+    from nephila.native.fallback import page_pass as run
 
     body, url = document(), page_url(0, 100, 8088)
     return Work(lambda: run(body, url, "utf-8", main_text=False).fingerprints, 1)
@@ -198,19 +198,6 @@ def relevance(stack: ExitStack) -> Work:
     return Work(lambda: judge.priorities(title, text, links), 1)
 
 
-def importance(stack: ExitStack) -> Work:
-    """Cash of a page given to its 50 links; per link."""
-    from nephila.scheduler.frontier.importance import Importance
-
-    table, pages = Importance(), [fingerprints(50, seed) for seed in range(200)]
-
-    def call() -> None:
-        for links in pages:
-            table.give(links[:16], links, ())
-
-    return Work(call, 50 * len(pages))
-
-
 def fair_share(stack: ExitStack) -> Work:
     """Which of ten jobs is next; per fetch."""
     from nephila.scheduler.frontier.fair_share import FairShare
@@ -273,7 +260,7 @@ def sqlite_batch(stack: ExitStack) -> Work:
             for n in range(256)
         ]
         writer.commit(records, [None] * len(records), [])
-        writer.settle()
+        writer.after_commit()
 
     return Work(call, 256)
 
@@ -297,6 +284,7 @@ def lean_fetcher(stack: ExitStack) -> Work:
     from nephila.downloader.http.contract import HttpRequest, HttpResponse
     from nephila.downloader.http.lean import LeanFetcher
     from nephila.downloader.http.target import Target
+    from nephila.downloader.route import direct_route
     from nephila.kernel.runtime.clock import SystemClock
 
     from benchmarks.web.serve import Server
@@ -312,10 +300,8 @@ def lean_fetcher(stack: ExitStack) -> Work:
     server, fetcher = loop.run_until_complete(start())
     stack.callback(lambda: loop.run_until_complete(server.__aexit__()))
     stack.callback(lambda: loop.run_until_complete(fetcher.close()))
-    http_requests = [
-        HttpRequest(Target(f"http://h0.bench.test:{server.port}/p/{n}.html"), ("127.0.0.1",), server.port)
-        for n in range(20)
-    ]
+    targets = [Target(f"http://h0.bench.test:{server.port}/p/{n}.html") for n in range(20)]
+    http_requests = [HttpRequest(target, direct_route(target, ("127.0.0.1",), server.port)) for target in targets]
 
     async def fetch_all() -> None:
         for http_request in http_requests:
@@ -338,7 +324,7 @@ def _loop(stack: ExitStack) -> asyncio.AbstractEventLoop:
 
 STAGES: dict[str, Setup] = {
     "page pass, 80 KB, 100 links": page_pass,
-    "page pass by the twin": page_pass_twin,
+    "page pass by the fallback": page_pass_fallback,
     "encoding sniffed": sniff,
     "page pass with main text": whole_pass,
     "url key": url_key,
@@ -349,7 +335,6 @@ STAGES: dict[str, Setup] = {
     "shape of a URL": url_shape,
     "traps: yield, per page": trap_yield,
     "relevance, per page of 100 links": relevance,
-    "importance, per link": importance,
     "fair share, per fetch": fair_share,
     "log append, commit of 100 URLs": log_append,
     "sqlite batch, per row": sqlite_batch,

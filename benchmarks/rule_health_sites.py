@@ -11,7 +11,7 @@ from nephila.kernel import messages as m
 from nephila.parser.rule_health.counts import RuleCounts
 from nephila.parser.rule_health.health import RuleHealth
 from nephila.parser.rules import rule_schema as schema
-from nephila.parser.rules.extract import Count, Extraction
+from nephila.parser.rules.extract import Extraction, FieldCount
 from nephila.parser.rules.spec import Rule, build
 
 AT_ONCE = 5
@@ -77,7 +77,7 @@ def extraction(kind: Kind, source: random.Random) -> Extraction:
     found, items = Extraction(), 0
     for _ in range(wanted):
         for name, what in kind.fields.items():
-            count = found.counts.setdefault(name, Count())
+            count = found.counts.setdefault(name, FieldCount())
             count.tried += 1
             if source.random() < what.filled:
                 if not count.filled:

@@ -151,7 +151,7 @@ def table(model: CatBoostClassifier) -> str:
     scale, bias = model.get_scale_and_bias()
     chances = [round(1024 / (1 + math.exp(-at * STEP / 1000))) for at in range(-ENTRIES, ENTRIES + 1)]
     rows = [
-        "# The main-text model, written by tools/train_maintext.py; the layout is in _twin/forest.py.",
+        "# The main-text model, written by tools/train_maintext.py; the layout is in core/build.rs (forest).",
         f"features: {' '.join(MODEL_FEATURES)}",
         f"bias: {round(1000 * bias)}",
         f"chances: {' '.join(map(str, chances))}",

@@ -20,7 +20,7 @@ def conformance_data() -> Path:
 @pytest.fixture(params=["rust", "python"])
 def core(request: pytest.FixtureRequest) -> ModuleType:
     """Each implementation of the native core in turn."""
-    name = {"rust": "nephila.native._core", "python": "nephila.native._twin"}[request.param]
+    name = {"rust": "nephila.native._core", "python": "nephila.native.fallback"}[request.param]
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -1,7 +1,7 @@
 """Bodies in the encodings of the WHATWG: every pointer of the multi-byte ones, and one text in twenty languages.
 
-The vectors are encoding_rs', generated from the standard's indexes. The Python twin decodes with Python's codecs, which
-recover from broken pairs in their own way: how many lines of it differ is written down here.
+The vectors are encoding_rs', generated from the standard's indexes. The fallback decodes with Python's codecs, which
+recover from broken pairs in their own way: how many of its lines differ is written here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VECTORS = {
     "jis0212_in": ("euc-jp", 2770),
     "shift_jis_in": ("shift_jis", 1184),
 }
-"""File: encoding, lines that the twin decodes otherwise."""
+"""File: encoding, lines that the fallback decodes otherwise."""
 
 CASES = [(language, encoding) for language, (_, encodings) in CORPUS.items() for encoding in (*encodings, "utf-8")]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.downloader.http.target import Target
 from nephila.kernel.net.egress import EgressError, EgressGuard
 from nephila.kernel.runtime.clock import ManualClock
@@ -32,7 +34,7 @@ async def test_loopback_forms() -> None:
     assert len(payloads) > 20
     refused = 0
     for payload in payloads:
-        resolver = GuardedResolver(EgressGuard(), HostsFile(), ManualClock())
+        resolver = GuardedResolver(EgressGuard(), HostsFile(), TtlCache(10), ManualClock())
         try:
             target = Target(payload)
         except ValueError:

@@ -46,6 +46,7 @@ def is_utf8(text: str) -> bool:
     return not any(0xD800 <= ord(char) < 0xE000 for char in text)
 
 
+@pytest.mark.parametrize("core", ["rust"], indirect=True)
 def test_tokenizer(core: ModuleType, conformance_data: Path) -> None:
     """Every applicable tokenizer case gives the tokens it asks for, from every state it names."""
     count = 0
@@ -72,6 +73,14 @@ KNOWN = {
 }  # fmt: skip
 
 
+IN_A_TREE = {
+    b'<!DOCTYPE HTML>\n<%b type="text/plain"><meta charset="iso8859-2"></%b>'
+    % (name, name): "the fallback reads a tree, "
+    "which has no <meta> inside a script; the prescan of the standard does not know scripts"
+    for name in (b"script", b"style")
+}
+
+
 def test_prescan(core: ModuleType, conformance_data: Path) -> None:
     """Every encoding case gives its encoding, but for those listed; the default there is windows-1252."""
     count = 0
@@ -86,5 +95,6 @@ def test_prescan(core: ModuleType, conformance_data: Path) -> None:
             if found != encoding:
                 differ.add(next((start for start in KNOWN if body.startswith(start)), body))
     print(f"encoding: {count - len(differ)}/{count}")
-    assert differ == set(KNOWN)
+    in_tree = set(IN_A_TREE) if core.__name__.endswith("fallback") else set()
+    assert differ == set(KNOWN) | in_tree
     assert count == 83

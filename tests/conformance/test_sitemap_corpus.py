@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.links.link_list import Listing, run_to_end
+from nephila.parser.links.link_list import LinkList, run_to_end
 from nephila.parser.lists.detection import form_of, read
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 
 pytestmark = pytest.mark.conformance
 
@@ -19,7 +19,7 @@ RESOURCES = Path("crawler-commons") / "src" / "test" / "resources"
 NOW = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 
 
-def listing(data: Path, name: str, url: str = "") -> Listing | None:
+def listing(data: Path, name: str, url: str = "") -> LinkList | None:
     """What a file lists, None when it is no list."""
     body = (data / RESOURCES / name).read_bytes()
     address = url or f"http://www.example.com/{Path(name).name}"
@@ -90,7 +90,7 @@ TV = "https://example.org/my-tv-show/23/13/"
     ],
 )
 def test_lists(conformance_data: Path, name: str, form: str, count: int, first: str, date: int, title: str) -> None:
-    """Kind, number of links, and the first one's address, date and title."""
+    """BodyKind, number of links, and the first one's address, date and title."""
     found = listing(conformance_data, name)
     assert found is not None
     entry = found.entries[0]

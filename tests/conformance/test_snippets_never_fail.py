@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 
 pytestmark = pytest.mark.conformance
 

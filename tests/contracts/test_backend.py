@@ -100,7 +100,7 @@ def read_raw(directory: Path) -> Rows:
     seen = set()
     for path in sorted(directory.glob("raw-*.gz")):
         for found in rawfile.read(path):
-            assert isinstance(found, rawfile.Kept)
+            assert isinstance(found, rawfile.RawPage)
             head = found.head
             fetch_id = f"{head.url_key}-{head.fetch_no}-{head.attempt}"
             assert fetch_id not in seen
@@ -200,7 +200,7 @@ def opened(directory: Path, name: str) -> Writer:
 def put(writer: Writer, *records: m.Record) -> list[m.Outcome]:
     """One flush."""
     result = writer.commit(records, [page_of(item) for item in records], [])
-    writer.settle()
+    writer.after_commit()
     return result.outcomes
 
 
@@ -229,7 +229,7 @@ def same(name: str, directory: Path) -> None:
 
 
 WITHOUT_ROWS = ("markdown",)
-"""A file per page: neither rows nor fetches can be read back from it (tests/storage/test_markdown_sink.py)."""
+"""A file per page: neither rows nor fetches can be read back from it (tests/storage/sinks/test_markdown_sink.py)."""
 
 
 @pytest.fixture(params=[*(name for name in FORMATS if name not in WITHOUT_ROWS), *COMBINED])

@@ -7,8 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.dns.contract import ResolveError
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.downloader.http.contract import HttpRequest, HttpResponse, OnDone
+from nephila.downloader.route import DirectRouter
 from nephila.downloader.service import Downloader
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
@@ -85,7 +89,7 @@ class Names:
 class Room:
     """The downloader, its bus, and what it published."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, coordination: Coordination | None = None, **settings: Any) -> None:
         self.clock = ManualClock()
         self.bus = LocalBus(self.clock)
         self.names = Names()
@@ -98,8 +102,8 @@ class Room:
         self.held: list[Delivery] = []
         # All names of this room live on one address; the gap between its starts is the business of its own tests.
         config = DownloaderConfig(**{"address_gap_s": 0.0, **settings})
-        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, self.clock)
-        self.downloader = Downloader(config, self.bus, self.clock, resolver, self.fetcher)
+        resolver = GuardedResolver(EgressGuard(config.allow_private), self.names, TtlCache(1000), self.clock)
+        self.downloader = Downloader(config, self.bus, self.clock, DirectRouter(resolver), self.fetcher, coordination)
         self.bus.subscribe(PAGES, "parser", self._on_page, credits=100)
         self.bus.subscribe(OUTCOMES, "scheduler", self._on_outcome, credits=1000)
 

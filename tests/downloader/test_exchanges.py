@@ -8,6 +8,7 @@ from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.request import RequestHeads
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import NO_ROUTE
 from nephila.kernel import messages as m
 from nephila.kernel.messages import FetchKind
 from nephila.kernel.topics import EXCHANGES
@@ -71,8 +72,9 @@ async def test_each_hop_of_a_robots_txt() -> None:
 
 def test_an_archived_request_holds_no_credentials() -> None:
     """Neither those of the URL nor cookies nor headers of single hosts; validators and the usual headers stay."""
-    http_request = HttpRequest(Target("http://me:pw@a.test/"), (), 80, etag='"e"')
-    http_request.headers["Cookie"] = "sid=1"
+    http_request = HttpRequest(Target("http://me:pw@a.test/"), NO_ROUTE)
+    http_request.add_header("If-None-Match", '"e"')
+    http_request.add_secret_header("Cookie", "sid=1")
     heads = RequestHeads(DownloaderConfig(headers=("X-All: 1",)))
     sent, shown = heads.make(http_request), heads.shown(http_request)
     assert b"Cookie: sid=1" in sent

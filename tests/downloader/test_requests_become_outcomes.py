@@ -60,7 +60,7 @@ async def test_not_modified() -> None:
     await room.downloader.start()
     room.request(etag='"e"')
     await room.settle()
-    assert room.fetcher.fetches[0].request.etag == '"e"'
+    assert room.fetcher.fetches[0].request.own_headers() == {"If-None-Match": '"e"'}
     room.reply(0, answer(304))
     assert (room.pages[0].not_modified, room.pages[0].body) == (True, b"")
     assert room.outcomes[0].result == FetchResult.NOT_MODIFIED
@@ -170,7 +170,7 @@ async def test_only_checked_addresses_are_dialled() -> None:
     await room.downloader.start()
     room.request()
     await room.settle()
-    assert room.fetcher.fetches[0].request.addresses == ("8.8.8.8",)
+    assert room.fetcher.fetches[0].request.route.addresses == ("8.8.8.8",)
 
 
 async def test_no_url() -> None:
@@ -247,7 +247,7 @@ async def test_robots_redirects() -> None:
     await room.settle()
     room.reply(0, answer(301, location="https://b.test/robots.txt"))
     await room.settle()
-    assert room.fetcher.fetches[1].request.addresses == ("1.1.1.1",)
+    assert room.fetcher.fetches[1].request.route.addresses == ("1.1.1.1",)
     room.reply(1, answer(200, b"ok"))
     assert (room.outcomes[0].result, room.outcomes[0].body, len(room.outcomes)) == (FetchResult.FETCHED, b"ok", 1)
 

@@ -121,7 +121,7 @@ def test_mistakes(tmp_path):
         (["job.yaml", "http://b.test/"], "job.yaml is a job; its URLs stand in it"),
         (["nowhere.yaml"], "cannot read nowhere.yaml"),
         (["job.yaml"], "more.txt: No such file or directory"),
-        (["job.yaml", "--strategy", "astar"], "--strategy 'astar' is none of bfs, dfs, best-first, opic"),
+        (["job.yaml", "--strategy", "astar"], "--strategy 'astar' is none of bfs, dfs, best-first"),
     ):
         done = run("crawl", *words, "--out", "o", cwd=tmp_path)
         assert done.returncode == 2

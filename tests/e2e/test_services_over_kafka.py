@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from nephila.kernel.rawfile import Kept, read
+from nephila.kernel.rawfile import RawPage, read
 
 from tests.e2e.test_hostile_web import free_port
 from tests.e2e.web import NEPHILA, Reply, page, run, serve
@@ -107,7 +107,7 @@ kafka: {{session_s: 6}}
     def bodies(self) -> set[str]:
         """URLs whose bodies were kept."""
         files = sorted((self.folder / "rows").glob("raw-*.gz"))
-        return {one.head.url for path in files for one in read(path) if isinstance(one, Kept) and one.body}
+        return {one.head.url for path in files for one in read(path) if isinstance(one, RawPage) and one.body}
 
     def stored(self) -> set[str]:
         """URLs of stored pages."""

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from nephila.kernel.rawfile import Kept, read
+from nephila.kernel.rawfile import RawPage, read
 
 from tests.e2e.web import Reply, crawl, page, rows, run, serve
 
@@ -71,7 +71,9 @@ def test_an_application_by_its_routes(tmp_path: Path, workers: str) -> None:
         assert not json.loads(told.stdout)["seen"]
         assert crawl(web, "--resume", cwd=tmp_path).returncode == 0
         assert len([r for r in web.requests[fetched:] if r.path != "/robots.txt"]) == 0
-    bodies = [one.head.url for path in (tmp_path / "o").glob("raw-*.gz") for one in read(path) if isinstance(one, Kept)]
+    bodies = [
+        one.head.url for path in (tmp_path / "o").glob("raw-*.gz") for one in read(path) if isinstance(one, RawPage)
+    ]
     assert sorted(bodies) == sorted(url for url, outcome in expected.items() if outcome == "stored")
 
 

@@ -8,7 +8,7 @@ import random
 
 import pytest
 from nephila.kernel import rawfile
-from nephila.kernel.rawfile import Head, Kept, Torn, member, read
+from nephila.kernel.rawfile import DamagedMember, Head, RawPage, member, read
 
 
 def pages(*bodies):
@@ -37,7 +37,7 @@ def test_a_file_that_ends_anywhere_gives_what_stands_before(tmp_path):
         path.write_bytes(data[:end])
         first, torn = read(path)
         assert first.body == b"a" * 500
-        assert isinstance(torn, Torn)
+        assert isinstance(torn, DamagedMember)
         assert torn.offset == len(whole[0])
 
 
@@ -50,7 +50,7 @@ def test_damage_costs_the_page_it_is_in(tmp_path):
         at = rng.randrange(len(two))
         broken = two[:at] + bytes((two[at] ^ rng.randrange(1, 256),)) + two[at + 1 :]
         path.write_bytes(one + broken + three)
-        found = [item for item in read(path) if isinstance(item, Kept)]
+        found = [item for item in read(path) if isinstance(item, RawPage)]
         assert (found[0].body, found[-1].body) == (b"a" * 500, b"c" * 500)
     path.write_bytes(one + b"\0" * 100_000 + three)
     assert len(list(read(path))) == 2
@@ -88,9 +88,9 @@ def test_a_body_that_is_not_the_one_fetched_is_told(tmp_path):
     right = Head(url="http://a.test/1", sha256=hashlib.sha256(b"one").hexdigest())
     path.write_bytes(b"".join(gzip.compress(member(right, body), mtime=0) for body in (b"", b"one")))
     torn, kept = read(path)
-    assert isinstance(torn, Torn)
+    assert isinstance(torn, DamagedMember)
     assert torn.why == "its body is not the one that was fetched"
-    assert kept == Kept(right, b"one")
+    assert kept == RawPage(right, b"one")
 
 
 def test_a_body_kept_elsewhere_is_fetched_from_there(tmp_path):
@@ -107,5 +107,5 @@ def test_a_body_kept_elsewhere_is_fetched_from_there(tmp_path):
     found = list(read(path))
     assert found[0].body == b"the body"
     assert found[0].head.url == "http://a.test/x"
-    assert [type(one) for one in found[1:4]] == [Torn] * 3
+    assert [type(one) for one in found[1:4]] == [DamagedMember] * 3
     assert found[4].body == b""

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nephila.kernel.ring import most, place
+from nephila.kernel.ring import assign_partitions, max_partitions
 
 NAMES = st.sets(st.text(min_size=1, max_size=12), min_size=1, max_size=20)
 
@@ -22,10 +22,10 @@ def moved(before: list[str], after: list[str]) -> list[int]:
 @settings(deadline=None, max_examples=60)
 def test_every_partition_has_a_member_and_loads_are_bounded(names, bits):
     """None has more than the bound, whatever the names are."""
-    owners = place(sorted(names), 1 << bits)
+    owners = assign_partitions(sorted(names), 1 << bits)
     assert len(owners) == 1 << bits
     assert set(owners) <= names
-    assert max(Counter(owners).values()) <= most(len(names), 1 << bits)
+    assert max(Counter(owners).values()) <= max_partitions(len(names), 1 << bits)
 
 
 @given(names=NAMES, seed=st.integers(0, 1000))
@@ -34,25 +34,25 @@ def test_with_nothing_held_only_the_names_count(names, seed):
     """Two leaders that list the members in another order come to the same result."""
     shuffled = sorted(names)
     random.Random(seed).shuffle(shuffled)
-    assert place(shuffled, 64) == place(sorted(names), 64)
+    assert assign_partitions(shuffled, 64) == assign_partitions(sorted(names), 64)
 
 
 @given(names=NAMES, bits=st.integers(0, 8))
 @settings(deadline=None, max_examples=40)
 def test_the_same_members_again_move_nothing(names, bits):
     """A rebalance in which nobody came or went moves nothing, but that a member left without any gets its share."""
-    first = place(sorted(names), 1 << bits)
-    second = place(sorted(names), 1 << bits, dict(enumerate(first)))
+    first = assign_partitions(sorted(names), 1 << bits)
+    second = assign_partitions(sorted(names), 1 << bits, dict(enumerate(first)))
     assert set(first) < names or second == first
-    assert place(sorted(names), 1 << bits, dict(enumerate(second))) == second
+    assert assign_partitions(sorted(names), 1 << bits, dict(enumerate(second))) == second
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
 def test_a_newcomer_gets_its_share_and_nothing_else_moves(count):
     """All that moves goes to the newcomer, and no more than its share."""
     names = [f"downloader-{i}" for i in range(count)]
-    before = place(names, 256)
-    after = place([*names, "new"], 256, dict(enumerate(before)))
+    before = assign_partitions(names, 256)
+    after = assign_partitions([*names, "new"], 256, dict(enumerate(before)))
     gone = moved(before, after)
     assert {after[p] for p in gone} == {"new"}
     assert len(gone) == 256 // (count + 1)
@@ -62,9 +62,9 @@ def test_a_newcomer_gets_its_share_and_nothing_else_moves(count):
 def test_a_leaver_takes_nobody_elses_partitions_along(count):
     """Only what the leaver had moves."""
     names = [f"downloader-{i}" for i in range(count)]
-    before = place(names, 256)
+    before = assign_partitions(names, 256)
     for leaver in names:
-        after = place([name for name in names if name != leaver], 256, dict(enumerate(before)))
+        after = assign_partitions([name for name in names if name != leaver], 256, dict(enumerate(before)))
         assert {before[p] for p in moved(before, after)} == {leaver}
 
 
@@ -73,7 +73,7 @@ def test_a_long_history_keeps_the_bounds():
     what the bound takes from a full one."""
     rng = random.Random(5)
     names = ["m0", "m1"]
-    owners = place(names, 512)
+    owners = assign_partitions(names, 512)
     exchanged = total = 0
     for step in range(500):
         before, held = set(names), dict(enumerate(owners))
@@ -82,8 +82,8 @@ def test_a_long_history_keeps_the_bounds():
                 names.remove(rng.choice(names))
             else:
                 names.append(f"n{step}-{rng.randrange(10**6)}")
-        after = place(names, 512, held)
-        assert max(Counter(after).values()) <= most(len(names), 512)
+        after = assign_partitions(names, 512, held)
+        assert max(Counter(after).values()) <= max_partitions(len(names), 512)
         for p in moved(owners, after):
             total += 1
             exchanged += owners[p] in names and after[p] in before
@@ -95,25 +95,25 @@ def test_a_long_history_keeps_the_bounds():
 def test_everybody_joins_at_once():
     """From two members to ten in one step: all newcomers get about the same."""
     names = ["a", "b"]
-    held = dict(enumerate(place(names, 64)))
-    loads = Counter(place([*names, *"cdefghij"], 64, held))
-    assert max(loads.values()) <= most(10, 64)
+    held = dict(enumerate(assign_partitions(names, 64)))
+    loads = Counter(assign_partitions([*names, *"cdefghij"], 64, held))
+    assert max(loads.values()) <= max_partitions(10, 64)
     assert min(loads.values()) >= 5
 
 
 def test_more_members_than_partitions():
     """Some have nothing then; the partitions still have one member each."""
-    owners = place([str(i) for i in range(9)], 4)
+    owners = assign_partitions([str(i) for i in range(9)], 4)
     assert len(set(owners)) == 4
 
 
 def test_what_is_held_by_the_dead_or_beyond_the_end_is_ignored():
     """Names that are gone and numbers of another P neither count nor fail."""
-    assert place(["a"], 2, {0: "dead", 7: "a", -1: "a"}) == ["a", "a"]
+    assert assign_partitions(["a"], 2, {0: "dead", 7: "a", -1: "a"}) == ["a", "a"]
 
 
 @pytest.mark.parametrize(("names", "partitions"), [([], 4), (["a", "a"], 4), (["a"], 0)])
 def test_nonsense_is_refused(names, partitions):
     """No members, a name twice, no partitions."""
     with pytest.raises(ValueError, match="ring needs"):
-        place(names, partitions)
+        assign_partitions(names, partitions)

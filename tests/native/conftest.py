@@ -1,4 +1,4 @@
-"""Both implementations of the native core, for the one contract suite."""
+"""The native core and its fallback, for the contract of both; `core_only` marks tests that only the core must pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 def load(name: str) -> ModuleType:
     """The implementation `name`, or a skip that says why not."""
     try:
-        return importlib.import_module({"rust": "nephila.native._core", "python": "nephila.native._twin"}[name])
+        return importlib.import_module({"rust": "nephila.native._core", "python": "nephila.native.fallback"}[name])
     except ImportError:
         pytest.skip("the Rust core is not built here: no cargo at install")
 
@@ -22,6 +22,9 @@ def load(name: str) -> ModuleType:
 def core(request: pytest.FixtureRequest) -> ModuleType:
     """Each implementation in turn."""
     return load(request.param)
+
+
+core_only = pytest.mark.parametrize("core", ["rust"], indirect=True)
 
 
 class Link(NamedTuple):
@@ -69,7 +72,7 @@ def links_of(page: Any) -> list[Link]:
 
 def lines_of(page: Any) -> list[Line]:
     """The text lines unpacked."""
-    from nephila.native._twin import TAGS
+    from nephila.native.fallback import TAGS
 
     return [
         Line(page.text[start : start + size].decode(), link, TAGS[tag], flags)
@@ -80,20 +83,6 @@ def lines_of(page: Any) -> list[Line]:
 def urls_of(page: Any) -> list[str]:
     """The hrefs alone."""
     return [link.url for link in links_of(page)]
-
-
-FIELDS = (
-    "title", "lang", "base", "canonical", "robots", "description", "meta", "refresh", "text", "text_lines",
-    "main_lines", "main_text",
-    "link_count", "link_urls", "link_ends", "fingerprints", "host_spans", "anchors", "anchor_ends",
-    "link_flags",
-    "bad_links", "depth", "links_left_out",
-)  # fmt: skip
-
-
-def differences(left: Any, right: Any) -> list[str]:
-    """Names of the results that differ."""
-    return [name for name in FIELDS if getattr(left, name) != getattr(right, name)]
 
 
 def check_page(page: Any) -> None:

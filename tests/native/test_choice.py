@@ -17,8 +17,8 @@ def run(wanted: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]
     return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
 
 
-def test_the_twin_can_be_forced() -> None:
-    """NEPHILA_NATIVE=python takes the twin."""
+def test_the_fallback_can_be_forced() -> None:
+    """NEPHILA_NATIVE=python takes the fallback."""
     assert run("python").stdout == "python t\n"
 
 
@@ -31,7 +31,7 @@ def test_rust_can_be_demanded() -> None:
 HIDE = "import sys; sys.modules['nephila.native._core'] = None; "
 
 
-def test_without_the_core_the_twin_takes_over() -> None:
+def test_without_the_core_the_fallback_runs() -> None:
     """A core that is not built is no error unless it was demanded."""
     assert run("", HIDE + PROGRAM).stdout == "python t\n"
     assert "NEPHILA_NATIVE=rust, but the native core is not built" in run("rust", HIDE + PROGRAM).stderr

@@ -132,7 +132,7 @@ def test_states_are_kept_as_given(core: ModuleType) -> None:
 WRONG = [
     lambda s: s.push(0, 0, 1 << 24, url(1)),
     lambda s: s.push(0, 0, -1, url(1)),
-    lambda s: s.push(0, 65536, 0, url(1)),
+    lambda s: s.push(0, 1 << 32, 0, url(1)),
     lambda s: s.push(0, -1, 0, url(1)),
     lambda s: s.push(5, 0, 0, url(1)),
     lambda s: s.push(0, 0, 0, b"x" * 15),
@@ -164,11 +164,11 @@ def test_what_cannot_be_is_refused(core: ModuleType, call) -> None:
 
 
 def test_the_longest_url_and_name(core: ModuleType) -> None:
-    """64 KiB of URL and 64 KiB less one of name come back whole."""
+    """64 KiB of URL and 64 KiB less one of name come back whole, for the job of the highest number."""
     store = core.HostStore()
     host = store.host("x" * 65535)
-    store.push(host, 65535, 0, b"u" * 65536)
-    assert (store.name(host), store.pop(host, 65535)) == ("x" * 65535, b"u" * 65536)
+    store.push(host, 2**32 - 1, 0, b"u" * 65536)
+    assert (store.name(host), store.pop(host, 2**32 - 1)) == ("x" * 65535, b"u" * 65536)
 
 
 def test_names_go_and_come(core: ModuleType) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import load
+from .conftest import core_only, load
 from .host_stores import drain, url
 
 
@@ -57,28 +57,6 @@ def pair(request: pytest.FixtureRequest) -> tuple[ModuleType, ModuleType]:
     """(who writes, who reads)."""
     writer, reader = request.param.split("-")
     return load(writer), load(reader)
-
-
-def test_a_directory_changes_machines(pair: tuple[ModuleType, ModuleType], tmp_path: Path) -> None:
-    """What one implementation wrote over several checkpoints the other reads, goes on with and hands back."""
-    writer, reader = pair
-    store = filled(writer, tmp_path)
-    store.checkpoint()
-    for number in range(40, 60):
-        store.push(number % 3, 1, number % 4, url(number), number % 5 == 0)
-    for number in (7, 13, 43):
-        assert store.take(number % 2, number % 3 % 2 if number < 40 else 1, url(number)[:16]) == url(number)
-    assert drain(store, 0, 0)
-    store.set_state(0, b"pace")
-    wanted = contents(store)
-    other = restored(reader, tmp_path, store.checkpoint())
-    assert contents(other) == wanted == contents(store)
-    assert (other.job_length(0), other.job_length(1)) == (store.job_length(0), store.job_length(1))
-    assert other.stats()["arrivals"] == 60
-    other.push(other.find("a.test"), 1, 1, url(99))
-    other.take(other.find("b.test"), 1, url(45)[:16])
-    back = restored(writer, tmp_path, other.checkpoint())
-    assert contents(back) == contents(other)
 
 
 def test_tombstones_outlive_checkpoints_and_merges(core: ModuleType, tmp_path: Path) -> None:
@@ -216,6 +194,7 @@ def resealed(data: bytes) -> bytes:
     return data[:-4] + zlib.crc32(data[:-4]).to_bytes(4, "little")
 
 
+@core_only
 @pytest.mark.parametrize("kind", ["run", "hosts", "manifest"])
 @pytest.mark.parametrize(
     ("harm", "says"),
@@ -253,6 +232,7 @@ def test_what_is_not_ours_or_torn_is_refused(core: ModuleType, kind: str, harm: 
     assert len(store) == 3
 
 
+@core_only
 def test_a_run_of_another_store_is_refused(core: ModuleType, tmp_path: Path) -> None:
     """A whole run file under the right name but from elsewhere is told from ours."""
     manifest = filled(core, tmp_path / "ours").checkpoint()
@@ -276,6 +256,7 @@ def read_all(store: Any, manifest: bytes, wanted: dict[str, Any]) -> None:
             assert drain(store, host, job) == [packed for _, packed in queues[job]]
 
 
+@core_only
 def test_a_damaged_url_is_refused_when_it_is_read(core: ModuleType, tmp_path: Path) -> None:
     """A flipped bit anywhere among the entries is found by restore or by pop, never handed out."""
     store = filled(core, tmp_path, 12)
@@ -289,6 +270,7 @@ def test_a_damaged_url_is_refused_when_it_is_read(core: ModuleType, tmp_path: Pa
             read_all(other, manifest, wanted)
 
 
+@core_only
 def test_a_table_of_any_bytes_is_refused(core: ModuleType, tmp_path: Path) -> None:
     """A table that was harmed and sealed again ends in one line, whatever it says."""
     manifest = filled(core, tmp_path, 12).checkpoint()

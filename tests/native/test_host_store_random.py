@@ -76,12 +76,6 @@ def test_merges_in_several_steps(share: int, tmp_path: Path) -> None:
     run(Crashing(21 + share, [store], tmp_path, hosts=40), 2_500, 10)
 
 
-def test_implementations_take_turns(tmp_path: Path) -> None:
-    """After each crash either implementation goes on with the files of the other."""
-    both = [load("rust").HostStore, load("python").HostStore]
-    run(Crashing(11, both, tmp_path), 4_000, 25)
-
-
 def test_one_large_host(core: ModuleType, tmp_path: Path) -> None:
     """A single queue over many runs, with long URLs in it, comes out in order from wherever it lies."""
     run(Crashing(12, [core.HostStore], tmp_path, jobs=1, hosts=1), 1_500, 50)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from nephila.kernel.link_position import IN_CHROME, IN_MAIN
 
-from .conftest import check_page, links_of
+from .conftest import check_page, core_only, links_of
 from .test_main_text import PROSE, page
 
 URL = "http://a.test/dir/page.html"
@@ -83,6 +83,7 @@ def test_refresh_and_frames(core: ModuleType) -> None:
     assert (places(refresh), places(frames)) == ({"1": 0}, {"1": 0})
 
 
+@core_only
 def test_many_occurrences(core: ModuleType) -> None:
     """Of one link there may be a million; the first 4 x max_links of all are looked at."""
     again = "<nav>" + "<a href=x>x</a>" * 5000 + "</nav>"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from types import ModuleType
 from typing import Any
 
 import pytest
-from nephila.native import _twin
-from nephila.native._twin.features import MAX_LINES, NAMES
-from nephila.native._twin.forest import model
+
+from .conftest import check_page, core_only
+
+pytestmark = core_only
+
+MAX_LINES = 65_536
+"""Lines of a page that the model looks at."""
 
 PROSE = (
     "A golden orb-weaver builds the largest webs of all spiders, and it repairs them every single night of the year. ",
@@ -309,36 +312,15 @@ def test_no_text_is_no_main_text(core: ModuleType, body: bytes) -> None:
     ],
     ids=["deep", "lines", "class", "link", "headings", "dots", "list", "tables", "cells", "empty", "lists"],
 )
-def test_hostile_markup_is_answered_alike(body: bytes) -> None:
-    """Depth, number and length are bounded, and both implementations come to the same."""
-    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
-    found, same = run(native, body), run(_twin, body)
-    assert (found.main_lines, found.main_text) == (same.main_lines, same.main_text)
+def test_hostile_markup_is_answered(core: ModuleType, body: bytes) -> None:
+    """Depth, number and length are bounded: the pass ends, and its buffers are sound."""
+    check_page(run(core, body))
 
 
-def test_lines_beyond_the_limit_follow_the_last_before_them() -> None:
+def test_lines_beyond_the_limit_follow_the_last_before_them(core: ModuleType) -> None:
     """A page of ever more lines costs no more memory, and an endless list keeps its end."""
-    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
     lines = (b"<p>Sentence %d is of some length and goes on, and on.</p>" % n for n in range(MAX_LINES + 500))
-    found = run(native, b"<article>" + b"".join(lines))
+    found = run(core, b"<article>" + b"".join(lines))
     numbers = [number for (number,) in struct.iter_unpack("<I", found.main_lines)]
     assert len(found.text_lines) == 16 * (MAX_LINES + 500)
     assert (MAX_LINES - 1 in numbers) == (MAX_LINES in numbers) == (MAX_LINES + 499 in numbers)
-
-
-def test_core_was_built_with_this_model() -> None:
-    """The same features in the same order on both sides."""
-    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
-    assert tuple(native.MODEL_FEATURES) == NAMES
-    assert len(model().trees) > 50
-
-
-def test_same_results_on_shuffled_pages() -> None:
-    """Cut and mixed pages with the words that the model knows: equal line for line."""
-    native = pytest.importorskip("nephila.native._core", reason="the Rust core is not built here")
-    seeded = random.Random(7)
-    parts = [part for body in (ARTICLE, FORUM, DOCUMENTATION, CHINESE) for part in body.split(b"<")]
-    for _ in range(60):
-        mixed = b"<".join(seeded.choices(parts, k=seeded.randrange(1, 200)))
-        found, same = run(native, mixed), run(_twin, mixed)
-        assert (found.main_lines, found.text_lines) == (same.main_lines, same.text_lines)

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from .conftest import check_page, links_of, urls_of
+from .conftest import check_page, core_only, links_of, urls_of
 
 URL = "http://a.test/dir/page.html"
 
@@ -142,6 +142,7 @@ def test_userinfo_of_a_base_element(core: ModuleType) -> None:
     assert urls_of(core.page_pass(html, "http://u:p@a.test/", "utf-8")) == ["http://u:p@a.test/b/x"]
 
 
+@core_only
 def test_duplicates_fold(core: ModuleType) -> None:
     """Duplicates fold into the first; nofollow stays only if all say so; the first text is the anchor."""
     html = (

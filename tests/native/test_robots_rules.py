@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from .conftest import core_only
+
 
 def model(rules: list[tuple[str, bool]], path: str) -> int:
     """Number of the line that decides, negative when it forbids; lines begin at 2."""
@@ -74,6 +76,7 @@ def test_hostile_files_are_read_and_obeyed(core: ModuleType, name: str) -> None:
     assert rules.decide(b"/" + b"ab" * 4_000) <= 0
 
 
+@core_only
 def test_stars_beyond_the_bound_are_read_on_the_polite_side(core: ModuleType) -> None:
     """A Disallow counts as far as its star, an Allow does not count; what came before keeps its meaning."""
     lines = [b"User-agent: *", *(b"Disallow: /a*%d$" % number for number in range(4_096))]

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import pytest
 
-from tests.native.conftest import load
+from tests.native.conftest import core_only, load
 
 RNG = random.Random(5)
 KEYS = [RNG.randbytes(16) for _ in range(4000)]
@@ -79,6 +79,7 @@ def test_a_crash_loses_only_what_no_manifest_names(core: ModuleType, tmp_path: P
     assert len(again) == 60
 
 
+@core_only
 def test_an_unchanged_trie_writes_nothing(core: ModuleType, tmp_path: Path) -> None:
     """A checkpoint without changes names the same runs."""
     trie = core.Trie(tmp_path, "job")
@@ -99,19 +100,6 @@ def test_names_do_not_mix(core: ModuleType, tmp_path: Path) -> None:
     other.checkpoint()
     assert other.cleanup() == 1
     assert len(list(tmp_path.iterdir())) == 3
-
-
-@pytest.mark.parametrize(("writer", "reader"), [("rust", "python"), ("python", "rust")])
-def test_both_implementations_read_each_other(writer: str, reader: str, tmp_path: Path) -> None:
-    """A checkpoint of one is a checkpoint for the other."""
-    trie = load(writer).Trie(tmp_path, "job")
-    trie.add(joined(KEYS[:3000]))
-    trie.checkpoint()
-    trie.discard_many(joined(KEYS[:700]))
-    trie.discard_prefix(b"\x30", 4)
-    back = load(reader).Trie(tmp_path, "job")
-    back.restore(trie.checkpoint())
-    assert back.dump() == trie.dump()
 
 
 def broken(path: Path, damage: str) -> None:
@@ -142,6 +130,7 @@ DAMAGES = {
 }
 
 
+@core_only
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_run_is_refused(core: ModuleType, tmp_path: Path, damage: str) -> None:
     """One line names the file and what is wrong; the trie stays empty and takes a sound manifest."""
@@ -160,6 +149,7 @@ def test_a_damaged_run_is_refused(core: ModuleType, tmp_path: Path, damage: str)
     assert len(back) == 10
 
 
+@core_only
 def test_a_damaged_manifest_is_refused(core: ModuleType, tmp_path: Path) -> None:
     """Garbage, another version and a flipped bit, each in one line."""
     trie = core.Trie(tmp_path, "job")

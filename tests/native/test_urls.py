@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hashlib import md5
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from nephila import native
+
+from .conftest import core_only
 
 
 @pytest.mark.parametrize(
@@ -62,13 +65,54 @@ def test_relative(core: ModuleType, url: str, base: str, href: str) -> None:
         ("?", ""),
         ("?=", "?="),
         ("?b&a=&=c", "?=c&a=&b"),
-        ("?a=%41&a=A&%61=1", "?%61=1&a=%41&a=A"),
+        ("?a=%41&a=B&%61=1", "?a=A&a=B&a=1"),
+        ("?%75tm_source=x&a", "?a"),
+        ("?q=%26%3D%25%41%c3%bc", "?q=%26%3D%25A%c3%bc"),
+        (
+            "?srsltid=1&hsCtaTracking=2&mtm_x=3&ScCid=4&pk_id=5&hsa_a=6&igsh=7&longer_than_all_names_of_the_table=8",
+            "?longer_than_all_names_of_the_table=8&pk_id=5",
+        ),
         ("?a=x?y&a;b=1", "?a=x?y&a;b=1"),
     ],
 )
 def test_canonical(core: ModuleType, query: str, kept: str) -> None:
     """The canonical form drops tracking and empty pieces and sorts the rest stably by raw name."""
     assert core.parse_url(f"http://a.test/p{query}#f").canonical == f"http://a.test/p{kept}"
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("/%7Euser/%2D%2e%5f%41%7a%30", "/~user/-._Az0"),
+        ("/~user", "/~user"),
+        ("/%2F%3F%23%25%20%C3%BC%c3%bc", "/%2F%3F%23%25%20%C3%BC%c3%bc"),
+        ("/%2541%4", "/%2541%4"),
+        ("/%%41%", "/%A%"),
+        ("/a%7e?b=%7E&a=%7e#%7E", "/a~?a=~&b=~"),
+    ],
+)
+def test_unreserved_characters_are_decoded(core: ModuleType, path: str, kept: str) -> None:
+    """Percent-encoded letters, digits and - . _ ~ equal the characters in the key; the URL that is fetched stays."""
+    for userinfo in ("", "u%7E@"):
+        parts = core.parse_url(f"http://{userinfo}a.test{path}")
+        assert parts.canonical == f"http://{userinfo}a.test{kept}"
+        assert parts.href == f"http://{userinfo}a.test{path.partition('#')[0]}"
+    link = core.page_pass(f'<a href="{path}">x'.encode(), "http://a.test/", "utf-8")
+    assert link.fingerprints == core.parse_url(f"http://a.test{kept}").fingerprint
+
+
+def test_each_row_of_the_table_is_removed(core: ModuleType) -> None:
+    """Every name of tracking.txt, in any ASCII case, and nothing that begins or ends like it."""
+    rows = (Path(native.__file__).parent / "tracking.txt").read_text("utf-8").splitlines()
+    names = [row.split()[0] for row in rows if row and not row.startswith("#")]
+    assert len(names) == len(set(names)) > 50
+    for name in names:
+        whole = name.replace("*", "x")
+        for written in (whole, whole.upper(), whole.title()):
+            assert core.parse_url(f"http://a.test/?{written}=1&b").canonical == "http://a.test/?b", written
+        assert core.parse_url(f"http://a.test/?x{whole}=1").canonical == f"http://a.test/?x{whole}=1"
+        if not name.endswith("*"):
+            assert core.parse_url(f"http://a.test/?{whole}x=1").canonical == f"http://a.test/?{whole}x=1"
 
 
 @pytest.mark.parametrize("length", [0, 30, 31, 39, 40, 41, 47, 48, 103, 104, 167, 500, 5000])
@@ -79,6 +123,7 @@ def test_fingerprint(core: ModuleType, length: int) -> None:
     assert parts.fingerprint == wanted
 
 
+@core_only
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
@@ -100,6 +145,22 @@ def test_refusals(core: ModuleType, url: str, reason: str) -> None:
         core.parse_url(url)
     assert str(caught.value) == reason
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("ftp://a.test/", "unsupported scheme 'ftp'"),
+        ("http://", "empty host|not a valid URL"),
+        ("http://a.test:99999/", "invalid port|not a valid URL"),
+        ("a.test/x", "relative URL without a base"),
+        ("http://\ud800/", "not valid Unicode"),
+    ],
+)
+def test_refusals_of_both(core: ModuleType, url: str, reason: str) -> None:
+    """Both refuse the same URLs; the frequent reasons have one text."""
+    with pytest.raises(core.UrlError, match=reason):
+        core.parse_url(url)
 
 
 def test_refusal_names_the_base(core: ModuleType) -> None:

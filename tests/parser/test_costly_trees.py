@@ -15,13 +15,14 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.links import extra_links, extra_links_child
-from nephila.parser.page.extract import extract
+from nephila.parser.page.html_tree import tree_fits
 from nephila.parser.rules import document, task
-from nephila.parser.rules.bounds import tree_fits
-from nephila.parser.sandbox import Sandbox, extract_child
+from nephila.parser.sandbox import Sandbox
 from nephila.parser.service import Parser
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored
+from nephila.parser.single import child as extract_child
+from nephila.parser.single.extract import extract
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage
 
 from tests.parser.rule_rig import rule as rule_of
 
@@ -113,8 +114,8 @@ def test_rules_of_commands_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that asks for a selector in the content, what it decode and what nearly matched: each within its time."""
     monkeypatch.setattr(task, "RULES", replace(task.RULES, wall_s=0.3))
     rule = rule_of("match: {url: '^http', content: {css: p}}\nfields: {x: {css: '.none p'}}")
-    costly = Stored("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
-    with Runner() as runner:
+    costly = StoredPage("http://a.test/", "text/html", "", QUADRATIC["formatting"](80_000).encode(), "p.html")
+    with RuleRunner() as runner:
         chosen, found = runner.run_first([rule], costly)
         assert chosen is rule
         assert "timeout" in found.problems[0]

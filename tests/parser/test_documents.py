@@ -16,7 +16,7 @@ from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.office import MAX_MEMBER_BYTES, read_office
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 from parser_room import Room
 from pdfs import pdf
 
@@ -310,7 +310,7 @@ def test_address_over_text_of_a_pdf_is_a_link() -> None:
 
 def test_all_sources_are_read(tmp_path: Path) -> None:
     """The command finds the kind by the file's name or its bytes."""
-    from nephila.parser.page.extract import type_by_name
+    from nephila.parser.single.extract import type_by_name
 
     names = ("a.json", "a.csv", "a.xml", "a.txt", "a.html", "a.pdf", "a.docx")
     found = [type_by_name(tmp_path / name) for name in names]

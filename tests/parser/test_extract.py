@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from nephila.native import UrlError
-from nephila.parser.page.extract import extract, extract_batch
+from nephila.parser.single.extract import extract, extract_batch
 
 PAGE = """<!doctype html><html lang=en><head><title>Spiders spin | The Site</title>
 <meta property=og:title content="Spiders spin"><meta property=og:image content=/og.png>

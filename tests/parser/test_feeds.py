@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.links.link_list import Entry, Listing, run_to_end
+from nephila.parser.links.link_list import LinkList, UnresolvedLink, run_to_end
 from nephila.parser.lists.feeds import read_feed, read_json_feed
 
 NOW = 1_790_000_000.0
@@ -16,12 +16,12 @@ MAY_2 = 1_714_608_000.0
 BASE = "http://a.test/feed/"
 
 
-def read(text: str | bytes, max_entries: int = 100) -> Listing:
+def read(text: str | bytes, max_entries: int = 100) -> LinkList:
     """The entries of one body."""
     return run_to_end(read_feed([text.encode() if isinstance(text, str) else text], "utf-8", BASE, max_entries, NOW))
 
 
-def item(inner: str) -> Listing:
+def item(inner: str) -> LinkList:
     """A channel with one item."""
     return read(f'<rss version="2.0"><channel><title>F</title><item>{inner}</item></channel></rss>')
 
@@ -141,7 +141,7 @@ def test_pieces_may_be_cut_anywhere(cuts: list[int]) -> None:
     ends = [*sorted(min(cut, len(body)) for cut in cuts), len(body)]
     pieces = [body[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     found = run_to_end(read_feed(pieces, "utf-8", BASE, 10, NOW))
-    assert (found.title, found.entries) == ("é", [Entry("http://a/?b&c", MAY_2, "a b  & d", BASE)])
+    assert (found.title, found.entries) == ("é", [UnresolvedLink("http://a/?b&c", MAY_2, "a b  & d", BASE)])
 
 
 @pytest.mark.timeout(60)
@@ -183,7 +183,7 @@ def test_json_feed() -> None:
     }
     found = read_json_feed(json.dumps(feed).encode(), 10, NOW)
     assert (found.form, found.title) == ("json", "F")
-    assert found.entries == [Entry("http://a.test/1", MAY_2, "T"), Entry("http://b.test/2")]
+    assert found.entries == [UnresolvedLink("http://a.test/1", MAY_2, "T"), UnresolvedLink("http://b.test/2")]
     assert read_json_feed(json.dumps(feed).encode(), 1, NOW).problem == "more than 1 entries"
 
 

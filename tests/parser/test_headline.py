@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.page.byline import byline
-from nephila.parser.page.headline import alike, from_title, without_site
+from nephila.parser.page.headline import from_title, without_site, word_overlap
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_of_two_names_the_one_like_the_title() -> None:
     script = '{"@type":["NewsArticle"],"name":"Spider News","headline":"Why spiders spin","author":{"name":"A. B."}}'
     assert byline([], [script], "Why spiders spin").title == "Why spiders spin"
     assert byline([("og:title", "Open graph")], ['{"@type":"WebSite","name":"x"}'], "t").title == "Open graph"
-    assert alike("", "x") == 0.0
+    assert word_overlap("", "x") == 0.0
 
 
 @pytest.mark.parametrize(

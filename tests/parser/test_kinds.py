@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from nephila.parser.page.body_kind import Kind, kind_of
+from nephila.parser.page.body_kind import BodyKind, kind_of
 from parser_room import FakePass, Room
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
@@ -14,41 +14,41 @@ PNG = b"\x89PNG\r\n\x1a\n\x00\x00"
 @pytest.mark.parametrize(
     ("content_type", "head", "kind", "sniffed"),
     [
-        ("text/html", b"anything", Kind.HTML, ""),
-        ("application/xhtml+xml", b"<?xml", Kind.HTML, ""),
-        ("text/html", b"", Kind.HTML, ""),
-        ("text/html", PNG, Kind.BINARY, "image/png"),
-        ("text/html", b"%PDF-1.7", Kind.PDF, "application/pdf"),
-        ("text/plain", b"<html>", Kind.TEXT, ""),
-        ("text/plain", bytes(range(256)) * 2, Kind.BINARY, "application/octet-stream"),
-        ("text/plain", "Größe".encode("utf-16-le") * 20, Kind.TEXT, ""),
-        ("text/plain", b"a\0b", Kind.TEXT, ""),
-        ("text/plain", b"\xef\xbb\xbf" + b"\0" * 100, Kind.TEXT, ""),
-        ("text/markdown", b"# x", Kind.TEXT, ""),
-        ("application/json", b"{}", Kind.JSON, ""),
-        ("application/activity+json", b"{}", Kind.JSON, ""),
-        ("application/x-ndjson", b"{}", Kind.TEXT, ""),
-        ("text/csv", b"a,b", Kind.CSV, ""),
-        ("application/rss+xml", b"<rss>", Kind.XML, ""),
-        ("application/pdf", b"%PDF-1.7", Kind.PDF, ""),
-        ("application/octet-stream", b"%PDF-1.7", Kind.PDF, "application/pdf"),
-        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", b"PK\x03\x04", Kind.OFFICE, ""),
-        ("application/vnd.oasis.opendocument.text", b"PK\x03\x04", Kind.OFFICE, ""),
-        ("application/msword", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Kind.OFFICE, ""),
-        ("", b"PK\x03\x04", Kind.OFFICE, "application/zip"),
-        ("image/jpeg", b"<html>", Kind.BINARY, ""),
-        ("application/vnd.ms-excel", b"a,b", Kind.BINARY, ""),
-        ("", b"  \n<!DOCTYPE HTML>", Kind.HTML, "text/html"),
-        ("application/octet-stream", b"<a href=x>", Kind.HTML, "text/html"),
-        ("", b"plain words", Kind.TEXT, "text/plain"),
-        ("", b"<?xml version='1.0'?><x/>", Kind.XML, "text/xml"),
-        ("", b"a\x00b\x01", Kind.BINARY, "application/octet-stream"),
-        ("", b"\xff\xfea\x00", Kind.HTML, "text/html"),
-        ("", b"", Kind.TEXT, ""),
-        ("", b"GIF89a", Kind.BINARY, "image/gif"),
+        ("text/html", b"anything", BodyKind.HTML, ""),
+        ("application/xhtml+xml", b"<?xml", BodyKind.HTML, ""),
+        ("text/html", b"", BodyKind.HTML, ""),
+        ("text/html", PNG, BodyKind.BINARY, "image/png"),
+        ("text/html", b"%PDF-1.7", BodyKind.PDF, "application/pdf"),
+        ("text/plain", b"<html>", BodyKind.TEXT, ""),
+        ("text/plain", bytes(range(256)) * 2, BodyKind.BINARY, "application/octet-stream"),
+        ("text/plain", "Größe".encode("utf-16-le") * 20, BodyKind.TEXT, ""),
+        ("text/plain", b"a\0b", BodyKind.TEXT, ""),
+        ("text/plain", b"\xef\xbb\xbf" + b"\0" * 100, BodyKind.TEXT, ""),
+        ("text/markdown", b"# x", BodyKind.TEXT, ""),
+        ("application/json", b"{}", BodyKind.JSON, ""),
+        ("application/activity+json", b"{}", BodyKind.JSON, ""),
+        ("application/x-ndjson", b"{}", BodyKind.TEXT, ""),
+        ("text/csv", b"a,b", BodyKind.CSV, ""),
+        ("application/rss+xml", b"<rss>", BodyKind.XML, ""),
+        ("application/pdf", b"%PDF-1.7", BodyKind.PDF, ""),
+        ("application/octet-stream", b"%PDF-1.7", BodyKind.PDF, "application/pdf"),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", b"PK\x03\x04", BodyKind.OFFICE, ""),
+        ("application/vnd.oasis.opendocument.text", b"PK\x03\x04", BodyKind.OFFICE, ""),
+        ("application/msword", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", BodyKind.OFFICE, ""),
+        ("", b"PK\x03\x04", BodyKind.OFFICE, "application/zip"),
+        ("image/jpeg", b"<html>", BodyKind.BINARY, ""),
+        ("application/vnd.ms-excel", b"a,b", BodyKind.BINARY, ""),
+        ("", b"  \n<!DOCTYPE HTML>", BodyKind.HTML, "text/html"),
+        ("application/octet-stream", b"<a href=x>", BodyKind.HTML, "text/html"),
+        ("", b"plain words", BodyKind.TEXT, "text/plain"),
+        ("", b"<?xml version='1.0'?><x/>", BodyKind.XML, "text/xml"),
+        ("", b"a\x00b\x01", BodyKind.BINARY, "application/octet-stream"),
+        ("", b"\xff\xfea\x00", BodyKind.HTML, "text/html"),
+        ("", b"", BodyKind.TEXT, ""),
+        ("", b"GIF89a", BodyKind.BINARY, "image/gif"),
     ],
 )
-def test_kind(content_type: str, head: bytes, kind: Kind, sniffed: str) -> None:
+def test_kind(content_type: str, head: bytes, kind: BodyKind, sniffed: str) -> None:
     """The server's word counts, unless the bytes are a known binary format or there is no word."""
     assert kind_of(content_type, head) == (kind, sniffed)
 

@@ -14,8 +14,8 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.links.link_list import Entry, Listing, outlinks, resolved, run_to_end
-from nephila.parser.lists.detection import MAX_MEMBERS, Form, form_of, read
+from nephila.parser.links.link_list import LinkList, UnresolvedLink, list_messages, resolve, run_to_end
+from nephila.parser.lists.detection import MAX_MEMBERS, ListForm, form_of, read
 from parser_room import Room
 
 URLSET = b"<urlset><url><loc>http://a.test/1</loc><lastmod>2024-05-02</lastmod></url></urlset>"
@@ -32,30 +32,30 @@ def sitemap(count: int) -> bytes:
 @pytest.mark.parametrize(
     ("content_type", "url", "body", "form"),
     [
-        ("application/xml", "", URLSET, Form.SITEMAP),
-        ("text/html", "", b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<!-- x -->" + URLSET, Form.SITEMAP),
-        ("text/plain", "", b"<s:sitemapindex>", Form.SITEMAP),
-        ("image/png", "", URLSET, Form.SITEMAP),
-        ("text/xml", "", "\ufeff<urlset>".encode("utf-16-le"), Form.SITEMAP),
-        ("text/xml", "", "<?xml version='1.0'?><rss>".encode("utf-16-le"), Form.FEED),
-        ("text/xml", "", "<urlset>".encode("utf-16-be"), Form.SITEMAP),
-        ("application/gzip", "", gzip.compress(URLSET, mtime=0), Form.SITEMAP),
-        ("application/octet-stream", "", gzip.compress(RSS, mtime=0), Form.FEED),
+        ("application/xml", "", URLSET, ListForm.SITEMAP),
+        ("text/html", "", b"\xef\xbb\xbf\n<?xml version='1.0'?>\n<!-- x -->" + URLSET, ListForm.SITEMAP),
+        ("text/plain", "", b"<s:sitemapindex>", ListForm.SITEMAP),
+        ("image/png", "", URLSET, ListForm.SITEMAP),
+        ("text/xml", "", "\ufeff<urlset>".encode("utf-16-le"), ListForm.SITEMAP),
+        ("text/xml", "", "<?xml version='1.0'?><rss>".encode("utf-16-le"), ListForm.FEED),
+        ("text/xml", "", "<urlset>".encode("utf-16-be"), ListForm.SITEMAP),
+        ("application/gzip", "", gzip.compress(URLSET, mtime=0), ListForm.SITEMAP),
+        ("application/octet-stream", "", gzip.compress(RSS, mtime=0), ListForm.FEED),
         ("application/x-gzip", "", gzip.compress(b"PK", mtime=0), None),
         ("application/gzip", "", b"\x1f\x8b\x08 torn", None),
-        ("application/gzip", "http://a/sitemap.txt.gz", gzip.compress(b"http://a/", mtime=0), Form.TEXT_SITEMAP),
-        ("text/plain", "http://a/sitemap.txt", b"http://a/", Form.TEXT_SITEMAP),
-        ("text/plain", "http://a/Sitemap-2.txt?x", b"http://a/", Form.TEXT_SITEMAP),
-        ("text/plain", "http://a/urllist.txt", b"http://a/", Form.TEXT_SITEMAP),
+        ("application/gzip", "http://a/sitemap.txt.gz", gzip.compress(b"http://a/", mtime=0), ListForm.TEXT_SITEMAP),
+        ("text/plain", "http://a/sitemap.txt", b"http://a/", ListForm.TEXT_SITEMAP),
+        ("text/plain", "http://a/Sitemap-2.txt?x", b"http://a/", ListForm.TEXT_SITEMAP),
+        ("text/plain", "http://a/urllist.txt", b"http://a/", ListForm.TEXT_SITEMAP),
         ("text/plain", "http://a/sitemap/readme.txt", b"http://a/", None),
         ("text/plain", "http://a/list.txt", b"http://a/", None),
         ("text/html", "http://a/sitemap.txt", b"http://a/", None),
         ("text/plain", "http://a/sitemap.txt", b" <html>", None),
-        ("application/rss+xml", "", RSS, Form.FEED),
-        ("text/html", "", RSS, Form.FEED),
-        ("text/xml", "", b"<!DOCTYPE rss PUBLIC 'x' 'y'><rss>", Form.FEED),
-        ("text/xml", "", b"<feed xmlns='http://www.w3.org/2005/Atom'>", Form.FEED),
-        ("text/xml", "", b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'>", Form.FEED),
+        ("application/rss+xml", "", RSS, ListForm.FEED),
+        ("text/html", "", RSS, ListForm.FEED),
+        ("text/xml", "", b"<!DOCTYPE rss PUBLIC 'x' 'y'><rss>", ListForm.FEED),
+        ("text/xml", "", b"<feed xmlns='http://www.w3.org/2005/Atom'>", ListForm.FEED),
+        ("text/xml", "", b"<rdf:RDF xmlns='http://purl.org/rss/1.0/'>", ListForm.FEED),
         ("text/xml", "", b"<rdf:RDF xmlns:foaf='http://xmlns.com/foaf/0.1/'>", None),
         ("text/xml", "", b"<?xml version='1.0'?><svg>", None),
         ("text/html", "", b"<!-- <rss> --><html>", None),
@@ -63,14 +63,14 @@ def sitemap(count: int) -> bytes:
         ("text/html", "", b"<feed-list>", None),
         ("text/html", "", b"</rss>", None),
         ("text/html", "", b"<p>&lt;rss>", None),
-        ("application/feed+json", "", b"{}", Form.JSON_FEED),
-        ("application/json", "", b'{"version": "https://jsonfeed.org/version/1"}', Form.JSON_FEED),
+        ("application/feed+json", "", b"{}", ListForm.JSON_FEED),
+        ("application/json", "", b'{"version": "https://jsonfeed.org/version/1"}', ListForm.JSON_FEED),
         ("application/json", "", b'{"version": 1}', None),
         ("text/html", "", b"", None),
         ("", "", b" " * 1_000_000, None),
     ],
 )
-def test_form(content_type: str, url: str, body: bytes, form: Form | None) -> None:
+def test_form(content_type: str, url: str, body: bytes, form: ListForm | None) -> None:
     """The root element decides, the name only where there is none."""
     assert form_of(content_type, url, body) is form
 
@@ -87,12 +87,12 @@ def test_feeds_in_another_encoding_than_they_say(declared: str, written: str, pa
     body = f"<?xml version='1.0'{said}?><rss><channel><title>Über Größen</title>{item}</channel></rss>".encode(written)
     body = gzip.compress(body) if packed else body
     form = form_of("text/xml", "", body)
-    assert form is Form.FEED
+    assert form is ListForm.FEED
     found = run_to_end(read(form, body, "http://a.test/s", "", ParserConfig(), NOW))
     assert [(entry.url, entry.title) for entry in found.entries] == [("http://a.test/1", "Größe für Köln")]
 
 
-def urls(body: bytes, form: Form = Form.SITEMAP, charset: str = "", **limits: Any) -> tuple[list[str], str]:
+def urls(body: bytes, form: ListForm = ListForm.SITEMAP, charset: str = "", **limits: Any) -> tuple[list[str], str]:
     """URLs of a body, and what was wrong with it."""
     found = run_to_end(read(form, body, "http://a.test/s", charset, ParserConfig(**limits), NOW))
     return [entry.url for entry in found.entries], found.problem
@@ -168,20 +168,20 @@ def test_the_length_is_limited() -> None:
 
 
 def test_relative_and_foreign_links() -> None:
-    """Relative ones are resolved, each is there once in its canonical form; other schemes and endless ones are none."""
+    """Relative ones are resolve, each is there once in its canonical form; other schemes and endless ones are none."""
     page = m.Page(job="j", url="http://a.test/x/sitemap.xml", url_key=b"k" * 16, depth=2)
     entries = [
-        Entry("y", 1.0, "A  title\n" + "é" * 300),
-        Entry("HTTP://B.test:80/é?utm_source=x#f"),
-        Entry("http://b.test/%C3%A9", 3.0),
-        Entry("ftp://a.test/"),
-        Entry("http://"),
-        Entry("http://a.test/" + "x" * 9000),
-        Entry("/é" * 2000),
-        Entry("z", 0.0, "", "http://u:p@c.test:81/d/"),
+        UnresolvedLink("y", 1.0, "A  title\n" + "é" * 300),
+        UnresolvedLink("HTTP://B.test:80/é?utm_source=x#f"),
+        UnresolvedLink("http://b.test/%C3%A9", 3.0),
+        UnresolvedLink("ftp://a.test/"),
+        UnresolvedLink("http://"),
+        UnresolvedLink("http://a.test/" + "x" * 9000),
+        UnresolvedLink("/é" * 2000),
+        UnresolvedLink("z", 0.0, "", "http://u:p@c.test:81/d/"),
     ]
-    rows = run_to_end(resolved(page.url, entries))
-    (links,) = outlinks(page, Listing("rss", entries=entries), rows)
+    rows = run_to_end(resolve(page.url, entries))
+    (links,) = list_messages(page, LinkList("rss", entries=entries), rows)
     expected = ["http://a.test/x/y", "http://b.test/%C3%A9?utm_source=x", "http://c.test:81/d/z"]
     assert unpacked(links) == expected
     assert links.fingerprints == b"".join(parse_url(url).fingerprint for url in expected)
@@ -206,7 +206,7 @@ def test_relative_and_foreign_links() -> None:
 )
 def test_userinfo_in_lists(own: str, url: str, found: str) -> None:
     """What a list names has the userinfo of the list itself, within its origin, and no other."""
-    (row,) = run_to_end(resolved(own, [Entry(url)]))
+    (row,) = run_to_end(resolve(own, [UnresolvedLink(url)]))
     assert row.href.decode() == found
 
 

@@ -77,7 +77,7 @@ async def test_an_error_in_a_later_slice_ends_the_page(monkeypatch, caplog) -> N
     """As failed(dead_letter), like that of any page."""
     room = await Room().start()
     room.send(sitemap(COUNT))
-    monkeypatch.setattr("nephila.parser.page_to_record.rows_hash", lambda rows: 1 / 0)
+    monkeypatch.setattr("nephila.parser.page_to_record.hash_of_links", lambda rows: 1 / 0)
     room.clock.run_due()
     assert [(one.outcome, one.reason) for one in room.log] == [(m.Outcome.FAILED, "dead_letter")]
     assert "ZeroDivisionError" in room.log[0].meta

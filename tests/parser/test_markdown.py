@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nephila.parser.markdown import markdown
-from nephila.parser.page.extract import extract
+from nephila.parser.single.extract import extract
 from selectolax.lexbor import LexborHTMLParser
 
 PAGE = """<body><nav><a href=/m>Menu</a></nav><h2>Title *x*</h2><p>Some <b>bold</b>, <a href="/x y">a link</a> and

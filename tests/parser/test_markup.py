@@ -7,7 +7,7 @@ from xml.parsers import expat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.lists.markup import MAX_TOKEN_BYTES, PAUSE, attributes, plain, tokens
+from nephila.parser.lists.markup import MAX_TOKEN_BYTES, PAUSE, attributes, decoded_text, tokens
 
 NAMES = st.sampled_from(["url", "loc", "a:b", "x-y", "_z"])
 VALUES = st.text(alphabet='ab =/>é"&<', max_size=8)
@@ -78,7 +78,7 @@ def by_tokens(document: bytes, *cuts: int) -> list[tuple[str, ...]]:
 
 def decoded(raw: bytes) -> str:
     """Text with its white space."""
-    return plain(b"|" + raw + b"|", "utf-8")[1:-1]
+    return decoded_text(b"|" + raw + b"|", "utf-8")[1:-1]
 
 
 def merged(found: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -141,7 +141,7 @@ def test_what_is_broken(broken: bytes, names: list[bytes]) -> None:
 )
 def test_references(raw: bytes, text: str) -> None:
     """Only whole ones, once, and never to what is no character."""
-    assert plain(raw, "utf-8") == text
+    assert decoded_text(raw, "utf-8") == text
 
 
 @pytest.mark.timeout(20)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.page.media import best_of_srcset, media
-from nephila.parser.page.tree_walk import Parts
+from nephila.parser.page.tree_walk import PageElements
 from selectolax.lexbor import LexborHTMLParser
 
 
 def found(html: str) -> tuple[list[tuple[str, ...]], list[str]]:
     """Images in full and URLs of videos."""
-    images, videos = media([], Parts(LexborHTMLParser(html)).media, lambda raw: raw)
+    images, videos = media([], PageElements(LexborHTMLParser(html)).media, lambda raw: raw)
     return [tuple(image) for image in images], [video.url for video in videos]
 
 

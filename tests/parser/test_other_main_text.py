@@ -6,11 +6,12 @@ import json
 import logging
 
 import pytest
-from nephila.cli.crawl.plan import check_text_library
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UsageError
 from nephila.native import page_pass
-from nephila.parser.sandbox import ChildError, Task, trafilatura_text
+from nephila.parser.page import trafilatura_text
+from nephila.parser.sandbox import ChildError, Task
+from nephila.programs.crawl.plan import check_text_library
 from parser_room import FakePass, Room
 
 PAGE = FakePass(text=b"menu\nsubject", main_text=b"subject")

@@ -16,8 +16,8 @@ from nephila.kernel.topics import JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser import service
 from nephila.parser.config import ParserConfig
+from nephila.parser.page.oversize import PAGE, Found, decode_result, payload_of, run
 from nephila.parser.sandbox import Sandbox
-from nephila.parser.sandbox.oversize import PAGE, Found, decode_result, payload_of, run
 from nephila.parser.service import Parser
 
 HTML = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from nephila.parser.page.byline import name_of
-from nephila.parser.page.extract import extract
 from nephila.parser.page.published import as_date, visible_date
+from nephila.parser.single.extract import extract
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import DEAD, JOBS, OUTLINKS, PAGES, RECORDS
 from nephila.native import parse_url
 from nephila.parser.config import ParserConfig
-from nephila.parser.page.extract import extract
-from nephila.parser.sandbox import extract_child
 from nephila.parser.service import build
+from nephila.parser.single import child as extract_child
+from nephila.parser.single.extract import extract
 
 
 async def parse(*bodies: bytes, job: m.CrawlJob | None = None, **fields: str) -> list[m.Outlinks | m.Record]:

@@ -16,7 +16,7 @@ from nephila.scheduler.frontier.strategies import STRATEGIES, inherited
 from tests.parser.parser_room import Room, with_links
 
 
-def outlinks(*links: tuple[str, str]) -> Outlinks:
+def list_messages(*links: tuple[str, str]) -> Outlinks:
     """Packed links of (URL, anchor)."""
 
     def pack(texts: list[str]) -> tuple[bytes, bytes]:
@@ -36,7 +36,7 @@ def outlinks(*links: tuple[str, str]) -> Outlinks:
 
 def priority(keyword: str, anchor: str = "", url: str = "http://a.test/", title: str = "", text: str = "") -> int:
     """Of a link that stands between two that are silent."""
-    links = outlinks(("http://a.test/x", "more"), (url, anchor), ("http://a.test/y", "less"))
+    links = list_messages(("http://a.test/x", "more"), (url, anchor), ("http://a.test/y", "less"))
     return Relevance([keyword]).priorities(title, text.encode(), links)[1]
 
 
@@ -52,7 +52,9 @@ def test_anchor_counts_most_then_url_then_page():
 
 def test_links_without_a_keyword_have_what_their_page_has():
     """The neighbours of a relevant link are not relevant for that; those on a relevant page all are, a little."""
-    links = outlinks(("http://a.test/1", "imprint"), ("http://a.test/2", "wind power"), ("http://a.test/3", "contact"))
+    links = list_messages(
+        ("http://a.test/1", "imprint"), ("http://a.test/2", "wind power"), ("http://a.test/3", "contact")
+    )
     silent = Relevance(["wind power"]).priorities("", b"", links)
     assert silent[0] == silent[2] == 0 < silent[1]
     near = Relevance(["wind power"]).priorities("Wind power", b"All about wind power", links)
@@ -63,7 +65,7 @@ def test_links_of_menus_have_less_of_their_page():
     """What stands in navigation alone inherits less than what stands in the text; what nobody placed inherits in full,
     and a keyword of its own counts the same everywhere."""
     texts = [("http://a.test/1", "more"), ("http://a.test/2", "more"), ("http://a.test/3", "solar")]
-    links = outlinks(*texts, *texts[:2])
+    links = list_messages(*texts, *texts[:2])
     links.flags = bytes((IN_MAIN, IN_CHROME, IN_CHROME, IN_MAIN | IN_CHROME | 1, 0))
     inside, menu, named, both, unknown = Relevance(["solar"]).priorities("Solar", b"solar", links)
     assert named > inside == both == unknown > menu > 0
@@ -75,7 +77,7 @@ def test_several_keywords_say_more_than_one():
     """Two in an anchor beat one; a page with two different ones beats a page with one twice."""
     relevance = Relevance(["solar", "wind power"])
     one, two = relevance.priorities(
-        "", b"", outlinks(("http://a.test/1", "solar"), ("http://a.test/2", "Solar, wind power"))
+        "", b"", list_messages(("http://a.test/1", "solar"), ("http://a.test/2", "Solar, wind power"))
     )
     assert two > one
     assert relevance.of_page("", b"solar and wind power") > relevance.of_page("", b"solar and solar")
@@ -129,7 +131,9 @@ def test_words_are_found_as_urls_write_them(keyword, url, found):
 
 def test_neighbouring_texts_are_not_read_as_one():
     """Anchors are packed without gaps: "so" and "lar" are no "solar", and "in" before "solar" is no "insolar"."""
-    links = outlinks(*(("http://a.test/", anchor) for anchor in ("so", "lar", "in", "solar", "ium", "wind", " power")))
+    links = list_messages(
+        *(("http://a.test/", anchor) for anchor in ("so", "lar", "in", "solar", "ium", "wind", " power"))
+    )
     assert [p > 0 for p in Relevance(["solar", "wind power"]).priorities("", b"", links)] == [
         False,
         False,
@@ -143,14 +147,14 @@ def test_neighbouring_texts_are_not_read_as_one():
 
 def test_hostile_pages_and_keywords_are_bounded():
     """A page that is nothing but the keyword is read to a point; odd keywords and empty pages do no harm."""
-    links = outlinks(*(("http://a.test/solar/" * 5, "solar " * 20) for _ in range(200)))
+    links = list_messages(*(("http://a.test/solar/" * 5, "solar " * 20) for _ in range(200)))
     priorities = Relevance(["solar"]).priorities("solar " * 9999, b"solar " * 99_999, links)
     assert len(priorities) == 200
     assert min(priorities) > 0
-    many = outlinks(*(("http://a.test/", "solar") for _ in range(MAX_HITS + 500)))
+    many = list_messages(*(("http://a.test/", "solar") for _ in range(MAX_HITS + 500)))
     assert sum(p > 0 for p in Relevance(["solar"]).priorities("", b"", many)) == MAX_HITS
     odd = Relevance(["", "  ", "\ud800", "%", "solar", "solar", *map(str, range(500))])
-    assert len(odd.priorities("\ud800", b"\xff\xfe\x80", outlinks(("http://a.test/", "x")))) == 1
+    assert len(odd.priorities("\ud800", b"\xff\xfe\x80", list_messages(("http://a.test/", "x")))) == 1
     assert odd.priorities("", b"", Outlinks()) == b""
 
 
@@ -201,7 +205,7 @@ def harvest(
         fetched.append(page)
         text, targets = web[page]
         anchors = [f"topic{t % 10}x" if rng.random() < said else "more" for t in targets]
-        links = outlinks(*((f"http://a.test/{t}", anchor) for t, anchor in zip(targets, anchors, strict=True)))
+        links = list_messages(*((f"http://a.test/{t}", anchor) for t, anchor in zip(targets, anchors, strict=True)))
         links.flags = bytes((IN_MAIN if at < main else IN_CHROME) if main else 0 for at in range(len(targets)))
         priorities = relevance.priorities("", text.encode(), links)
         for target, priority, flag in zip(targets, priorities, links.flags, strict=True):

@@ -45,7 +45,7 @@ def test_a_rule_says_everything_the_format_knows() -> None:
 def test_scalars_stay_text() -> None:
     """`no` and 1.10 are what was written, whatever YAML makes of them elsewhere."""
     found = rule("fields: {a: {constant: no}, b: {constant: 1.10}, c: {constant: 0x10}, d: {constant: 12:30}}")
-    assert [field.take.expression for field in found.rule.fields] == ["no", "1.10", "0x10", "12:30"]
+    assert [field.selection.expression for field in found.rule.fields] == ["no", "1.10", "0x10", "12:30"]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET
+from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.match import RuleSet
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage
 from rule_rig import items, ran, rule
 
 SHOP = """
@@ -38,7 +38,7 @@ URL = "https://a.test/p/1"
 )
 def test_an_item_says_what_it_waits_for(link: str, url: str, why: str) -> None:
     """The fields of the second page are there and empty; the mark has its URL and why it is not there."""
-    expected = {"name": "N", "stars": None, "texts": [], MARK: {"reviews": {"url": url, "why": why}}}
+    expected = {"name": "N", "stars": None, "texts": [], MISSING: {"reviews": {"url": url, "why": why}}}
     assert items(SHOP, f"<h1>N</h1>{link}", URL) == [expected]
 
 
@@ -47,9 +47,9 @@ def test_links_to_second_pages_go_on() -> None:
     spec = "outlinks: []\neach: li\n" + SHOP.replace("match:", "match: ", 1)
     rows = "".join(f"<li><h1>{n}</h1><a class=reviews href=/p/{n % 2}/reviews></a>" for n in range(4))
     found = ran(spec, rows + "<li><h1>x</h1><a class=reviews href=/p/faq></a>", URL)
-    assert [link.href for link in found.second] == ["https://a.test/p/0/reviews", "https://a.test/p/1/reviews"]
+    assert [link.href for link in found.second_pages] == ["https://a.test/p/0/reviews", "https://a.test/p/1/reviews"]
     assert found.links == []
-    assert [msgspec.json.decode(item)[MARK]["reviews"]["why"] for item in found.items] == [NOT_YET] * 4 + [NOT_READ]
+    assert [msgspec.json.decode(item)[MISSING]["reviews"]["why"] for item in found.items] == [NOT_YET] * 4 + [NOT_READ]
 
 
 def test_the_second_page_is_read_for_the_rule() -> None:
@@ -67,9 +67,11 @@ def test_here_and_in_the_child(kind: str) -> None:
     shop = rule(
         SHOP.replace("{css: .stars,", "{xpath: \"//*[@class='stars']\"," if kind == "xpath" else "{css: .stars,")
     )
-    page = Stored(f"{URL}/reviews", "text/html", "utf-8", b"<p class=stars>4.5</p><p class=text>a<p class=text>b", "")
-    with Runner() as runner:
-        found = runner.run(shop.readers[0], page)
+    page = StoredPage(
+        f"{URL}/reviews", "text/html", "utf-8", b"<p class=stars>4.5</p><p class=text>a<p class=text>b", ""
+    )
+    with RuleRunner() as runner:
+        found = runner.run(shop.page_rules[0], page)
     assert [msgspec.json.decode(item) for item in found.items] == [{"stars": 4.5, "texts": ["a", "b"]}]
 
 

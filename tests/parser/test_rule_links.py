@@ -6,7 +6,7 @@ import struct
 
 import pytest
 from nephila.kernel import messages as m
-from nephila.parser.rules.to_messages import links_of
+from nephila.parser.rule_execution.to_messages import links_of
 from rule_rig import URL, ran, rule
 
 PAGE = """<a href=/1>one</a><a class=next href="/list?page=2">next</a><a href=/2#x>two</a><a href=/2>again</a>
@@ -34,7 +34,7 @@ def hrefs(spec: str, body: str = PAGE, url: str = URL, content_type: str = "text
     ],
 )
 def test_which_links_go_on(spec: str, expected: list[str] | None) -> None:
-    """Left out: all; an empty list: none; else what is selected, resolved, each once."""
+    """Left out: all; an empty list: none; else what is selected, resolve, each once."""
     assert hrefs(spec) == expected
 
 
@@ -49,7 +49,7 @@ def test_pagination_stays_at_the_pages_depth() -> None:
     """A depth limit does not cut a list short; the other links are not touched by it."""
     found = ran("fields: {a: p}\npagination: {css: a.next}", PAGE)
     assert found.links is None
-    assert [(link.href, link.depth) for link in found.extra] == [("https://a.test/list?page=2", 0)]
+    assert [(link.href, link.depth) for link in found.next_pages] == [("https://a.test/list?page=2", 0)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_pagination_stays_at_the_pages_depth() -> None:
 def test_a_parameter_counts_while_there_are_items(url: str, body: str, expected: str | None) -> None:
     """Up to its maximum, and not behind a page without items."""
     found = ran("each: li\nfields: {a: {}}\npagination: {param: page, max: 5}", body, url)
-    assert [link.href for link in found.extra] == ([expected] if expected else [])
+    assert [link.href for link in found.next_pages] == ([expected] if expected else [])
 
 
 def test_hints_become_messages() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from nephila.kernel.runtime.errors import UsageError
+from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.numbers import number, price
-from nephila.parser.rules.times import iso_date
 from rule_rig import URL, items, ran, rule, value
 
 JSON = "application/json"

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from nephila.native import page_pass
-from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, MAX_STEPS, fits, steps
+from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH
+from nephila.parser.rules.bounds import MAX_STEPS, fits, steps
 from nephila.parser.rules.extract import TimeLimitError, extract
 from nephila.parser.rules.selectors import is_bounded
 from nephila.parser.rules.task import RULES
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage
 from rule_rig import URL, document, ran, rule, value
 
 LONGEST_S = 2 * RULES.wall_s + 20
@@ -21,15 +22,15 @@ LONGEST_S = 2 * RULES.wall_s + 20
 
 
 @pytest.fixture(scope="module")
-def runner() -> Iterator[Runner]:
+def runner() -> Iterator[RuleRunner]:
     """A process for rules."""
-    with Runner(scripts=True) as made:
+    with RuleRunner(scripts=True) as made:
         yield made
 
 
-def page(body: bytes) -> Stored:
+def page(body: bytes) -> StoredPage:
     """A page of these bytes."""
-    return Stored(URL, "text/html", "utf-8", body, "page")
+    return StoredPage(URL, "text/html", "utf-8", body, "page")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_regular_expressions_of_users_do_not_backtrack(pattern: str) -> None:
     assert time.monotonic() - began < LONGEST_S
 
 
-def test_a_field_of_a_million_elements_is_cut(runner: Runner) -> None:
+def test_a_field_of_a_million_elements_is_cut(runner: RuleRunner) -> None:
     """The first ten thousand; items and links likewise, and it is said."""
     body = b"<b>y</b>" * 1_000_000
     found = runner.run(rule("fields: {b: {css: b, all: true}}"), page(body))
@@ -66,13 +67,13 @@ def test_a_field_of_a_million_elements_is_cut(runner: Runner) -> None:
 def test_a_tree_of_twenty_thousand_levels() -> None:
     """Selectors whose cost is a power of the depth, XPath and text: each ends, with values or with a reason."""
     body = b"<div class=a>" * 20_000 + b"<p>deep"
-    with Runner(wall_s=1.0) as runner:
+    with RuleRunner(wall_s=1.0) as runner:
         for field in ("{css: 'p'}", "{css: 'i div div div div'}", "{xpath: '//div//div//div//i'}", "{css: div}"):
             found = runner.run(rule(f"fields: {{f: {field}}}"), page(body))
             assert found.items or any("rules: " in problem for problem in found.problems), field
 
 
-def test_formatting_elements_that_multiply(runner: Runner) -> None:
+def test_formatting_elements_that_multiply(runner: RuleRunner) -> None:
     """A tree builder opens each of them anew in every block: n tags make n*n elements, out of the loop's sight."""
     body = b"".join(b"<p><b a=%d>" % n for n in range(3_000))
     depth = page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth
@@ -104,7 +105,7 @@ def test_depth_is_never_below_that_of_the_tree() -> None:
         assert page_pass(body, URL, "utf-8", max_links=1, max_text_bytes=1).depth + 4 >= depth, unit
 
 
-def test_an_attribute_of_a_megabyte(runner: Runner) -> None:
+def test_an_attribute_of_a_megabyte(runner: RuleRunner) -> None:
     """It is a value like another, up to what a value may have."""
     body = b"<p x='" + b"v" * 3_000_000 + b"'>a</p>"
     found = runner.run(rule("fields: {t: {css: p}, x: {css: p, attr: x, regex: '^v{3}'}}"), page(body))
@@ -118,7 +119,7 @@ def test_an_attribute_of_a_megabyte(runner: Runner) -> None:
 def test_an_xpath_that_never_ends_is_killed() -> None:
     """With its reason; the next rule goes on in a new process."""
     body = b"<i>" + b"<b></b>" * 3000
-    with Runner(wall_s=1.0) as runner:
+    with RuleRunner(wall_s=1.0) as runner:
         slow = rule("fields: {f: {xpath: 'count(//b[count(//b[count(//b) > 0]) > 0])'}}")
         found = runner.run(slow, page(body))
         assert found.items == []
@@ -139,7 +140,7 @@ def test_an_xpath_that_never_ends_is_killed() -> None:
         ("() => require('fs')", "'require' is not defined"),
     ],
 )
-def test_scripts_are_bounded(runner: Runner, script: str, says: str) -> None:
+def test_scripts_are_bounded(runner: RuleRunner, script: str, says: str) -> None:
     """Time, memory, stack; and there is nothing to reach for."""
     found = runner.run(rule(f"fields: {{f: {{js: {json.dumps(script)}}}}}"), page(b"<p>"))
     assert found.missing == ["f"] or found.problems
@@ -148,12 +149,12 @@ def test_scripts_are_bounded(runner: Runner, script: str, says: str) -> None:
 
 def test_a_regular_expression_of_a_script_that_never_ends_is_killed() -> None:
     """QuickJS does not look at its clock there: the process ends."""
-    with Runner(scripts=True, wall_s=1.0) as runner:
+    with RuleRunner(scripts=True, wall_s=1.0) as runner:
         spec = "fields: {f: {js: \"() => /^(a|a?)+$/.test('a'.repeat(40) + '!')\"}}"
         assert runner.run(rule(spec), page(b"<p>")).problems
 
 
-def test_scripts_make_values(runner: Runner) -> None:
+def test_scripts_make_values(runner: RuleRunner) -> None:
     """JSON in and out: the value that was selected, and the page."""
     spec = r"""
         fields:
@@ -167,7 +168,7 @@ def test_scripts_make_values(runner: Runner) -> None:
 
 def test_scripts_are_off_unless_asked_for() -> None:
     """The rest of the item stays."""
-    with Runner() as runner:
+    with RuleRunner() as runner:
         found = runner.run(rule("fields: {a: h1, f: {js: '() => 1'}}"), page(b"<h1>x"))
     assert found.items == [b'{"a":"x","f":null}']
     (problem,) = found.problems
@@ -268,7 +269,7 @@ def test_what_takes_too_long_all_the_same_is_given_up(spec: str, body: bytes) ->
     """Matches that each look at all that follows, values that each look at all of the page: no shape tells them."""
     asked = 0
 
-    def watch() -> None:
+    def check_time() -> None:
         nonlocal asked
         asked += 1
         if asked > 100:
@@ -276,15 +277,15 @@ def test_what_takes_too_long_all_the_same_is_given_up(spec: str, body: bytes) ->
 
     assert fits(rule(spec).rule, body, 100)
     with pytest.raises(TimeLimitError):
-        extract(rule(spec).rule, document(body), watch=watch)
+        extract(rule(spec).rule, document(body), check_time=check_time)
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/xml", "text/html"])
 def test_commands_send_deep_documents_away_as_well(content_type: str) -> None:
     """Of a kind that has no elements a rule may ask for a tree all the same."""
     body = b"<div>" * 200 + b"<i></i>" * 20
-    with Runner() as runner:
-        found = runner.run(rule("fields: {f: b div div i}"), Stored(URL, content_type, "utf-8", body, "page"))
+    with RuleRunner() as runner:
+        found = runner.run(rule("fields: {f: b div div i}"), StoredPage(URL, content_type, "utf-8", body, "page"))
         assert runner.pids
     assert found.items == [b'{"f":null}']
 

@@ -12,8 +12,8 @@ import pytest
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.topics import JOBS, PAGES, RULES
-from nephila.parser.rules.bounds import MAX_BYTES
-from nephila.parser.rules.extract import Extraction, Link
+from nephila.parser.page.html_tree import MAX_BYTES
+from nephila.parser.rules.extract import Extraction, RuleLink
 from nephila.parser.rules.task import RULES as RULES_TASK
 from nephila.parser.rules.task import Response
 from parser_room import FakePass, Room, with_links
@@ -247,8 +247,8 @@ async def test_whoever_else_reads_a_page_finds_its_body(rooms: Any) -> None:
     [
         Extraction(items=[b"{"]),
         Extraction(items=[b"\xff"]),
-        Extraction(extra=[Link("http://a.test/x", 1, 300, "")]),
-        Extraction(links=[Link("http://a.test/x", -9, 0, "")]),
+        Extraction(next_pages=[RuleLink("http://a.test/x", 1, 300, "")]),
+        Extraction(links=[RuleLink("http://a.test/x", -9, 0, "")]),
     ],
     ids=["no JSON", "no text", "priority", "depth"],
 )
@@ -267,7 +267,7 @@ async def test_a_page_whose_rule_ends_in_an_error_of_ours_ends_as_well(rooms: An
     def fail(*args: Any) -> None:
         raise RuntimeError("nobody foresaw it")
 
-    monkeypatch.setattr("nephila.parser.rules.apply.put_items", fail)
+    monkeypatch.setattr("nephila.parser.rule_execution.executor.put_items", fail)
     room = await rooms(spec)
     room.send(HTML)
     await later(room, 1)
@@ -308,7 +308,7 @@ async def test_a_long_page_whose_rule_ends_in_an_error_of_ours_is_a_dead_letter(
     def fail(*args: Any) -> None:
         raise RuntimeError("nobody foresaw it")
 
-    monkeypatch.setattr("nephila.parser.rules.apply.put_items", fail)
+    monkeypatch.setattr("nephila.parser.rule_execution.executor.put_items", fail)
     room = await rooms(CSS, max_inline_bytes=16)
     room.send(HTML)
     await later(room, 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, run_to_end
+from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, LinkList, UnresolvedLink, run_to_end
 from nephila.parser.lists import sitemaps
 from nephila.parser.lists.sitemaps import MAX_FIELD_BYTES, read_sitemap, read_text_sitemap
 
@@ -17,7 +17,7 @@ MAY_2 = 1_714_608_000.0
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-def read(text: str | bytes, max_urls: int = 100, codec: str = "utf-8") -> Listing:
+def read(text: str | bytes, max_urls: int = 100, codec: str = "utf-8") -> LinkList:
     """The entries of one body."""
     return run_to_end(read_sitemap([text.encode() if isinstance(text, str) else text], codec, max_urls, NOW))
 
@@ -37,13 +37,13 @@ def test_a_sitemap() -> None:
         </urlset>"""
     )
     assert (found.form, found.problem) == (SITEMAP, "")
-    assert found.entries == [Entry("https://a.test/?x=1&y=2", MAY_2), Entry("https://a.test/b?c&d")]
+    assert found.entries == [UnresolvedLink("https://a.test/?x=1&y=2", MAY_2), UnresolvedLink("https://a.test/b?c&d")]
 
 
 def test_an_index() -> None:
     """It says that what it lists are sitemaps."""
     found = read(f"<sitemapindex {NS}><sitemap><loc>https://a.test/s.xml.gz</loc></sitemap></sitemapindex>")
-    assert (found.form, found.entries) == (SITEMAP_INDEX, [Entry("https://a.test/s.xml.gz")])
+    assert (found.form, found.entries) == (SITEMAP_INDEX, [UnresolvedLink("https://a.test/s.xml.gz")])
 
 
 @pytest.mark.parametrize(
@@ -82,10 +82,10 @@ def test_extensions_say_more_of_a_page() -> None:
         </urlset>"""
     )
     assert found.entries == [
-        Entry("http://a/1", MAY_2, "A & B"),
-        Entry("http://a/2", MAY_2),
-        Entry("http://a/de/1?x&y"),
-        Entry("http://a/2"),
+        UnresolvedLink("http://a/1", MAY_2, "A & B"),
+        UnresolvedLink("http://a/2", MAY_2),
+        UnresolvedLink("http://a/de/1?x&y"),
+        UnresolvedLink("http://a/2"),
     ]
     assert (found.images, found.videos) == (["http://cdn/1.jpg"], ["http://cdn/1.mp4"])
 

@@ -15,8 +15,8 @@ from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import JOBS, PAGES, RECORDS, RULES
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import build
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored, pages_of
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage, pages_of
 from rule_rig import URL, rule
 
 SPEC = """
@@ -76,8 +76,8 @@ def test_the_facts_of_a_stored_page_are_those_of_the_crawl(body: bytes, content_
     """Title, language, text, time: what `rules test` and `rules apply` show is what a crawl stores."""
     page = m.Page(job="j", url_key=bytes(16), url=URL, status=200, content_type=content_type, charset=charset)
     page.body, page.fetched_at, page.fetch_no = body, AT, 1
-    with Runner() as runner:
-        found = runner.run(rule(SPEC), Stored(URL, content_type, charset, body, "page", AT))
+    with RuleRunner() as runner:
+        found = runner.run(rule(SPEC), StoredPage(URL, content_type, charset, body, "page", AT))
     assert found.items == in_a_crawl(page)
 
 

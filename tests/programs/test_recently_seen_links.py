@@ -58,10 +58,10 @@ def test_jobs_are_apart(recent):
 
 @pytest.mark.parametrize(
     "needs",
-    [{"strategy": m.Strategy.OPIC}, {"host_budget": m.HostBudget(queued=5)}, {"host_budget": m.HostBudget(pages=5)}],
+    [{"host_budget": m.HostBudget(queued=5)}, {"host_budget": m.HostBudget(pages=5)}],
 )
 def test_jobs_that_need_every_link_get_it(needs):
-    """Importance counts every link; what a host's budget refused may be found again."""
+    """A link that a host's budget refused may be wanted when it is found again."""
     recent = RecentLinks()
     recent.job(job(**needs))
     for _ in range(2):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import typer
 from nephila.cli.services import service
-from nephila.cli.services.service import read
 from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
@@ -23,8 +22,10 @@ from nephila.kernel.runtime.status import StatusServer
 from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
-from nephila.programs import service_main
-from nephila.programs.service_main import ServiceKind, ServiceProgram
+from nephila.programs.service import program as service_program
+from nephila.programs.service import run
+from nephila.programs.service.program import ServiceKind, ServiceProgram
+from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
 from prometheus_client import CollectorRegistry
@@ -62,6 +63,12 @@ class Bus(LocalBus):
     def watch_crashes(self, group: str, on_crash: object) -> None:
         """See `Transport`."""
         self.on_crash = (group, on_crash)
+
+    member = "w0"
+
+    def held(self, group: str) -> frozenset[int]:
+        """See `Transport`."""
+        return frozenset({3, 1})
 
     def has_all(self, group: str) -> bool:
         """See `Transport`."""
@@ -138,16 +145,16 @@ async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
     assert bus.on_crash[0] == "downloader"
-    assert program.service.lease_valid()
+    assert program.service.coordination.lease_valid()
     bus.heard = False
-    assert not program.service.lease_valid()
+    assert not program.service.coordination.lease_valid()
     program.stop()
     await task
 
 
 async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
     """Not ready and alive, one line for each reason; a signal ends it all the same."""
-    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
     bus = Bus()
     answers = [
         NotReadyError("no Kafka broker answers"),
@@ -171,7 +178,7 @@ async def test_a_broker_that_is_absent_is_waited_for(monkeypatch, caplog):
 
 async def test_who_lacks_its_database_does_not_join(monkeypatch):
     """It would get a share of the partitions and stop it; readiness has the reason, and a signal ends the wait."""
-    monkeypatch.setattr(service_main, "RETRY_S", (0.01, 0.01))
+    monkeypatch.setattr(service_program, "RETRY_S", (0.01, 0.01))
     bus = Bus()
     reaches = [NotReadyError("the blob store does not answer"), None]
 
@@ -199,7 +206,7 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
 
 async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch):
     """Whoever restarts members one by one goes on only then; what moves later does not make it unready."""
-    monkeypatch.setattr(service_main, "POLL_S", 0.001)
+    monkeypatch.setattr(service_program, "POLL_S", 0.001)
     bus = Bus()
     bus.unsettled = "takes partitions over: group worker"
     program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
@@ -221,8 +228,8 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
 
 async def test_who_stays_without_its_database_gives_its_partitions_up(monkeypatch):
     """And takes part again as soon as it is back."""
-    monkeypatch.setattr(service_main, "POLL_S", 0.001)
-    monkeypatch.setattr(service_main, "UNABLE_AFTER_S", 0.01)
+    monkeypatch.setattr(service_program, "POLL_S", 0.001)
+    monkeypatch.setattr(service_program, "UNABLE_AFTER_S", 0.01)
     bus = Bus()
     program, task = await started(bus)
     while bus.able != [True]:  # noqa: ASYNC110
@@ -410,7 +417,7 @@ def test_the_last_line_of_a_service_is_json_too(monkeypatch, tmp_path, json_log,
         raise error
 
     monkeypatch.setenv("NEPHILA_BOOTSTRAP", "a:1")
-    monkeypatch.setattr(service, "_run", fail)
+    monkeypatch.setattr(run, "run_service", fail)
     with pytest.raises(typer.Exit) as ended:
         service.run("parser", "")
     assert ended.value.exit_code == code

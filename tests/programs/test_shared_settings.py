@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from nephila.cli.services.service import read
 from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.service.settings import read
 
 AGENT = "examplebot/1.0 (+https://example.org/bot)"
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from tests.e2e.program import Program, job
 from tests.releases.past import DATA, FORMATS, ROOT, SEED, Release, crawl, environment, git, releases, site, unpack_tree
 
-JOBS = job("opic", seeds=[SEED], scope={"mode": "any"}, strategy="opic") + job(
+JOBS = job("plain", seeds=[SEED], scope={"mode": "any"}) + job(
     "watched", seeds=[SEED], scope={"mode": "any"}, recrawl={"every": "1h"}, keywords=["page", "words"]
 )
-"""Between them all that a frontier packs by itself: cash of URLs, yield of places, states of what is fetched again."""
+"""Between them all that a frontier packs by itself: novelty of path patterns, states of what is fetched again."""
 END = "frontier_commit_after:45"
 """Where the run is killed: there are snapshots, a log behind the last, and a part of the site still to do."""
 

@@ -89,7 +89,7 @@ def stored(folder):
 
 def until_all(folder, program):
     """Wait until both jobs have all their rows."""
-    wanted = {"opic": PAGES, "watched": PAGES}
+    wanted = {"plain": PAGES, "watched": PAGES}
     until = time.monotonic() + WAIT_S
     while (found := stored(folder)) != wanted:
         assert program.process.poll() is None, program.process.communicate()
@@ -110,7 +110,7 @@ def expect_jobs(folder, web, before):
     assert 0 <= again <= 2 * PAGES / 4
     book = json.loads((folder / "o" / "run.json").read_text())
     assert {name: one["outcomes"] for name, one in book["jobs"].items()} == {
-        "opic": {"stored": PAGES},
+        "plain": {"stored": PAGES},
         "watched": {"stored": PAGES},
     }
 
@@ -142,7 +142,7 @@ def test_a_crawl_that_a_release_before_ends(tmp_path, trees, release):
 
 @pytest.mark.parametrize("release", releases(), ids=each)
 def test_jobs_that_a_release_before_began(tmp_path, release):
-    """Cash of URLs, yield of places and states of what is fetched again, as it packed them."""
+    """Novelty of path patterns and states of what is fetched again, as it packed them."""
     unpack_data(release.data / "up.tar.xz", tmp_path)
     go_on(tmp_path, None)
 
@@ -158,7 +158,7 @@ def test_jobs_that_a_release_before_ends(tmp_path, trees, release):
 def go_on(folder, tree):
     """Run the jobs of a directory to their end, and tell them once more: nothing changes."""
     before = stored(folder)
-    assert all(0 < before[name] < PAGES for name in ("opic", "watched"))
+    assert all(0 < before[name] < PAGES for name in ("plain", "watched"))
     with site() as web:
         program = up(folder, web.host_map, tree)
         try:
@@ -169,7 +169,7 @@ def go_on(folder, tree):
         finally:
             program.process.kill()
             program.process.communicate()
-    assert told == "opic: unchanged (generation 1)\nwatched: unchanged (generation 1)\n"
+    assert told == "plain: unchanged (generation 1)\nwatched: unchanged (generation 1)\n"
     assert found["watched"]["freshness"] is not None
     assert (code, err) == (0, ""), out + err
     expect_jobs(folder, web, before)

@@ -50,9 +50,9 @@ def run_file(out):
 
 
 FILES = {
-    "log": (number("frontier/*.log", 8), "frontier format 9, this program reads 2"),
+    "log": (number("frontier/*.log", 8), "frontier format 9, this program reads 3"),
     "log, a value": (outcome, "Invalid enum value 9"),
-    "snapshot": (number("frontier/*.snapshot", 8), "frontier format 9, this program reads 2"),
+    "snapshot": (number("frontier/*.snapshot", 8), "frontier format 9, this program reads 3"),
     "queues": (number("frontier/queue*.run", 8), "host store format 9, this program reads 1"),
     "hosts": (number("frontier/*.hosts", 8), "host store format 9, this program reads 1"),
     "seen": (number("frontier/seen*.run", -12), "version 9, this program reads 1"),

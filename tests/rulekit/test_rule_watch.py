@@ -15,7 +15,7 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import RULES
 from nephila.parser.rules.load import RuleDocument
 from nephila.rulekit.files import read_all
-from nephila.rulekit.watch import LOOK_S, RuleWatch
+from nephila.rulekit.watch import CHECK_S, RuleWatcher
 
 
 class Rig:
@@ -51,7 +51,7 @@ class Rig:
     def look(self) -> list[tuple[str, bool]]:
         """What is told when the files are looked at next."""
         before = len(self.told)
-        self.clock.advance(LOOK_S)
+        self.clock.advance(CHECK_S)
         return self.told[before:]
 
 
@@ -66,7 +66,7 @@ def rig(tmp_path: Path) -> Rig:
 def test_all_rules_are_told_at_the_start(rig: Rig) -> None:
     """And nothing more while no file changes."""
     rig.write("two")
-    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    watch = RuleWatcher(rig.place, rig.bus, rig.clock)
     watch.start()
     assert rig.told == [("one", False), ("two", False)]
     assert (rig.look(), rig.look()) == ([], [])
@@ -75,7 +75,7 @@ def test_all_rules_are_told_at_the_start(rig: Rig) -> None:
 
 def test_what_has_changed_is_told(rig: Rig) -> None:
     """A changed rule, a new one, one that is gone; one that only looks changed is not."""
-    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    watch = RuleWatcher(rig.place, rig.bus, rig.clock)
     changes: list[tuple[str, ...]] = []
     watch.on_change = lambda: changes.append(watch.names)
     watch.start()
@@ -94,7 +94,7 @@ def test_what_has_changed_is_told(rig: Rig) -> None:
 
 def test_a_mistake_leaves_the_rules_as_they_were(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     """Told once, in one line with its place; put right, the rule is told."""
-    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    RuleWatcher(rig.place, rig.bus, rig.clock).start()
     caplog.set_level(logging.WARNING)
     path = rig.write("one", "h1[")
     assert (rig.look(), rig.look()) == ([], [])
@@ -106,7 +106,7 @@ def test_a_mistake_leaves_the_rules_as_they_were(rig: Rig, caplog: pytest.LogCap
 
 def test_a_directory_that_is_emptied_changes_nothing(rig: Rig) -> None:
     """A file that is replaced may be gone for a moment."""
-    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    RuleWatcher(rig.place, rig.bus, rig.clock).start()
     (rig.place / "one" / "rule.yaml").unlink()
     assert rig.look() == []
     rig.write("one", "h4")
@@ -115,7 +115,7 @@ def test_a_directory_that_is_emptied_changes_nothing(rig: Rig) -> None:
 
 def test_a_directory_that_stays_empty_is_told_once(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
     """And again when it is emptied again, not at every look."""
-    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    RuleWatcher(rig.place, rig.bus, rig.clock).start()
     caplog.set_level(logging.WARNING)
     for _ in range(2):
         (rig.place / "one" / "rule.yaml").unlink()
@@ -128,7 +128,7 @@ def test_a_directory_that_stays_empty_is_told_once(rig: Rig, caplog: pytest.LogC
 
 def test_what_is_mended_while_the_mistake_is_read_is_not_missed(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor writes in two steps, and the first look comes between them."""
-    RuleWatch(rig.place, rig.bus, rig.clock).start()
+    RuleWatcher(rig.place, rig.bus, rig.clock).start()
     rig.write("one", "h1[")
 
     def read_then_mended(places: list[Path]) -> list[RuleDocument]:
@@ -147,12 +147,12 @@ def test_two_rules_of_one_name_are_refused(rig: Rig) -> None:
     """At the start with both places."""
     rig.write("one", file="again")
     with pytest.raises(UserError, match="the rule 'one' comes twice"):
-        RuleWatch(rig.place, rig.bus, rig.clock)
+        RuleWatcher(rig.place, rig.bus, rig.clock)
 
 
 def test_nothing_is_looked_at_after_the_end(rig: Rig) -> None:
     """The timer is gone."""
-    watch = RuleWatch(rig.place, rig.bus, rig.clock)
+    watch = RuleWatcher(rig.place, rig.bus, rig.clock)
     watch.start()
     watch.close()
     rig.write("one", "h5")

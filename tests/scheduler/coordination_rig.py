@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 from nephila.kernel.messages import CrawlJob, JobProgress, JobStatus, PartitionStatus, Scope
-from nephila.scheduler.cluster.jobs.job_protocol import Desk, home
-from nephila.scheduler.cluster.jobs.job_view import Told
+from nephila.scheduler.cluster.jobs.job_protocol import JobProtocol, coordinating_partition
+from nephila.scheduler.cluster.jobs.job_view import JobView
 
 JOB = "j"
 
@@ -44,8 +44,8 @@ class State:
         )
 
 
-class Shard:
-    """One partition at one owner: see `desk.Owned`."""
+class PartitionOwner:
+    """One partition at one owner: see `protocol.OwnedPartition`."""
 
     def __init__(self, world: World, number: int, epoch: int) -> None:
         self.world = world
@@ -54,7 +54,7 @@ class Shard:
         self.now = world.disk[number].copy()
         self.changed = False
         self.handed = 0
-        self.places = 0
+        self.pages = 0
         self.spent = False
         self.requests: list[int] = []
         self.awake = True
@@ -62,40 +62,40 @@ class Shard:
         self.deaf = False
         """Whether links wait at its door."""
 
-    # ---- as the desk sees it
+    # ---- as the protocol sees it
 
     @property
-    def safe(self) -> bool:
-        """See `Owned`."""
+    def committed(self) -> bool:
+        """See `OwnedPartition`."""
         return not self.changed
 
-    def stamp(self, uid: str) -> tuple[int, int]:
-        """See `Owned`."""
+    def state_version(self, uid: str) -> tuple[int, int]:
+        """See `OwnedPartition`."""
         return self.now.generation, len(self.now.seen) + self.handed
 
     def status(self, uid: str) -> PartitionStatus | None:
-        """See `Owned`."""
+        """See `OwnedPartition`."""
         now = self.now
         if not now.generation:
             return None
         return PartitionStatus(
             generation=now.generation,
             queued=len(now.queued),
-            on_way=len(now.leased),
+            in_flight=len(now.leased),
             stored=len(now.stored),
             failed=len(now.failed),
-            resting=not now.leased and (not now.queued or self.spent),
+            idle=not now.leased and (not now.queued or self.spent),
             activity=len(now.seen) + self.handed,
             used=len(now.leased) + len(now.stored),
         )
 
     def ready(self, uid: str) -> int:
-        """See `Owned`."""
+        """See `OwnedPartition`."""
         return len(self.now.queued) if self.awake else 0
 
-    def allow(self, uid: str, places: int, spent: bool) -> None:
-        """See `Owned`."""
-        self.places, self.spent = places, spent
+    def set_quota(self, uid: str, pages: int, spent: bool) -> None:
+        """See `OwnedPartition`."""
+        self.pages, self.spent = pages, spent
 
     # ---- work
 
@@ -132,7 +132,7 @@ class Shard:
             self.commit()
 
     def _may_take(self) -> bool:
-        return not self.world.budget or (not self.spent and len(self.now.leased) + len(self.now.stored) < self.places)
+        return not self.world.budget or (not self.spent and len(self.now.leased) + len(self.now.stored) < self.pages)
 
     def commit(self) -> None:
         """What was done is durable, and what it led to goes out; nothing of an owner that another one has followed."""
@@ -151,8 +151,8 @@ class Member:
         self.name = name
         self.alive = True
         self.frozen = False
-        self.shards: dict[int, Shard] = {}
-        self.desk = Desk(name, world.partitions, world.jobs)
+        self.owners: dict[int, PartitionOwner] = {}
+        self.protocol = JobProtocol(name, world.partitions, world.jobs)
         self.outbox: list[JobStatus | JobProgress] = []
         self.ends: tuple[object, list[int]] | None = None
         self.read = [0, 0]
@@ -161,7 +161,7 @@ class Member:
     def compacted(self) -> None:
         """At the start all that is there is read; of much of it the last word under its key alone."""
         world = self.world
-        for log, on in ((world.statuses, self.desk.on_status), (world.progress, self.desk.on_progress)):
+        for log, on in ((world.statuses, self.protocol.on_status), (world.progress, self.protocol.on_progress)):
             cut = world.rng.randrange(len(log) + 1) if world.rng.random() < 0.5 else 0
             last = {message.id if isinstance(message, JobProgress) else message.uid: i for i, message in enumerate(log)}
             for i, message in enumerate(log):
@@ -172,45 +172,47 @@ class Member:
     def gain(self, number: int) -> None:
         """This partition is its own from now on."""
         self.world.epochs[number] += 1
-        shard = self.shards[number] = Shard(self.world, number, self.world.epochs[number])
-        shard.now.generation = self.world.jobs[JOB].generation  # it has read the jobs before
+        owner = self.owners[number] = PartitionOwner(self.world, number, self.world.epochs[number])
+        owner.now.generation = self.world.jobs[JOB].generation  # it has read the jobs before
 
     def step(self, rng: random.Random) -> None:
         """Something that a scheduler does."""
         what = rng.randrange(8)
         world = self.world
         if what == 0:
-            self.outbox += self.desk.say(self.shards.values(), world.time, None if rng.random() < 0.7 else {JOB})
-            for number in list(self.shards):
+            self.outbox += self.protocol.messages_to_send(
+                self.owners.values(), world.time, None if rng.random() < 0.7 else {JOB}
+            )
+            for number in list(self.owners):
                 if world.owner[number] is not self and rng.random() < 0.2:
-                    del self.shards[number]  # it has heard of it at last
+                    del self.owners[number]  # it has heard of it at last
         elif what == 1 and self.outbox:
             world.publish(self.outbox.pop(0))
         elif what == 2 and self.read[0] < len(world.statuses):
-            self.desk.on_status(msgspec.structs.replace(world.statuses[self.read[0]]))
+            self.protocol.on_status(msgspec.structs.replace(world.statuses[self.read[0]]))
             self.read[0] += 1
         elif what == 3 and self.read[1] < len(world.progress):
-            self.desk.on_progress(world.progress[self.read[1]])
+            self.protocol.on_progress(world.progress[self.read[1]])
             self.read[1] += 1
         elif what == 4:
             self._ends()
-        elif self.shards:
-            shard = rng.choice(list(self.shards.values()))
-            if shard.now.generation != world.jobs[JOB].generation and rng.random() < 0.5:
-                shard.now.generation = world.jobs[JOB].generation
-                shard.changed = True
-            shard.work(rng)
+        elif self.owners:
+            owner = rng.choice(list(self.owners.values()))
+            if owner.now.generation != world.jobs[JOB].generation and rng.random() < 0.5:
+                owner.now.generation = world.jobs[JOB].generation
+                owner.changed = True
+            owner.work(rng)
 
     def _ends(self) -> None:
         """Ask how far the logs go, or see whether all of it was read."""
         if self.ends is None:
-            wanted = self.desk.wants_ends().get(JOB)
-            if wanted is not None:
-                self.ends = (wanted, [len(links) for links in self.world.links])
+            requested = self.protocol.pending_end_check().get(JOB)
+            if requested is not None:
+                self.ends = (requested, [len(links) for links in self.world.links])
             return
         rest, ends = self.ends
         if all(state.links >= end for state, end in zip(self.world.disk, ends, strict=True)):
-            self.desk.ends_reached(JOB, rest)
+            self.protocol.on_ends_reached(JOB, rest)
         self.ends = None
 
 
@@ -242,7 +244,7 @@ class World:
         self.parsed: list[tuple[int, list[int]]] = []
         """Pages whose links are being sent, and those that are still to be."""
         self.stored: set[int] = set()
-        self.watcher = Told(JOB)
+        self.watcher = JobView(JOB)
         self.zombies: list[Member] = []
         for number in range(self.partitions):
             self.give(number)
@@ -268,7 +270,7 @@ class World:
             self.check_done(message)
 
     def check_done(self, status: JobStatus) -> None:
-        """Nothing may be left to do when it is told that nothing is."""
+        """Nothing may be left to do when it is view that nothing is."""
         assert not self.fetching
         assert not self.parsed
         assert not any(state.leased for state in self.disk)
@@ -312,7 +314,7 @@ class World:
         number = self.rng.randrange(self.partitions)
         before = self.owner[number]
         if before is not None and not before.frozen:
-            before.shards.pop(number).commit()
+            before.owners.pop(number).commit()
             self.give(number)
 
     def kill(self) -> None:
@@ -375,4 +377,4 @@ def counted(world: World) -> dict[str, int]:
         found["queued"] += len(state.queued)
         found["leased"] += len(state.leased)
         found["stored"] += len(state.stored)
-    return {**found, "home": home(JOB, world.partitions), "fetching": len(world.fetching)}
+    return {**found, "home": coordinating_partition(JOB, world.partitions), "fetching": len(world.fetching)}

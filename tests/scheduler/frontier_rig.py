@@ -23,7 +23,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import _encode, frame
 from nephila.scheduler.engine.invariants import check
 from nephila.scheduler.frontier.frontier import DELETED
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, unpack
+from nephila.scheduler.frontier.queue_entry import unpack
 from nephila.scheduler.standalone import Scheduler
 
 from tests.scheduler.frontier_model import HOST_OF, KEYS, PARTITION_OF, PARTS, URL_OF, JobModel, Key, Marks, Model, Way
@@ -297,8 +297,7 @@ class Rig:
             for number in frontier.store.hosts_of(job.number):
                 for _, packed in frontier.store.items(number, job.number):
                     entry = unpack(packed)
-                    if job.importance is None or not job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
-                        waiting[uid, entry.url_key] = entry.fetch_no
+                    waiting[uid, entry.url_key] = entry.fetch_no
         for _, _, uid, packed in self.scheduler.dispatcher.delayed():
             entry = unpack(packed)
             waiting[uid, entry.url_key] = entry.fetch_no

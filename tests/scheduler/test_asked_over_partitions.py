@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 from nephila.kernel.fragment_routes import ROUTE
-from nephila.kernel.messages import CrawlJob, Parse, Politeness, Quarantine, Question, Scope, ScopeMode, Seed
-from nephila.kernel.topics import ANSWERS, JOBS, QUESTIONS, SEEDS
+from nephila.kernel.messages import CrawlJob, ExplainQuery, Parse, Politeness, Quarantine, Scope, ScopeMode, Seed
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOBS, SEEDS
 from nephila.native import parse_url
 from nephila.scheduler.cluster.explain_queries import WAITING
 from nephila.scheduler.frontier.host_table import novelty_of
 
-from tests.scheduler.shard_rig import Site, World, web
+from tests.scheduler.cluster_rig import Site, World, web
 
 
 @pytest.fixture
@@ -30,13 +30,15 @@ async def world(tmp_path):
 def ask(world, url, job="", left_s=10.0, name="q"):
     """Somebody asks."""
     place = str(world.partition(url)) if url.startswith("http") else "0"
-    world.outside.publish(QUESTIONS, 0, Question(place, name, url, job, world.clock.now() + left_s, "kafka:9092"))
+    world.outside.publish(
+        EXPLAIN_QUERIES, 0, ExplainQuery(place, name, url, job, world.clock.now() + left_s, "kafka:9092")
+    )
 
 
 async def answers(world, seconds=1.0):
     """All that was answered so far, after a while."""
     await world.run(seconds)
-    return world.broker.all(ANSWERS, 0)
+    return world.broker.all(EXPLAIN_ANSWERS, 0)
 
 
 async def test_the_owner_answers_and_is_named(world):
@@ -48,10 +50,10 @@ async def test_the_owner_answers_and_is_named(world):
     for host in range(4):
         url = f"http://h{host}.test/6"
         told = msgspec.json.decode(found[f"q{host}"].explanation)
-        shard = world.shard_of(url)
-        name = "a" if shard.number < 2 else "b"
+        owner = world.owner_of(url)
+        name = "a" if owner.number < 2 else "b"
         assert (told["url"], told["url_key"], told["job"]) == (url, parse_url(url).fingerprint.hex(), "t")
-        assert (told["partition"], told["owner"]) == (shard.number, f"scheduler {name}, epoch {shard.epoch}")
+        assert (told["partition"], told["owner"]) == (owner.number, f"scheduler {name}, epoch {owner.epoch}")
         assert told["state"] in ("waiting", "not_crawled", "never_found")
     world.check()
 
@@ -72,10 +74,10 @@ async def test_a_question_that_makes_no_sense_is_refused_in_a_line(world):
     ask(world, "http://elsewhere.test/", name="there")
     ask(world, "nonsense", name="url")
     found = {answer.id: answer for answer in await answers(world)}
-    assert (found["job"].error, found["job"].usage) == ("the system has no job 'nobody'", True)
+    assert (found["job"].error, found["job"].usage_error) == ("the system has no job 'nobody'", True)
     assert not found["there"].error
     assert msgspec.json.decode(found["there"].explanation)["kind"] == "unknown"
-    assert found["url"].usage
+    assert found["url"].usage_error
     assert found["url"].error.startswith("not a URL that can be crawled")
     assert not found["url"].explanation
 
@@ -123,20 +125,20 @@ async def test_a_route_of_a_single_page_application_is_a_page_of_its_own(tmp_pat
 
 def close(world: World, place: str) -> int:
     """A part of h0.test is closed as a trap; returns the partition."""
-    shard = world.shard_of("http://h0.test/")
+    owner = world.owner_of("http://h0.test/")
     quarantine = Quarantine("t", "h0.test", place, "nothing new in its last 100 fetches of 100", 1.8e9, 100)
-    job, host = shard.frontier.jobs["t"], shard.frontier.hosts.named("h0.test")
+    job, host = owner.frontier.jobs["t"], owner.frontier.hosts.named("h0.test")
     novelty_of(host, job).restore(quarantine)
-    shard.frontier.note_quarantine(job, host, quarantine)
-    shard.wake()
-    return shard.number
+    owner.frontier.note_quarantine(job, host, quarantine)
+    owner.wake()
+    return owner.number
 
 
 def open_again(world: World, place: str, name: str, job: str = "t") -> None:
     """Somebody says so."""
     url = "http://h0.test/"
-    question = Question(str(world.partition(url)), name, url, job, world.clock.now() + 10, "kafka:9092", place)
-    world.outside.publish(QUESTIONS, 0, question)
+    question = ExplainQuery(str(world.partition(url)), name, url, job, world.clock.now() + 10, "kafka:9092", place)
+    world.outside.publish(EXPLAIN_QUERIES, 0, question)
 
 
 async def test_a_part_of_a_host_is_opened_again(world):
@@ -153,7 +155,7 @@ async def test_a_part_of_a_host_is_opened_again(world):
     assert (found["open"].released, found["open"].error) == (True, "")
     assert found["twice"].error == "h0.test/cal/ is not in quarantine for 't'"
     assert found["none"].error == "h0.test/none/ is not in quarantine for 't'"
-    assert found["nobody"].usage
+    assert found["nobody"].usage_error
     name = "a" if partition < 2 else "b"
     world.kill(name)
     other = "b" if name == "a" else "a"

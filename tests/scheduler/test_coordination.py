@@ -1,4 +1,4 @@
-"""Schedulers that share a job: its page budget is kept to the page and its end is told in time, whoever dies."""
+"""Schedulers that share a job: its page budget is kept to the page and its end is view in time, whoever dies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def crawl(seed, budget, pages, trouble):
 @pytest.mark.parametrize("trouble", [0.0, 0.01, 0.05])
 @pytest.mark.parametrize("seed", range(12))
 def test_a_budget_is_spent_to_the_last_page(seed, trouble):
-    """Never more in storage than there are places, and exactly so many at the end where there are enough pages."""
+    """Never more in storage than there are pages, and exactly so many at the end where there are enough pages."""
     rng = random.Random(seed + 1000)
     world = crawl(seed, rng.randrange(1, 120), 150, trouble)
     assert len(world.stored) == min(world.budget, world.reachable())

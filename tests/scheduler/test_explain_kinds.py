@@ -441,7 +441,7 @@ async def address_line(tmp_path: Path) -> Case:
     world = await begun(tmp_path, lambda request: Answer(), *seeds, seconds=2, config={"address_gap_s": 50.0})
     assert world.address_of("ab.test") == world.address_of("ba.test")
     world.clock.advance(2.0)
-    lined = next(iter(world.scheduler.frontier.lined_up))
+    lined = next(iter(world.scheduler.frontier.waiting_for_address))
     assert world.scheduler.frontier.store.name(lined) == "ba.test"
     return Case(world, "http://ba.test/2")
 

@@ -9,7 +9,7 @@ import pytest
 from nephila.kernel.messages import CrawlJob, Politeness, Scope, ScopeMode, Seed
 from nephila.kernel.topics import FRONTIER, JOBS, SEEDS
 
-from tests.scheduler.shard_rig import PARTITIONS, World, ends, web
+from tests.scheduler.cluster_rig import PARTITIONS, World, ends, web
 
 HOSTS, PAGES = 6, 9
 URLS = HOSTS * (PAGES + 3)
@@ -34,15 +34,15 @@ async def in_the_air(world: World) -> None:
 
 async def test_one_scheduler_has_all_partitions(world):
     """Each partition has a frontier of its own, links to others find their way, and all is stored once."""
-    shards = await world.start("a")
+    owners = await world.start("a")
     await world.give("a")
     begin(world)
     await world.until(URLS)
     world.check()
     assert world.outcomes() == ends(world.site)
     assert world.twice == 0
-    assert set(shards.shards) == set(range(PARTITIONS))
-    assert (shards.queued, shards.ended().total()) == (0, URLS)
+    assert set(owners.owners) == set(range(PARTITIONS))
+    assert (owners.queued, owners.ended().total()) == (0, URLS)
 
 
 async def test_partitions_go_to_another_scheduler_and_back(world):
@@ -234,17 +234,17 @@ async def test_what_was_held_back_goes_out_when_the_broker_has_heard_of_us(world
     begin(world)
     await world.until(5)
     await in_the_air(world)
-    member, shards = world.members["a"]
+    member, owners = world.members["a"]
     member.emits = False
     await world.run(5.0)
     published = sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS))
     await world.run(5.0)
     assert sum(len(world.broker.logs["requests", p]) for p in range(PARTITIONS)) == published
-    assert any(shard.blocked for shard in shards.shards.values())
-    assert shards.counts.blocked < 1000
+    assert any(owner.blocked for owner in owners.owners.values())
+    assert owners.counts.blocked < 1000
     member.emits = True
     await world.run(0.15)
-    assert not any(shard.blocked for shard in shards.shards.values())
+    assert not any(owner.blocked for owner in owners.owners.values())
     await world.until(URLS)
     world.check()
     assert world.outcomes() == ends(world.site)

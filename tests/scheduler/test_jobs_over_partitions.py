@@ -9,7 +9,7 @@ from nephila.kernel.messages import JobStatus, ScopeMode, Seed
 from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
 from nephila.scheduler.cluster.jobs.job_view import Told
 
-from tests.scheduler.shard_rig import PARTITIONS, Site, World, web
+from tests.scheduler.cluster_rig import PARTITIONS, Site, World, web
 
 HOSTS, PAGES = 6, 9
 
@@ -124,9 +124,9 @@ async def test_an_anchor_is_known_to_all_partitions(tmp_path):
     await world.start("c")
     await world.give("c", 0, 1)
     await world.run(5)
-    for _, shards in world.members.values():
-        for shard in shards.shards.values():
-            assert shard.frontier.jobs["t"].scope.anchors == {"first.org", "example.com"}
+    for _, owners in world.members.values():
+        for owner in owners.owners.values():
+            assert owner.frontier.jobs["t"].scope.anchors == {"first.org", "example.com"}
 
 
 async def test_a_paused_job_takes_its_seeds_and_rests(world):

@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel.messages import FrontierClaim, FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.topics import FRONTIER, SEEDS
 
-from tests.scheduler.shard_rig import PARTITIONS, Site, World, ends
+from tests.scheduler.cluster_rig import PARTITIONS, Site, World, ends
 
 SITES = [f"http://h0.test/{page}" for page in range(8)]
 
@@ -49,7 +49,7 @@ async def test_whose_log_was_claimed_says_nothing_more(world):
 
 async def test_who_has_lost_the_partition_meanwhile_goes_on(world):
     """Its last commit comes behind the claim of the next owner, and the answer when it knows of it: nothing to do."""
-    shards = await world.start("a")
+    owners = await world.start("a")
     await world.start("b")
     await world.give("a")
     member = world.members["a"][0]
@@ -59,7 +59,7 @@ async def test_who_has_lost_the_partition_meanwhile_goes_on(world):
     member.deliver()
     world.clock.run_due()
     assert any(topic is FRONTIER for topic, *_ in member.waiting)
-    shards.on_lost(frozenset(range(PARTITIONS)))
+    owners.on_lost(frozenset(range(PARTITIONS)))
     member.forget(set(range(PARTITIONS)))
     await world.give("b")
     member.slow = False

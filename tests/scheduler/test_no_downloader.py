@@ -6,7 +6,7 @@ import pytest
 from nephila.kernel.messages import Outcome
 from nephila.scheduler.config import SchedulerConfig
 
-from tests.scheduler.shard_rig import World, ends, web
+from tests.scheduler.cluster_rig import World, ends, web
 
 HOSTS, PAGES = 4, 6
 URLS = HOSTS * PAGES

@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from nephila.kernel.messages import AddressWord, PartitionOwned
+from nephila.kernel.messages import AddressAnnouncement, PartitionOwned
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import ADDRESSES, REQUESTS
 from nephila.scheduler.cluster import takeover
 
-from tests.scheduler.shard_rig import PARTITIONS, World, web
+from tests.scheduler.cluster_rig import PARTITIONS, World, web
 
 HOSTS, PAGES = 8, 9
 
@@ -69,11 +69,11 @@ async def test_a_take_over_that_fails_leaves_nothing_in_flight(world, monkeypatc
     """The broker goes away when leases have been taken over already: what is counted is what is on its way, once."""
     monkeypatch.setattr(takeover, "AGAIN_S", 0.0)
     await world.until(20)
-    dying = world.members["a"][1].shards
-    while not any(one.address for shard in dying.values() for one in shard.frontier.partitions[0].outstanding.values()):
+    dying = world.members["a"][1].owners
+    while not any(one.address for owner in dying.values() for one in owner.frontier.partitions[0].outstanding.values()):
         await world.run(0.05)
     world.kill("a")
-    member, shards = world.members["b"]
+    member, owners = world.members["b"]
     bounds, failing = member.bounds, [3]
 
     async def failing_bounds(topic, partitions):
@@ -87,12 +87,12 @@ async def test_a_take_over_that_fails_leaves_nothing_in_flight(world, monkeypatc
     await world.give("b", 0, 1)
     assert not failing[0], "nothing was on its way, so nothing was tried"
     address = "10.0.0.1"
-    counted = [one for shard in shards.shards.values() for one in shard.frontier.partitions[0].outstanding.values()]
-    assert shards.lines.in_flight(address) == sum(one.address == address for one in counted) > 0
+    counted = [one for owner in owners.owners.values() for one in owner.frontier.partitions[0].outstanding.values()]
+    assert owners.address_queue.in_flight(address) == sum(one.address == address for one in counted) > 0
     world.hold_outcomes = False
     await world.until(HOSTS * PAGES)
     check(world)
-    assert shards.lines.in_flight(address) == 0
+    assert owners.address_queue.in_flight(address) == 0
 
 
 async def test_owners_of_a_log_that_is_no_more_hold_nobody_up(tmp_path):
@@ -100,7 +100,7 @@ async def test_owners_of_a_log_that_is_no_more_hold_nobody_up(tmp_path):
     has said it might be there."""
     world = World(tmp_path, web(HOSTS, PAGES))
     owns = [PartitionOwned(partition, 5000) for partition in range(PARTITIONS)]
-    world.broker.append(ADDRESSES, 0, AddressWord("a", 1, owns=owns))
+    world.broker.append(ADDRESSES, 0, AddressAnnouncement("a", 1, partitions=owns))
     world.submit(*(f"http://h{host}.test/0" for host in range(HOSTS)), delay_s=0.5)
     await world.start("a")
     await world.give("a")

@@ -1,17 +1,14 @@
-"""What decides which URL of a job is next survives restarts: importance, inherited relevance, places in the budget."""
+"""What decides which URL of a job is next survives restarts: inherited relevance, places in the budget."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from nephila.kernel.link_position import IN_CHROME, IN_MAIN
-from nephila.kernel.messages import CrawlJob, FetchRequest, Outcome, Recrawl, Scope, Strategy
+from nephila.kernel.messages import FetchRequest, Outcome, Recrawl, Scope, Strategy
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.topics import OUTLINKS
 from nephila.native import parse_url
 from nephila.scheduler.engine.invariants import check
-from nephila.scheduler.frontier.frontier import MAX_JOBS
 
 from tests.scheduler.world import JOB, Answer, World, outlinks, site
 
@@ -27,79 +24,6 @@ def pass_time(world: World, seconds: float) -> None:
     while (due := world.clock.next_due) is not None and due <= end:
         world.clock.advance(max(0.0, due - world.clock.monotonic()))
     world.clock.advance(max(0.0, end - world.clock.monotonic()))
-
-
-def popular_web(pages: int, rng: random.Random) -> dict[str, list[str]]:
-    """Every page links to ten at random and to one of five stars."""
-    return {f"/{n}": [f"/{rng.randrange(pages)}" for _ in range(10)] + [f"/{pages - 1 - n % 5}"] for n in range(pages)}
-
-
-@pytest.mark.parametrize("segment_bytes", [0, 1 << 26], ids=["a snapshot each turn", "the log alone"])
-async def test_importance_moves_urls_up_and_each_is_fetched_once_over_restarts(tmp_path, segment_bytes):
-    """The stars are found early; killed and restarted again and again, every page is fetched and none twice."""
-    web = site(popular_web(300, random.Random(5)))
-    world = await World(tmp_path, web, segment_bytes=segment_bytes).start()
-    world.crawl("http://a.test/0", strategy=int(Strategy.OPIC))
-    urls: list[str] = []
-    stale = 0
-    while not world.done:
-        world.run(40.0)
-        stale = max(stale, world.scheduler.frontier.jobs["t"].importance.stale)
-        check(world.scheduler.dispatcher)
-        urls += [f.url for f in world.fetched]
-        world.kill()
-        await world.scheduler.close()
-        world = await later(world, tmp_path, segment_bytes=segment_bytes).start()
-        check(world.scheduler.dispatcher)
-    assert stale, "nothing was ever moved up"
-    stars = {f"http://a.test/{n}" for n in range(295, 300)}
-    assert stars <= set(urls[:60])
-    assert len(set(urls)) == 300
-    assert len(urls) - 300 <= len(urls) // 20, "more than what was in flight at a kill was fetched again"
-    await world.scheduler.close()
-
-
-async def test_importance_of_a_changed_strategy_leaves_no_url_behind(tmp_path):
-    """From opic to breadth-first in the middle: copies that were moved up are still one URL."""
-    world = await World(tmp_path, site(popular_web(120, random.Random(1)))).start()
-    world.crawl("http://a.test/0", strategy=int(Strategy.OPIC))
-    world.run(30.0)
-    assert world.scheduler.frontier.jobs["t"].importance.stale
-    world.crawl()
-    check(world.scheduler.dispatcher)
-    world.run()
-    assert world.done
-    assert len(world.fetched) == len({f.url for f in world.fetched}) == 120
-    await world.scheduler.close()
-
-
-async def test_a_seed_that_was_refused_as_a_link_stays_a_seed_however_many_link_to_it(tmp_path):
-    """What rises in importance is queued anew as a link; a link that was never queued as one does not rise."""
-    asked = {}
-
-    def web(request: FetchRequest) -> Answer:
-        asked[request.url] = (request.seed, request.depth)
-        return Answer()
-
-    world = await World(tmp_path, web).start()
-    opic = {"strategy": int(Strategy.OPIC)}
-    world.crawl(paused=True, **opic)
-
-    def link(page: int) -> None:
-        parent = parse_url(f"http://a.test/{page}")
-        request = FetchRequest(JOB, parent.fingerprint, parent.href, depth=1)
-        world.bus.publish(OUTLINKS, 0, outlinks(request, ["http://a.test/x", f"http://a.test/of/{page}"]))
-
-    link(0)  # out of scope: there is no seed yet
-    world.crawl("http://a.test/x", paused=True, **opic)
-    for page in range(1, 50):
-        link(page)
-    check(world.scheduler.dispatcher)
-    world.crawl(**opic)
-    world.run()
-    assert len(asked) == 50
-    assert asked["http://a.test/x"] == (True, 0)
-    await world.scheduler.close()
 
 
 async def test_best_first_inherits_what_led_to_a_page(tmp_path):
@@ -170,17 +94,6 @@ async def test_a_job_of_a_deleted_ones_name_counts_its_fetches_on(tmp_path):
     world.run()
     assert {f.fetch_no for f in world.fetched} == {highest + 1}
     assert len(world.fetched) == 2
-    await world.scheduler.close()
-
-
-async def test_a_job_too_many_is_refused_and_not_logged(tmp_path):
-    """The log does not hold what could not be replayed."""
-    world = await World(tmp_path, lambda request: Answer()).start()
-    frontier = world.scheduler.frontier
-    frontier.next_job = MAX_JOBS + 1
-    with pytest.raises(ValueError, match="start another directory"):
-        frontier.put_job(CrawlJob("x", "x", 1))
-    assert not any(commit.jobs for commit in frontier.commits())
     await world.scheduler.close()
 
 

@@ -11,7 +11,7 @@ from nephila.kernel.blobs import DirectoryBlobs
 from nephila.kernel.runtime.errors import TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER
 
-from tests.scheduler.shard_rig import PARTITIONS, World, ends, web
+from tests.scheduler.cluster_rig import PARTITIONS, World, ends, web
 
 HOSTS, PAGES = 6, 9
 URLS = HOSTS * (PAGES + 3)
@@ -147,10 +147,10 @@ async def test_a_log_that_was_cut_too_far_is_refused(world):
     await world.until(URLS // 2)
     world.kill("a")
     shutil.rmtree(world.root / "blobs")
-    shards = await world.start("b")
+    owners = await world.start("b")
     with pytest.raises(UserError, match="there is no snapshot of what was before; name the blob store"):
         await world.refused("b")
-    assert not shards.shards
+    assert not owners.owners
 
 
 async def test_a_topic_that_was_deleted_is_refused(world):
@@ -208,25 +208,25 @@ async def test_partitions_that_are_lost_and_given_again_while_they_are_taken_ove
     over: the latest claim counts, and what is left of the others changes nothing."""
     rng = random.Random(seed)
     begin(world)
-    shards = await world.start("a")
+    owners = await world.start("a")
     await world.give("a")
     member = world.members["a"][0]
     everything = frozenset(range(PARTITIONS))
     for rows in range(8, URLS, 8):
         await world.until(rows)
-        shards.on_lost(everything)
+        owners.on_lost(everything)
         member.forget(set(everything))
         tasks = []
         for _ in range(rng.randrange(1, 5)):
-            tasks.append(asyncio.create_task(shards.on_assigned(everything)))
+            tasks.append(asyncio.create_task(owners.on_assigned(everything)))
             for _ in range(rng.randrange(30)):
                 await asyncio.sleep(0.0005 * rng.random())
                 world.clock.run_due()
-            shards.on_lost(everything)
-        tasks.append(asyncio.create_task(shards.on_assigned(everything)))
+            owners.on_lost(everything)
+        tasks.append(asyncio.create_task(owners.on_assigned(everything)))
         await asyncio.gather(*tasks)
         member.held |= everything
-        assert {shard.epoch for shard in shards.shards.values()} <= {
+        assert {owner.epoch for owner in owners.owners.values()} <= {
             len(world.broker.logs["frontier", p]) - 1 for p in range(PARTITIONS)
         }
         await world.settle()

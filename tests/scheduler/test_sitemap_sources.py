@@ -65,8 +65,8 @@ def test_those_that_are_named() -> None:
 
 def test_a_thousand_are_not_all_taken() -> None:
     """The first hundred; lines that are no address do not count."""
-    lines = [f"Sitemap: {'/rel' if n % 2 else 'http://a.test'}/{n}.xml" for n in range(1000)]
-    assert asked("\n".join(lines)) == [f"http://a.test/{n}.xml" for n in range(0, 2 * MAX_SITEMAPS, 2)]
+    address_queue = [f"Sitemap: {'/rel' if n % 2 else 'http://a.test'}/{n}.xml" for n in range(1000)]
+    assert asked("\n".join(address_queue)) == [f"http://a.test/{n}.xml" for n in range(0, 2 * MAX_SITEMAPS, 2)]
 
 
 def test_userinfo_of_a_sitemap_is_dropped() -> None:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import msgspec
-import pytest
 from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
 from nephila.native import HostStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_table import HostTable
-from nephila.scheduler.frontier.importance import Importance
 
 
 def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):
@@ -26,9 +24,3 @@ def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_close
     assert host.pace.not_before == 50.0
     assert host.novelty["news"].closed == {"/d/": closed}
     assert "learned anew" in caplog.text
-
-
-def test_cash_of_another_release_is_refused_in_a_line():
-    """The order of a whole job hangs on it."""
-    with pytest.raises(ValueError, match=r"state of importance has version 9, this program reads \d; resume"):
-        Importance().unpack(msgspec.msgpack.encode((9, 0, {}, {})))

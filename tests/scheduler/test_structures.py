@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import random
 
-from nephila.kernel.messages import QueuedUrl
-from nephila.scheduler.frontier.queue_entry import SEED, host_of, pack, pack_queued, queued_of, repack, unpack
+import pytest
+from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.runtime.errors import PermanentError
+from nephila.scheduler.frontier.queue_entry import (
+    SEED,
+    host_of,
+    pack,
+    pack_context,
+    pack_queued,
+    queued_of,
+    repack,
+    unpack,
+    unpack_context,
+)
 from nephila.scheduler.frontier.ready_hosts import ReadyHosts
 
 
@@ -16,6 +28,22 @@ def test_a_packed_url_comes_back_whole():
     entry = unpack(pack(b"k" * 16, 1, b"http://a.test/", 1, 70_000, 999, SEED))
     assert (entry.attempts, entry.hops) == (65_535, 255)
     assert unpack(repack(entry, 4)).attempts == 4
+
+
+def test_a_context_travels_with_its_url_and_costs_nothing_when_empty():
+    """Context and rendering survive packing and repacking; without them a URL has its header and its bytes."""
+    context = Context("s1", "detail", "shop", "residential", "firefox")
+    queued = QueuedUrl(
+        "j", b"k" * 16, "http://a.test/", "h", fetch_no=1, seed=True, context=context, render=Render.AUTO
+    )
+    entry = unpack(pack_queued(queued))
+    assert (entry.url, unpack_context(entry.context), entry.render) == ("http://a.test/", context, Render.AUTO)
+    assert unpack(repack(entry, 2)) == entry._replace(attempts=2)
+    assert queued_of(entry, "j", "h", 0, head=False) == queued
+    assert pack_context(None) == pack_context(Context()) == b""
+    assert len(pack(b"k" * 16, 1, b"http://a.test/")) == 29 + 14
+    with pytest.raises(PermanentError, match="at most 16,384 bytes, not"):
+        pack_context(Context("x" * 16_384))
 
 
 def test_host_of_ignores_userinfo():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from nephila.kernel.messages import AddressPassed, AddressWord, PartitionOwned
-from nephila.scheduler.cluster.addresses.address_claims import SILENT_S, TurnBook
+from nephila.kernel.messages import AddressAnnouncement, AddressReleased, PartitionOwned
+from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S, AddressClaims
 
 from benchmarks.address_model import CONNECTIONS, GAP_S, Host, World, storm
 
@@ -19,8 +19,8 @@ def shared(hosts: int = 60, addresses: int = 1, delay_s: float = 1.0) -> list[Ho
 
 
 def entries(world: World) -> int:
-    """Addresses named in all words."""
-    return sum(len(word.claims) + len(word.passed) + len(word.busy) for word in world.words)
+    """Addresses named in all messages."""
+    return sum(len(message.claims) + len(message.released) + len(message.in_flight) for message in world.messages)
 
 
 @pytest.mark.parametrize("schedulers", [1, 2, 4])
@@ -57,7 +57,7 @@ def test_who_is_alone_says_nothing():
     world = World("turns", shared(), 1)
     world.run(60)
     assert entries(world) == 0
-    assert len(world.words) <= 16 + 6
+    assert len(world.messages) <= 16 + 6
 
 
 def test_an_address_that_nobody_uses_any_more_is_let_go():
@@ -65,9 +65,9 @@ def test_an_address_that_nobody_uses_any_more_is_let_go():
     hosts = [Host(number, f"10.0.{number}.1", 1.0, 2) for number in range(32)]
     world = World("turns", hosts, 2)
     world.run(30)
-    assert any(member.lines.turns.book.claims for member in world.members.values())
+    assert any(member.address_queue.lock.table.claims for member in world.members.values())
     world.run(120)
-    assert not any(member.lines.turns.book.claims for member in world.members.values())
+    assert not any(member.address_queue.lock.table.claims for member in world.members.values())
     assert len(world.log) == 64
 
 
@@ -79,8 +79,8 @@ def test_one_pace_through_kills_freezes_and_joins(seed):
     assert world.most_at_once() <= CONNECTIONS
     assert share >= 0.85
     for member in world.members.values():
-        member.lines.turns.book.check(other.lines.turns.me for other in world.members.values())
-        member.lines.check()
+        member.address_queue.lock.table.check(other.address_queue.lock.me for other in world.members.values())
+        member.address_queue.check()
 
 
 def test_the_rules_that_were_not_chosen_break_it():
@@ -97,17 +97,17 @@ def test_the_rules_that_were_not_chosen_break_it():
 A, B, C = ("a", 1), ("b", 1), ("c", 1)
 
 
-def said(who, **more) -> AddressWord:
-    """A word."""
-    return AddressWord(*who, **more)
+def said(who, **more) -> AddressAnnouncement:
+    """A message."""
+    return AddressAnnouncement(*who, **more)
 
 
-def book_of(*owners) -> TurnBook:
+def book_of(*owners) -> AddressClaims:
     """One that is read, with a partition for each of these."""
-    book = TurnBook(len(owners))
+    book = AddressClaims(len(owners))
     book.begin()
     for partition, who in enumerate(owners):
-        book.take(said(who, owns=[PartitionOwned(partition, 10)]), 0.0)
+        book.take(said(who, partitions=[PartitionOwned(partition, 10)]), 0.0)
     return book
 
 
@@ -117,39 +117,39 @@ def test_the_first_of_the_log_is_the_first():
     for who in (B, A, C, A):
         book.take(said(who, claims=["x"]), 1.0)
     assert book.claims["x"] == [B, A, C]
-    changes = book.take(said(B, passed=[AddressPassed("x", 0.2, again=True, busy=3)]), 2.0)
+    changes = book.take(said(B, released=[AddressReleased("x", 0.2, reclaimed=True, in_flight=3)]), 2.0)
     assert book.claims["x"] == [A, C, B]
     assert changes.addresses == {"x"}
     assert (book.others("x", A), book.others("x", B)) == (3, 0)
-    assert book.rests["x"] == 2.2
+    assert book.gap_until["x"] == 2.2
 
 
 def test_a_scheduler_is_gone_with_its_last_partition():
     """Not before: its claims stand while any of what it has in flight is not told by another."""
-    book = TurnBook(3)
+    book = AddressClaims(3)
     book.begin()
-    book.take(said(A, owns=[PartitionOwned(0, 1), PartitionOwned(1, 2)], claims=["x"]), 0.0)
-    book.take(said(B, owns=[PartitionOwned(2, 3)], claims=["x"]), 0.0)
-    book.take(said(B, owns=[PartitionOwned(0, 7)]), 1.0)
+    book.take(said(A, partitions=[PartitionOwned(0, 1), PartitionOwned(1, 2)], claims=["x"]), 0.0)
+    book.take(said(B, partitions=[PartitionOwned(2, 3)], claims=["x"]), 0.0)
+    book.take(said(B, partitions=[PartitionOwned(0, 7)]), 1.0)
     assert book.first("x") == A
-    changes = book.take(said(B, owns=[PartitionOwned(1, 8)]), 1.0)
-    assert (book.first("x"), changes.orphaned, changes.gone) == (B, {"x"}, {A})
+    changes = book.take(said(B, partitions=[PartitionOwned(1, 8)]), 1.0)
+    assert (book.first("x"), changes.orphaned, changes.departed) == (B, {"x"}, {A})
     book.take(said(A, claims=["x", "y"]), 2.0)
     assert book.claims == {"x": [B]}
-    book.take(said(A, owns=[PartitionOwned(0, 1)]), 2.0)
+    book.take(said(A, partitions=[PartitionOwned(0, 1)]), 2.0)
     assert book.owners[0] == (7, B)
 
 
 def test_nothing_counts_before_everybody_has_said_what_they_have():
-    """Old words of the topic tell of owners only."""
-    book = TurnBook(2)
-    book.take(said(A, owns=[PartitionOwned(0, 1)], claims=["x"]), 0.0)
+    """Old messages of the topic tell of owners only."""
+    book = AddressClaims(2)
+    book.take(said(A, partitions=[PartitionOwned(0, 1)], claims=["x"]), 0.0)
     book.begin()
     assert not book.claims
-    book.take(said(C, owns=[PartitionOwned(1, 5)]), 0.0)
-    assert not book.whole
-    book.take(said(A, claims=["x"], owns=[PartitionOwned(0, 1)]), 0.0)
-    assert book.whole
+    book.take(said(C, partitions=[PartitionOwned(1, 5)]), 0.0)
+    assert not book.complete
+    book.take(said(A, claims=["x"], partitions=[PartitionOwned(0, 1)]), 0.0)
+    assert book.complete
     assert book.first("x") == A
 
 
@@ -158,6 +158,6 @@ def test_who_is_silent_for_long_is_gone():
     book = book_of(A, B)
     book.take(said(A, claims=["x"]), 1.0)
     book.take(said(B, claims=["x"]), 1.0)
-    assert not book.drop_silent(1.0 + SILENT_S, B).gone
-    assert book.drop_silent(1.1 + SILENT_S, B).gone == {A}
+    assert not book.drop_silent(1.0 + MEMBER_TIMEOUT_S, B).departed
+    assert book.drop_silent(1.1 + MEMBER_TIMEOUT_S, B).departed == {A}
     assert book.first("x") == B

@@ -1,4 +1,4 @@
-"""A scripted web around a real scheduler: downloader, parser and storage in a few lines, on a manual clock."""
+"""A scripted web around a real scheduler: downloader, parser and storage in a few address_queue, on a manual clock."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ def outlinks(parent: FetchRequest, links: list[str]) -> Outlinks:
         array("I", [0] * len(ends)).tobytes(),
         bytes(len(ends)),
         parent_priority=int(parent.priority),
+        context=parent.context,
     )
 
 

@@ -13,7 +13,8 @@ from nephila.kernel.topics import RECEIPTS
 from nephila.storage.changes import change_of
 from nephila.storage.read import reader
 from nephila.storage.read.export import export
-from storage_rig import JOB, Rig, key, lines, record, rows, running
+
+from tests.storage.storage_rig import JOB, Rig, key, lines, record, rows, running
 
 HOUR_S = 3600.0
 NOON = 1_800_014_400.0

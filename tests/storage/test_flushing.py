@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from nephila.kernel import messages as m
-from storage_rig import JOB, Rig, key, record, rows, running
+
+from tests.storage.storage_rig import JOB, Rig, key, record, rows, running
 
 
 async def test_a_record_is_receipted_and_acked_once_it_is_durable(tmp_path):

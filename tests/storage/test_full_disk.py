@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.runtime.errors import UserError
-from storage_rig import lines, record, rows, running
+
+from tests.storage.storage_rig import lines, record, rows, running
 
 
 async def test_a_sink_that_cannot_be_written_ends_the_run_once(tmp_path, monkeypatch):
@@ -49,7 +50,7 @@ async def test_a_sink_that_cannot_be_written_ends_the_run_once(tmp_path, monkeyp
 START = """
 import asyncio, resource, sys
 from pathlib import Path
-from storage_rig import running
+from tests.storage.storage_rig import running
 
 async def main(directory):
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
@@ -65,7 +66,7 @@ asyncio.run(main(Path(sys.argv[1])))
 LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
-from storage_rig import record, running
+from tests.storage.storage_rig import record, running
 
 async def main(directory, formats):
     async with running(directory, formats=formats, batch_rows=1000) as rig:

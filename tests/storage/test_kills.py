@@ -10,16 +10,16 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
-from storage_rig import key, lines, rows
 
-HERE = Path(__file__).parent
+from tests.storage.storage_rig import key, lines, rows
+
 FORMATS = ("sqlite", "jsonl", "warc", "parquet")
 FLUSHES, ROWS = 6, 20
 
 CRAWL = """
 import asyncio, sys
 from pathlib import Path
-from storage_rig import page, record, running
+from tests.storage.storage_rig import page, record, running
 
 async def main(directory, flushes, size):
     async with running(directory, formats=("sqlite", "jsonl", "warc", "parquet"), fsync=True) as rig:
@@ -36,7 +36,7 @@ asyncio.run(main(Path(sys.argv[1]), *map(int, sys.argv[3:])))
 
 def crawl(directory: Path, attempt: int, failpoint: str = "") -> subprocess.CompletedProcess[str]:
     """Write the same pages again, as a resumed crawl does in the worst case."""
-    path = ":".join(str(item) for item in [HERE, *sys.path])
+    path = ":".join(sys.path)
     return subprocess.run(
         [sys.executable, "-c", CRAWL, str(directory), str(attempt), str(FLUSHES), str(ROWS)],
         env={"PYTHONPATH": path, "NEPHILA_FAILPOINT": failpoint},

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Unpack
 
 from nephila.api.crawl import AHEAD, Crawl, End, OnPage
-from nephila.api.options import Options, Rules
+from nephila.api.options import Rules
 from nephila.api.page import Link, Page, page_of
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.options import Options
 
 __all__ = ["Crawl", "End", "Link", "Options", "Page", "UsageError", "UserError", "crawl", "extract", "fetch"]
 
@@ -92,7 +93,7 @@ def extract(html: str | bytes, url: str = "", *, content_type: str = "", charset
     are left out. `content_type` ("" = HTML) and `charset` are as the server sent them. Raises `ValueError` when `url`
     is neither empty nor absolute http(s)."""
     from nephila.kernel.mime import media_type
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import extract as extract_document
 
     body = html.encode("utf-8", "replace") if isinstance(html, str) else html
     named, said = media_type(content_type)

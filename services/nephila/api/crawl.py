@@ -25,14 +25,15 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from nephila.api.handover import Handover
-from nephila.api.options import Rules, request_of
+from nephila.api.options import Rules, crawl_request
 from nephila.api.page import Page
-from nephila.cli.crawl.plan import make_plan, resolve_store
-from nephila.cli.crawl.run import plan_refetches, resolve_run, run_request
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError
-from nephila.programs.crawl import CrawlProgram, Result
+from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.program import CrawlProgram, Result
+from nephila.programs.crawl.run import plan_refetches, resolve_run, run_request
 from nephila.programs.output_directory import Directory
+from nephila.programs.service_configs import resolve_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,13 +101,17 @@ class Crawl:
         self._on_page = on_page
         self._all_outcomes = all_outcomes
         self._directory = Directory(self.out)
-        request = self._request = request_of(seeds, self.out, rules, resume=resume, options=options)
-        request.fresh, request.refresh, request.retry_failed = fresh, refresh, retry_failed
-        request.resume = resume or refresh or retry_failed
+        request = self._request = crawl_request(
+            seeds,
+            self.out,
+            rules,
+            options=options,
+            modes={"resume": resume, "fresh": fresh, "refresh": refresh, "retry_failed": retry_failed},
+        )
         self._run = resolve_run(request, self._directory)
         url = resolve_store(self._run, request.store)
         plan = make_plan(self._run, self.out, url)
-        plan_refetches(request, self._run, plan, quiet=True)
+        plan_refetches(request, self._run, plan, info=log.info)
         scheduler = msgspec.structs.replace(plan.configs.scheduler, window=ahead, **({"tries": tries} if tries else {}))
         plan.configs.scheduler = scheduler
         if out is None:
@@ -202,7 +207,9 @@ class Crawl:
     def _work(self) -> None:
         error: BaseException | None = None
         try:
-            result, counts = run_request(self._request, self._directory, self._plan, self._run, self._go, quiet=True)
+            result, counts = run_request(
+                self._request, self._directory, self._plan, self._run, self._go, warn=log.warning, info=log.info
+            )
             error = result.error
             self.end = End(result.reason, counts.outcomes, dict(self._run.reasons), result.left, result.elapsed_s)
             if not self._all_outcomes:

@@ -27,7 +27,7 @@ from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError
 from nephila.kernel.topics import OUTLINKS, PAGES, RECORDS, Topic
-from nephila.parser.links.link_list import LINKS_PER_MESSAGE, Entry, pack, resolved, run_to_end
+from nephila.parser.links.link_list import LINKS_PER_MESSAGE, UnresolvedLink, pack, resolve, run_to_end
 from nephila.storage.rows import OUTCOMES
 
 HELD_BYTES: Final = 64 * 1024 * 1024
@@ -150,7 +150,7 @@ class Handover(LocalBus):
             self._serve()
 
     def _add(self, page: m.Page, links: list[str]) -> None:
-        rows = run_to_end(resolved(page.url, [Entry(link) for link in links]))
+        rows = run_to_end(resolve(page.url, [UnresolvedLink(link) for link in links]))
         for at in range(0, len(rows), LINKS_PER_MESSAGE):
             links_of = pack(page, rows[at : at + LINKS_PER_MESSAGE], page.depth + 1, m.LinkSource.UNSPECIFIED)
             LocalBus.publish(self, OUTLINKS, 0, links_of)

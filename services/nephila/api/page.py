@@ -82,11 +82,11 @@ class Page:
     def encoding(self) -> str:
         """WHATWG name of the body's encoding."""
         from nephila.native import sniff_encoding
-        from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+        from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
         from nephila.parser.page.charset import encoding_of, encoding_of_text
 
         kind, sniffed = kind_of(self.content_type or "text/html", self.body[:HEAD_BYTES])
-        if kind is Kind.HTML:
+        if kind is BodyKind.HTML:
             return encoding_of(self.body, self.charset, sniff_encoding)
         return encoding_of_text(self.body, self.charset, self.content_type or sniffed)
 
@@ -100,7 +100,7 @@ class Page:
     @cached_property
     def extracted(self) -> dict[str, Any]:
         """All that `nephila extract` says of the document."""
-        from nephila.parser.page.extract import extract
+        from nephila.parser.single.extract import extract
 
         return extract(self.body, self.url, self.content_type, self.charset, markdown=True)
 

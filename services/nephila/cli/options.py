@@ -1,23 +1,28 @@
-"""Options that `crawl` and `up` share: how the program fetches and what it writes, whatever the job."""
+"""From the table of crawl options (programs/options.py) to the options of a command, with their --help.
+
+@with_options("up")
+def up(out: Out = DEFAULT_OUT, **options: Unpack[CommandOptions]) -> None: ...
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
 from nephila.cli.terminal import sanitize
+from nephila.programs.options import Option, is_list, table
 
-LIMITS = "Limits"
-WHERE = "What belongs to the crawl"
-MANNERS = "Manners"
-RESULT = "Result"
+DEFAULT_OUT = Path("crawl-out")
+F = TypeVar("F", bound=Callable[..., None])
 
 
 def _duration(text: str | float) -> float:
-    """Seconds; a default is a number already."""
+    """Seconds. Typer passes a default through here as well, which is a number already."""
     from nephila.kernel.documents.field_types import parse_seconds
 
     try:
@@ -27,90 +32,71 @@ def _duration(text: str | float) -> float:
 
 
 def _directory(text: str | Path) -> Path:
-    """A directory that can be made and named in a message."""
+    """A directory whose name can be created and printed."""
     name = os.fspath(text)
     if not name.strip():
         raise typer.BadParameter("the name of the directory is empty; . is the current one")
     if "\0" in name or not name.isprintable():
-        # Surrogates stand for bytes that are no UTF-8: run.json and messages could not say the name.
+        # Surrogates stand for bytes that are not UTF-8: run.json and messages could not hold the name.
         raise typer.BadParameter(f"{sanitize(name)!r} is no name that can be written as text (UTF-8 without controls)")
     return Path(name)
 
 
-DURATION: Any = {"parser": _duration, "metavar": "TIME"}
-"""Of an option that is a span of time: 500ms, 1s, 1h30m; a bare number is seconds."""
 Out = Annotated[Path, typer.Option(parser=_directory, metavar="DIR", help="Directory of the result.")]
-Concurrency = Annotated[
-    int,
-    typer.Option(min=1, max=10_000, metavar="N", help="Fetches at once, over all hosts.", rich_help_panel=MANNERS),
-]
-UserAgent = Annotated[str, typer.Option(metavar="S", help="User-Agent to send.", rich_help_panel=MANNERS)]
-Contact = Annotated[
-    str, typer.Option(metavar="S", help="URL or mail address named in User-Agent.", rich_help_panel=MANNERS)
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="K:V|@FILE",
-        help="Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
-        "all.",
-        rich_help_panel=MANNERS,
-    ),
-]
-Cookies = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
-        rich_help_panel=MANNERS,
-    ),
-]
-IgnoreRobots = Annotated[bool, typer.Option("--ignore-robots", help="Do not ask robots.txt.", rich_help_panel=MANNERS)]
-AllowPrivate = Annotated[
-    bool, typer.Option("--allow-private", help="Reach loopback and private addresses.", rich_help_panel=MANNERS)
-]
-HostMap = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PATTERN=ADDRESS", help="Resolve hosts like '*.x.test=127.0.0.1'.", rich_help_panel=MANNERS),
-]
-Format = Annotated[
-    str,
-    typer.Option(
-        metavar="LIST",
-        help="Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is on.",
-        rich_help_panel=RESULT,
-    ),
-]
-Store = Annotated[
-    str,
-    typer.Option(
-        metavar="URL",
-        help="Rows into PostgreSQL, postgresql://user@host/database, not DIR/nephila.db; with a password better in "
-        "NEPHILA_STORAGE__STORE.",
-        rich_help_panel=RESULT,
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=256,
-        metavar="N",
-        help="Processes that fetch and parse; 0 = all in one; default: as many as help, up to the other cores.",
-        rich_help_panel=MANNERS,
-    ),
-]
-Rules = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="Rules that make items of pages; read again when they change.", rich_help_panel=RESULT
-    ),
-]
-RuleScripts = Annotated[
-    bool,
-    typer.Option("--rule-scripts", help="Run the scripts of rules, in a confined process.", rich_help_panel=RESULT),
-]
-KeepRaw = Annotated[
-    bool,
-    typer.Option("--keep-raw", help="Keep the bodies, for nephila rules apply; as format raw.", rich_help_panel=RESULT),
-]
+
+
+def _absolute(text: str) -> str:
+    """A path that stays valid when another directory becomes the current one; empty stays empty."""
+    return os.path.abspath(text) if text else text
+
+
+def with_options(command: str) -> Callable[[F], F]:
+    """Decorator: replace `**options` of a command's function by the options that the table has for the command."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function, eval_str=True)
+        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        shared = [_parameter(name, kind, option) for name, (kind, option) in table(command).items()]
+        first = [one for one in own if not _panel(one)]  # --help prints panels in the order of their first option
+        parameters = [*first, *shared, *(one for one in own if _panel(one))]
+        keyword_only = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+        setattr(function, "__signature__", signature.replace(parameters=keyword_only))  # noqa: B010 - not in its type
+        function.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": None}
+        return function
+
+    return decorate
+
+
+def _panel(parameter: inspect.Parameter) -> Any:
+    """The heading in --help of a parameter that the function itself has."""
+    return next((getattr(one, "rich_help_panel", None) for one in get_args(parameter.annotation)[1:]), None)
+
+
+def _parameter(name: str, kind: Any, option: Option) -> inspect.Parameter:
+    """One option as Typer reads it from a signature."""
+    flag = f"--{name.replace('_', '-')}"
+    settings: dict[str, Any] = {"help": option.help, "rich_help_panel": option.panel}
+    default = option.default
+    if kind is bool:
+        annotation: Any = bool
+    else:
+        settings["metavar"] = option.metavar
+        annotation = list[str] | None if is_list(kind) else kind
+    if option.seconds:
+        settings["parser"] = _duration
+    elif name == "rules":
+        settings["parser"] = _absolute
+    if option.least is not None:
+        settings |= {"min": option.least, "max": option.most}
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[annotation, typer.Option(flag, **settings)],
+    )
+
+
+def values(options: Any) -> dict[str, Any]:
+    """The options of a command as a run keeps them: an option that may be repeated and was not given is empty."""
+    kinds = table()
+    return {name: [] if value is None and is_list(kinds[name][0]) else value for name, value in options.items()}

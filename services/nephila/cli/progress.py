@@ -19,7 +19,7 @@ from nephila.kernel.topics import RECORDS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.programs.crawl import CrawlProgram
+    from nephila.programs.crawl.program import CrawlProgram
 
 WINDOW_S = 5.0
 """Seconds over which pages per second are averaged on a terminal."""

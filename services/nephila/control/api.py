@@ -27,12 +27,12 @@ from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.native import UrlError
-from nephila.parser.sandbox import trafilatura_text
+from nephila.parser.page import trafilatura_text
 from nephila.programs.assembly import Assembly
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.facts import Home
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
@@ -137,7 +137,7 @@ class Control:
         self.rates = Rates()
         self.on_change: Callable[[], None] | None = None
         """Called when the set of jobs, or one of them, has been changed."""
-        self.rules: RuleWatch | None = None
+        self.rules: RuleWatcher | None = None
         """The rules that this program has."""
         self._bus = assembly.bus
         self._clock = assembly.clock
@@ -304,7 +304,7 @@ class Control:
 
     def _check_rules(self, document: job_document.JobDocument) -> None:
         if self.rules is not None:
-            self.rules.look()
+            self.rules.check()
         known = self.rules.names if self.rules is not None else ()
         for name in document.job.rules:
             if name not in known:

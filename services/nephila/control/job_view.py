@@ -22,7 +22,7 @@ from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
-from nephila.storage.read.source import Source
+from nephila.storage.source import Source
 
 
 class JobFacts(msgspec.Struct, kw_only=True):

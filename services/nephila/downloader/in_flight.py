@@ -1,31 +1,60 @@
-"""One request in our hands, from delivery to outcome: what it holds and what it waits for. No behaviour of its own."""
+"""One request from delivery to outcome: the stage it has reached and the resources it holds. Data only."""
 
 from __future__ import annotations
 
 import asyncio
+from enum import IntEnum
 
 from nephila.downloader.http.contract import Handle
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import NO_ROUTE, Route
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery, Receipt
 from nephila.kernel.runtime.clock import Timer
 
 
+class Stage(IntEnum):
+    """Where a request stands, in the order of `pipeline.STAGES`.
+
+    A request moves to the next stage, with two exceptions: a redirected robots.txt returns from RESPONSE to RESOLVE,
+    and a request that waited in LEASE or MIDDLEWARE repeats from LEASE.
+    """
+
+    HOST_SLOT = 0
+    """In the queue of its host; later stages hold the slot."""
+    RESOLVE = 1
+    """The name of its server is looked up."""
+    ADDRESS_CHECK = 2
+    """The scheduler decides whether a fetch may start on an address it did not count."""
+    GLOBAL_SLOT = 3
+    """In the queue for one of the `concurrency` slots; later stages hold the slot."""
+    ADDRESS_SLOT = 4
+    """In the queue of its server address, or waiting for the end of the gap."""
+    LEASE = 5
+    """Waiting until the partition certainly belongs to this member."""
+    MIDDLEWARE = 6
+    """A login or other work comes first."""
+    DIAL = 7
+    """Handed to the fetcher in this call."""
+    RESPONSE = 8
+    """Connecting, or waiting for the response."""
+    ENDED = 9
+    """The outcome is published and no slot is held."""
+
+
 class InFlight:
-    """See the module; only the service changes it."""
+    """One request in flight; only the pipeline and the service change it."""
 
     __slots__ = (
-        "address",
+        "address_slot",
         "delivery",
-        "dialled",
         "exchange_receipts",
         "handle",
-        "has_global_slot",
-        "has_host_slot",
         "origin_address",
         "redirects",
         "request",
         "route",
+        "stage",
         "started",
         "target",
         "timer",
@@ -34,15 +63,29 @@ class InFlight:
     def __init__(self, delivery: Delivery, request: m.FetchRequest) -> None:
         self.delivery = delivery
         self.request = request
+        self.stage = Stage.HOST_SLOT
         self.target: Target | None = None
-        self.route: tuple[tuple[str, ...], int] = ((), 0)
-        self.address = ""  # the address slot held or waited for
-        self.has_host_slot = False
-        self.has_global_slot = False  # holds or waits for one of the `concurrency` places
-        self.dialled = False
+        self.route: Route = NO_ROUTE
+        self.address_slot = ""
+        """The address whose slot is held or waited for; empty: none."""
         self.handle: Handle | asyncio.Task[None] | None = None
-        self.timer: Timer | None = None  # runs while the gap of its address is waited for
+        """The fetch, look-up or middleware task in flight."""
+        self.timer: Timer | None = None
+        """Set while the request waits for an instant."""
         self.redirects = 0
-        self.origin_address = ""  # the address of the host itself, which further hops of a robots.txt may leave
+        self.origin_address = ""
+        """Address of the request's own host, once a redirect of its robots.txt has left it."""
         self.started = 0.0
-        self.exchange_receipts: list[Receipt] = []  # of answers that are no pages
+        """When the first server was dialled, in seconds since 1970 UTC; 0: none yet."""
+        self.exchange_receipts: tuple[Receipt, ...] = ()
+        """Receipts of archived responses that are not pages."""
+
+    @property
+    def dialled(self) -> bool:
+        """Whether a server has been contacted for this request."""
+        return self.started > 0
+
+    @property
+    def has_global_slot(self) -> bool:
+        """Whether a global slot is held. A redirected robots.txt keeps its slot."""
+        return self.stage > Stage.GLOBAL_SLOT or self.started > 0

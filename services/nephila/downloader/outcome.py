@@ -130,6 +130,7 @@ def page_of(request: m.FetchRequest, response: HttpResponse, started: float, end
         priority=int(request.priority),
         took_s=max(ended - started, 0.0),
         truncated=response.truncated,
+        context=request.context,
     )
 
 

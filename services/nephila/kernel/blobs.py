@@ -44,31 +44,31 @@ class Blobs(Protocol):
         """Remove objects; one that is gone already is not missed."""
 
 
-def open_blobs(place: str) -> Blobs:
+def open_blobs(location: str) -> Blobs:
     """The store at a path, or at a URL of obstore (s3://bucket/path, gs://, az://, memory://). Raises `UsageError`."""
-    if "://" not in place or place.startswith("file://"):
-        return DirectoryBlobs(Path(place.removeprefix("file://")))
+    if "://" not in location or location.startswith("file://"):
+        return DirectoryBlobs(Path(location.removeprefix("file://")))
     try:
         from obstore.store import from_url
     except ImportError:
         raise UsageError(
-            f"{place}: object stores need obstore; pip install 'nephila[s3]', or name a directory"
+            f"{location}: object stores need obstore; pip install 'nephila[s3]', or name a directory"
         ) from None
     try:
-        return ObjectBlobs(from_url(place, **_limits(place)), place)
+        return ObjectBlobs(from_url(location, **_limits(location)), location)
     except Exception as error:  # each kind of store has errors of its own
-        raise UsageError(f"{place}: {_line(error)}") from None
+        raise UsageError(f"{location}: {_one_line(error)}") from None
 
 
-def reach(blobs: Blobs) -> None:
+def check_reachable(blobs: Blobs) -> None:
     """Return when the store answers a question. Raises `TemporaryError`."""
     with contextlib.suppress(PermanentError):  # there is no such object: an answer
         blobs.get("reach")
 
 
-def _limits(place: str) -> dict[str, Any]:
+def _limits(location: str) -> dict[str, Any]:
     """Of a store over a network."""
-    if place.startswith("memory:"):
+    if location.startswith("memory:"):
         return {}
     # With options of its own obstore asks the environment no more for this one.
     plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
@@ -155,19 +155,19 @@ class DirectoryBlobs:
 class ObjectBlobs:
     """A store of obstore's."""
 
-    def __init__(self, store: Any, place: str) -> None:
+    def __init__(self, store: Any, location: str) -> None:
         import obstore
 
         self._api = obstore
         self._store = store
-        self._place = place
+        self._location = location
 
     def put(self, name: str, content: bytes | Path) -> None:
         """See `Blobs.put`; large files go in parts, and appear when the last is there."""
         try:
             self._api.put(self._store, _checked(name), content)
         except (OSError, self._api.exceptions.BaseError) as error:
-            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+            raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
 
     def get(self, name: str) -> bytes:
         """See `Blobs.get`."""
@@ -182,16 +182,16 @@ class ObjectBlobs:
                 bytes(self._api.get_range(self._store, name, start=at, end=min(at + PART_BYTES, size))) for at in parts
             )
         except (FileNotFoundError, self._api.exceptions.NotFoundError):
-            raise PermanentError(f"object {name} is gone from {self._place}") from None
+            raise PermanentError(f"object {name} is gone from {self._location}") from None
         except self._api.exceptions.BaseError as error:
-            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+            raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
 
     def names(self, prefix: str) -> list[str]:
         """See `Blobs.names`."""
         try:
             found = [meta["path"] for page in self._api.list(self._store, _checked(prefix)) for meta in page]
         except self._api.exceptions.BaseError as error:
-            raise TemporaryError(f"{self._place}: {_line(error)}") from None
+            raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
         return sorted(found)
 
     def delete(self, names: Iterable[str]) -> None:
@@ -202,9 +202,9 @@ class ObjectBlobs:
             except (FileNotFoundError, self._api.exceptions.NotFoundError):
                 continue
             except self._api.exceptions.BaseError as error:
-                raise TemporaryError(f"{self._place}: {_line(error)}") from None
+                raise TemporaryError(f"{self._location}: {_one_line(error)}") from None
 
 
-def _line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     """What happened, without the library's account of its own types."""
     return " ".join(str(error).partition("Debug source:")[0].split())[:300]

@@ -1,8 +1,8 @@
-"""Records that are completed from a second page: the mark in an item that waits, and what its second page adds. Pure.
+"""Items that are completed from a second page: the key in an incomplete item, and how a part is merged into it. Pure.
 
-An item says under `MARK` which parts are not there and why; one that has them all has no mark. A part is what the
-second page gave: its fields go into the item beside its own. Invariant: `completed` may be called again with the same
-or a newer part, in any order of parts. Parser, storage and commands share it; who waits for what is kept by storage.
+An incomplete item lists its missing parts, with reasons, under the key `MISSING`; a complete item has no such key. A
+part is the item of the second page; its fields are added to the first item. Invariant: `complete_item` may be called
+again with the same or a newer part, in any order of parts. Storage knows which items wait for which page.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-MARK: Final = "_incomplete"
+MISSING: Final = "_incomplete"
 NOT_YET: Final = "not fetched yet"
 NO_LINK: Final = "the page has no link to it"
 NOT_READ: Final = "the rule does not read this URL for it"
-_SIGN: Final = f'"{MARK}"'
+_SIGN: Final = f'"{MISSING}"'
 """In an item that waits; within a text of an item the quotes would be escaped."""
 
 
@@ -42,7 +42,7 @@ def is_part(rule: str) -> bool:
     return "/" in rule
 
 
-def marked(missing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
+def missing_parts(missing: Mapping[str, tuple[str, str]]) -> dict[str, dict[str, str]]:
     """The mark of an item: part → URL of its page, why it is not there."""
     return {name: {"url": url, "why": why} for name, (url, why) in missing.items()}
 
@@ -52,27 +52,27 @@ def waits_of(data: str) -> list[Wait]:
     if _SIGN not in data:
         return []
     item = _object(data)
-    said = item.get(MARK) if item is not None else None
+    said = item.get(MISSING) if item is not None else None
     if not isinstance(said, dict):
         return []
     found = [(name, one.get("url"), one.get("why")) for name, one in said.items() if isinstance(one, dict)]
     return [Wait(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
 
 
-def completed(data: str, name: str, part: str | None, url: str, why: str) -> str:
+def complete_item(data: str, name: str, part: str | None, url: str, why: str) -> str:
     """An item with a part of it in place, or with the reason why there is none; as it was where either is no object."""
     item = _object(data)
     added = _object(part) if part is not None else None
     if item is None or (part is not None and added is None):
         return data
-    said = item.pop(MARK, None)
+    said = item.pop(MISSING, None)
     missing = dict(said) if isinstance(said, dict) else {}
     missing.pop(name, None)
     if added is None:
         missing[name] = {"url": url, "why": why}
     item.update(added or {})
     if missing:
-        item[MARK] = missing
+        item[MISSING] = missing
     return _text(item)
 
 

@@ -17,12 +17,12 @@ NAV: Final = "nav"
 OTHER: Final = "other"
 
 
-def place_of(flag: int) -> str:
+def position_of(flag: int) -> str:
     """`MAIN` where the main text has the link, whatever is around it; else `NAV` or `OTHER`. O(1)."""
     if flag & IN_MAIN:
         return MAIN
     return NAV if flag & IN_CHROME else OTHER
 
 
-PLACES: Final = tuple(map(place_of, range(256)))
+POSITIONS: Final = tuple(map(position_of, range(256)))
 """The place of each flag."""

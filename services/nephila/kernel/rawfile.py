@@ -54,7 +54,7 @@ class Head(msgspec.Struct, omit_defaults=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RawPage:
     """A page of a file."""
 
     head: Head
@@ -62,7 +62,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class DamagedMember:
     """A member that cannot be read: the last one of a writer that was killed, or damage."""
 
     offset: int
@@ -83,26 +83,26 @@ def member(head: Head, body: bytes) -> bytes:
     return _encode(head) + b"\n" + body
 
 
-def read(path: Path) -> Iterator[Kept | Torn]:
+def read(path: Path) -> Iterator[RawPage | DamagedMember]:
     """The pages of a file in order, with bodies that stand in files beside it. O(bytes). Raises `OSError`."""
     with path.open("rb") as file:
         for found in _members(file):
-            yield _with_body(found, path) if isinstance(found, Kept) and found.head.kept_in else found
+            yield _with_body(found, path) if isinstance(found, RawPage) and found.head.kept_in else found
 
 
-def _with_body(found: Kept, path: Path) -> Kept | Torn:
+def _with_body(found: RawPage, path: Path) -> RawPage | DamagedMember:
     head = found.head
-    first: Kept | Torn | None = None
+    first: RawPage | DamagedMember | None = None
     if _NAME.fullmatch(head.kept_in):
         with contextlib.suppress(OSError, ValueError), path.with_name(head.kept_in).open("rb") as file:
             file.seek(head.kept_at)
             first = next(_members(file), None)
-    if not isinstance(first, Kept) or first.head.sha256 != head.sha256:
-        return Torn(head.kept_at, f"the body of {head.url} is not in {head.kept_in[:40]!r} any more")
-    return Kept(head, first.body)
+    if not isinstance(first, RawPage) or first.head.sha256 != head.sha256:
+        return DamagedMember(head.kept_at, f"the body of {head.url} is not in {head.kept_in[:40]!r} any more")
+    return RawPage(head, first.body)
 
 
-def _members(file: BinaryIO) -> Iterator[Kept | Torn]:
+def _members(file: BinaryIO) -> Iterator[RawPage | DamagedMember]:
     source, whole = _Source(file), True
     while source.at_member():
         begun = source.at
@@ -111,13 +111,13 @@ def _members(file: BinaryIO) -> Iterator[Kept | Torn]:
             whole = True
         except (zlib.error, ValueError, EOFError) as error:
             if whole:
-                yield Torn(begun, str(error))
+                yield DamagedMember(begun, str(error))
             # What looks like a member inside of a torn one is told no second time.
             whole = False
             source.at = begun + 1
 
 
-def _page(data: bytes) -> Kept:
+def _page(data: bytes) -> RawPage:
     end = data.find(b"\n", 0, _MAX_HEAD_BYTES)
     if end < 0:
         raise ValueError("it has no line at its start that says what it is")
@@ -128,7 +128,7 @@ def _page(data: bytes) -> Kept:
     body = data[end + 1 :]
     if not (head.kept_in or head.left_out) and len(head.sha256) == 64 and sha256(body).hexdigest() != head.sha256:
         raise ValueError("its body is not the one that was fetched")
-    return Kept(head, body)
+    return RawPage(head, body)
 
 
 class _Source:

@@ -22,7 +22,7 @@ BOUND: float = 1.25
 _CIRCLE: int = 1 << 64
 
 
-def place(members: Collection[str], partitions: int, held: Mapping[int, str] | None = None) -> list[str]:
+def assign_partitions(members: Collection[str], partitions: int, held: Mapping[int, str] | None = None) -> list[str]:
     """The member of each partition, by number. `held`: who has (or was promised) a partition now, as far as known; with
     nothing held the result depends on the names alone. O((members * POINTS + partitions) log(members * POINTS)).
 
@@ -30,16 +30,16 @@ def place(members: Collection[str], partitions: int, held: Mapping[int, str] | N
     """
     if not members or partitions < 1 or len(set(members)) != len(members):
         raise ValueError(f"the ring needs members with names of their own and a partition, got {members}, {partitions}")
-    return _Placing(members, partitions, held or {}).run()
+    return _Assignment(members, partitions, held or {}).run()
 
 
-def most(members: int, partitions: int) -> int:
+def max_partitions(members: int, partitions: int) -> int:
     """Most partitions one of so many members may have."""
     return max(int(BOUND * partitions / members), -(-partitions // members))
 
 
-class _Placing:
-    """One computation of `place`; its loads and owners are filled step by step."""
+class _Assignment:
+    """One computation of `assign_partitions`; its loads and owners are filled step by step."""
 
     def __init__(self, members: Collection[str], partitions: int, held: Mapping[int, str]) -> None:
         self.partitions = partitions
@@ -47,49 +47,49 @@ class _Placing:
         circle = sorted((point, name) for name, points in self.points.items() for point in points)
         self.keys = [point for point, _ in circle]
         self.names = [name for _, name in circle]
-        self.most = most(len(members), partitions)
-        self.fair = partitions // len(members)
+        self.max_partitions = max_partitions(len(members), partitions)
+        self.fair_share = partitions // len(members)
         self.owner: list[str | None] = [None] * partitions
         self.load = dict.fromkeys(self.points, 0)
         self.held = {p: name for p, name in held.items() if name in self.points and 0 <= p < partitions}
 
     def run(self) -> list[str]:
         """Keep what may be kept, then place what is free, then give newcomers their share."""
-        settled = set(self.held.values())
-        newcomers = [name for name in self.points if name not in settled] if settled else []
-        for p, name in sorted(self.held.items(), key=self._far_from_home):
-            if self.load[name] < self.most:
+        earlier = set(self.held.values())
+        newcomers = [name for name in self.points if name not in earlier] if earlier else []
+        for p, name in sorted(self.held.items(), key=self._by_distance):
+            if self.load[name] < self.max_partitions:
                 self._give(p, name)
         for p in range(self.partitions):
             if self.owner[p] is None:
                 self._give(p, self._choose(p, newcomers))
         for name in sorted(newcomers):
-            self._share(name, settled)
+            self._take_share(name, earlier)
         return [name for name in self.owner if name is not None]
 
     def _give(self, p: int, name: str) -> None:
         self.owner[p] = name
         self.load[name] += 1
 
-    def _far_from_home(self, item: tuple[int, str]) -> tuple[int, int]:
+    def _by_distance(self, item: tuple[int, str]) -> tuple[int, int]:
         """What is nearest to its member on the circle is kept first; the rest is what a full member gives away."""
         p, name = item
         return self._distance(p, name), p
 
     def _choose(self, p: int, newcomers: Collection[str]) -> str:
         """The next member clockwise with room; a newcomer first: what goes to it need not be taken from others."""
-        if any(self.load[name] < self.fair for name in newcomers):
-            wanting = [name for name in newcomers if self.load[name] < self.fair]
-            return min(wanting, key=lambda name: (self._distance(p, name), name))
-        return next(name for name in self._walk(p) if self.load[name] < self.most)
+        if any(self.load[name] < self.fair_share for name in newcomers):
+            candidates = [name for name in newcomers if self.load[name] < self.fair_share]
+            return min(candidates, key=lambda name: (self._distance(p, name), name))
+        return next(name for name in self._walk(p) if self.load[name] < self.max_partitions)
 
     def _walk(self, p: int) -> Iterator[str]:
         start, count = bisect_left(self.keys, self._point(p)), len(self.names)
         return (self.names[(start + step) % count] for step in range(count))
 
-    def _share(self, newcomer: str, settled: Collection[str]) -> None:
+    def _take_share(self, newcomer: str, earlier: Collection[str]) -> None:
         """Take from the fullest what stands nearest before the newcomer, until the newcomer has its share."""
-        theirs: dict[str, list[tuple[int, int]]] = {name: [] for name in settled}
+        theirs: dict[str, list[tuple[int, int]]] = {name: [] for name in earlier}
         for p, name in enumerate(self.owner):
             if name in theirs:
                 theirs[name].append((-self._distance(p, newcomer), p))
@@ -97,7 +97,7 @@ class _Placing:
         heapq.heapify(fullest)
         for name in theirs:
             theirs[name].sort()
-        while self.load[newcomer] < self.fair:
+        while self.load[newcomer] < self.fair_share:
             load, donor = heapq.heappop(fullest)
             if -load <= self.load[newcomer] + 1:
                 return

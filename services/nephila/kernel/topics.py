@@ -28,6 +28,8 @@ class Topic:
     readers: tuple[str, ...]
     key: str = ""
     """Attribute that names the thing a message describes: the topic is compacted by it. Empty: a log."""
+    expires_s: float = 0.0
+    """Of a compacted topic: a message older than this is deleted though none replaces it; 0: never."""
     retention_s: float = 7 * 86_400.0
     """How long a log is kept over a broker; a reader that is further behind than this refuses to go on."""
     leased: bool = False
@@ -45,6 +47,8 @@ JOBS = Topic("jobs", m.CrawlJob, "cli", ("scheduler", "downloader", "parser", "s
 RULES = Topic("rules", m.ParseRule, "cli", ("parser",), key="name")
 SEEDS = Topic("seeds", m.Seed, "cli", ("scheduler",))
 REQUESTS = Topic("requests", m.FetchRequest, "scheduler", ("downloader",), retention_s=3600.0, leased=True)
+REQUESTS_BROWSER = Topic("requests.browser", m.FetchRequest, "scheduler", ("browser",), retention_s=3600.0, leased=True)
+"""Requests that a browser has to render; the plain downloaders do not read them."""
 OUTCOMES = Topic("outcomes", m.FetchOutcome, "downloader", ("scheduler",))
 PAGES = Topic("pages", m.Page, "downloader", ("parser", "raw"), patient=True)
 EXCHANGES = Topic("exchanges", m.Page, "downloader", ("raw",), patient=True)
@@ -57,14 +61,17 @@ RULE_STATS = Topic("rule-stats", m.RuleStats, "parser", ("parser",), retention_s
 RULE_VERDICTS = Topic("rule-verdicts", m.RuleVerdict, "parser", ("parser",), key="rule")
 JOB_STATUS = Topic("job-status", m.JobStatus, "scheduler", ("cli", "parser", "scheduler"), key="uid")
 PROGRESS = Topic("progress", m.JobProgress, "scheduler", ("scheduler",), key="id")
-ADDRESSES = Topic("addresses", m.AddressWord, "scheduler", ("scheduler",), key="member")
-QUESTIONS = Topic("questions", m.Question, "cli", ("scheduler",), key="place")
-ANSWERS = Topic("answers", m.Answer, "scheduler", ("cli",), key="place")
+ADDRESSES = Topic("addresses", m.AddressAnnouncement, "scheduler", ("scheduler",), key="member")
+EXPLAIN_QUERIES = Topic("explain-queries", m.ExplainQuery, "cli", ("scheduler",), key="slot")
+EXPLAIN_ANSWERS = Topic("explain-answers", m.ExplainAnswer, "scheduler", ("cli",), key="slot")
+SETTINGS = Topic("settings", m.Setting, "cli", ("scheduler", "downloader", "parser", "storage"), key="name")
+MEMBERS = Topic("members", m.MemberStatus, "any", ("cli",), key="id", expires_s=86_400.0)
 DEAD = Topic("dead", m.DeadLetter, "any", ("operator",), retention_s=30 * 86_400.0)
 
 TOPICS = (
     *(JOBS, RULES, SEEDS, REQUESTS, OUTCOMES, PAGES, OUTLINKS, RECORDS, RECEIPTS, FRONTIER, JOB_STATUS, PROGRESS),
-    *(ADDRESSES, QUESTIONS, ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
+    *(ADDRESSES, EXPLAIN_QUERIES, EXPLAIN_ANSWERS, DEAD, RULE_STATS, RULE_VERDICTS, EXCHANGES),
+    *(REQUESTS_BROWSER, SETTINGS, MEMBERS),
 )
 
 DEFAULT_PARTITIONS = 64

@@ -1,8 +1,9 @@
-"""The native core: page pass, URL identity, encoding sniffing, MD5 trie, host store; in Rust, or by its Python twin.
+"""The native core: page pass, URL identity, character sets, robots rules, MD5 trie, host store; or its fallback.
 
-Invariant: both implementations give the same results under one contract suite (tests/native). Which one runs is decided
-once, here: `NEPHILA_NATIVE=python` forces the twin, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, anything
-else takes Rust where it was built. Buffer layouts: README.md beside this file.
+The core (core/, Rust) and the fallback (fallback/, Python) have the same calls. Host keys, canonical URLs and
+fingerprints are equal. Main text and checkpoint files differ. The implementation is chosen once, at import:
+`NEPHILA_NATIVE=python` takes the fallback, `NEPHILA_NATIVE=rust` makes a missing core an ImportError, otherwise the
+core is taken where it is built. Buffer layouts: README.md.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-KEY_VERSION: Final = 1
-"""Version of the canonical profile, and with it of every fingerprint."""
+KEY_VERSION: Final = 2
+"""Version of the canonical form, and with it of every fingerprint. docs/identity.md."""
 
 _wanted = os.environ.get("NEPHILA_NATIVE", "").strip().lower()
 if _wanted not in ("", "python", "rust"):
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 else:
     try:
         if _wanted == "python":
-            raise ImportError("the twin was asked for")
+            raise ImportError("the fallback was asked for")
         from nephila.native import _core as _chosen
 
         IMPLEMENTATION = "rust"
@@ -51,7 +52,7 @@ else:
             raise ImportError(
                 "NEPHILA_NATIVE=rust, but the native core is not built: pip install needs cargo"
             ) from _error
-        from nephila.native import _twin as _chosen
+        from nephila.native import fallback as _chosen
 
         IMPLEMENTATION = "python"
     HostStore = _chosen.HostStore
@@ -71,6 +72,17 @@ else:
     sniff_encoding = _chosen.sniff_encoding
     to_utf8 = _chosen.to_utf8
     trimmed = _chosen.trimmed
+
+
+_MANIFESTS: Final = {b"NPHQMAN\0": "rust", b"NPHFALL\0": "python"}
+_NAMES: Final = {"rust": "the native core", "python": "the Python fallback"}
+
+
+def check_implementation(manifest: bytes) -> None:
+    """ValueError if the manifest of a host store is of the other implementation: their files differ."""
+    wrote = _MANIFESTS.get(manifest[:8], IMPLEMENTATION)
+    if wrote != IMPLEMENTATION:
+        raise ValueError(f"written by {_NAMES[wrote]}, this program runs {_NAMES[IMPLEMENTATION]}")
 
 
 def partition_of(fingerprint: bytes, partitions: int) -> int:
@@ -93,6 +105,7 @@ __all__ = [
     "Trie",
     "UrlError",
     "UrlParts",
+    "check_implementation",
     "is_storable",
     "is_tidy",
     "page_pass",

@@ -1,4 +1,4 @@
-"""Types of the native core; the twin has the same."""
+"""Types of the native core; the fallback has those that the package exports."""
 
 from collections.abc import Sequence
 from os import PathLike

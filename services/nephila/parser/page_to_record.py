@@ -21,23 +21,22 @@ from nephila.parser.links.directives import nofollow
 from nephila.parser.links.extra_links import extra_links_of, tree_of
 from nephila.parser.links.link_list import (
     LINKS_PER_MESSAGE,
-    Entry,
-    outlinks,
+    UnresolvedLink,
+    hash_of_links,
+    list_messages,
     pack,
-    resolved,
-    rows_hash,
+    resolve,
     run_to_end,
     without_nofollow,
 )
 from nephila.parser.links.relevance import Relevance
-from nephila.parser.lists.detection import Form, read
-from nephila.parser.page.body_kind import Kind
+from nephila.parser.lists.detection import ListForm, read
+from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.charset import Sniff, encoding_of, encoding_of_text
+from nephila.parser.page.html_tree import MAX_BYTES, MAX_DEPTH, tree_fits
 from nephila.parser.page.meta import to_json
-from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page.text import text_hash
-from nephila.parser.rules.apply import PageFacts
-from nephila.parser.rules.bounds import MAX_BYTES, MAX_DEPTH, tree_fits
 
 JSON_LINKS: Final = "json"
 """What a job says in `parse.follow` to have addresses in JSON followed."""
@@ -45,7 +44,8 @@ MAX_LANG_CHARS: Final = 35
 """The longest language tag that RFC 5646 asks anyone to accept."""
 
 FETCH_S = "fetch_s"
-"""Entry of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the rest."""
+"""UnresolvedLink of the metadata: seconds that the fetch took. It comes first: whoever reads it need not read the
+rest."""
 Links = Sequence[m.Outlinks]
 
 
@@ -67,7 +67,7 @@ class RecordBuilder:
             self._relevance[job.uid] = Relevance(job.keywords)
 
     def parse(
-        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: Kind, sniffed: str
+        self, page: m.Page, job: m.CrawlJob, body: bytes, kind: BodyKind, sniffed: str
     ) -> tuple[Links, m.Record, PageFacts | None, PagePass | None]:
         """Record and links of a page that is parsed in this process. O(bytes).
 
@@ -81,7 +81,7 @@ class RecordBuilder:
             return (), record, None, None
         set_size_and_digest(record, body)
         config = self._config
-        if kind is Kind.HTML:
+        if kind is BodyKind.HTML:
             encoding = self.encoding_of(page, body)
             found = self._page_pass(
                 body,
@@ -105,7 +105,7 @@ class RecordBuilder:
             return [*links, *self.from_extra_links(page, parse, found, entries)], record, facts, None
         encoding = encoding_of_text(body, page.charset, page.content_type or sniffed) if kind in TEXTS else ""
         content = read_document(kind, page.content_type, body, encoding, config.max_text_bytes, config.max_links)
-        if kind is Kind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
+        if kind is BodyKind.JSON and (job.parse is None or JSON_LINKS not in job.parse.follow):
             content.links = []
         links = self.from_document(page, job, record, content, {"encoding": encoding, "sniffed_type": sniffed})
         follow = self._may_follow(page, job, "")
@@ -178,7 +178,7 @@ class RecordBuilder:
         return (links,) if follow and links.flags else (), facts
 
     def from_extra_links(
-        self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[Entry]]]
+        self, page: m.Page, parse: m.Parse, found: PagePass, more: list[tuple[int, list[UnresolvedLink]]]
     ) -> Iterator[m.Outlinks]:
         """Links of the kinds that are asked for (`extra_links_of`), without those that the page pass has."""
         known, relevance = found.fingerprints, self._relevance.get(page.job)
@@ -186,7 +186,7 @@ class RecordBuilder:
         for flag, entries in more:
             if flag & 1 and parse.skip_nofollow:
                 continue
-            found_rows = run_to_end(resolved(page.url, entries, routes=ROUTE in parse.follow))
+            found_rows = run_to_end(resolve(page.url, entries, routes=ROUTE in parse.follow))
             rows = [row for row in found_rows if row.fingerprint not in keys]
             if rows:
                 keys.update(row.fingerprint for row in rows)
@@ -209,7 +209,7 @@ class RecordBuilder:
         record.meta = to_json(
             {FETCH_S: _fetch_seconds(page), **entries}, [], config.max_meta_chars, config.max_meta_entries
         )
-        rows = run_to_end(resolved(page.url, content.entries())) if content.links else []
+        rows = run_to_end(resolve(page.url, content.entries())) if content.links else []
         depth = page.depth + 1
         if job.keep_links and rows:
             record.links = pack(page, rows, depth, m.LinkSource.UNSPECIFIED)
@@ -219,24 +219,24 @@ class RecordBuilder:
         return [pack(page, rows[at : at + LINKS_PER_MESSAGE], depth, m.LinkSource.UNSPECIFIED) for at in starts]
 
     def from_list(
-        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: Form
+        self, page: m.Page, job: m.CrawlJob, record: m.Record, body: bytes, form: ListForm
     ) -> Iterator[m.Outlinks | None]:
         """A sitemap or feed: a row without text, and the links in messages that the scheduler takes at once; None
         between slices."""
         config = self._config
         set_size_and_digest(record, body)
         listing = yield from read(form, body, page.url, page.charset, config, self._clock.now())
-        rows = yield from resolved(page.url, listing.entries)
-        record.text_hash = rows_hash(rows)
+        rows = yield from resolve(page.url, listing.entries)
+        record.text_hash = hash_of_links(rows)
         record.title = listing.title[: config.max_title_chars]
         entries = {"list": listing.form, "links": str(len(rows)), "problem": listing.problem}
         entries["x_robots_tag"] = page.robots_tag
         entries |= {name: str(len(urls)) for name in ("images", "videos") if (urls := getattr(listing, name))}
         record.meta = to_json(entries, [], config.max_meta_chars, config.max_meta_entries)
         if job.keep_links and rows:
-            (record.links,) = outlinks(page, listing, rows, len(rows))
+            (record.links,) = list_messages(page, listing, rows, len(rows))
         if self._may_follow(page, job, ""):
-            yield from outlinks(page, listing, rows)
+            yield from list_messages(page, listing, rows)
 
     def _may_follow(self, page: m.Page, job: m.CrawlJob, robots: str) -> bool:
         """`robots` is what the page's <meta> says."""
@@ -289,6 +289,7 @@ def _outlinks(page: m.Page, found: PagePass) -> m.Outlinks:
         parent_url=page.url,
         depth=page.depth + 1,
         parent_priority=page.priority,
+        context=page.context,
         fingerprints=found.fingerprints,
         urls=found.link_urls,
         url_ends=found.link_ends,

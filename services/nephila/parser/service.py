@@ -29,20 +29,21 @@ from nephila.parser.config import ParserConfig
 from nephila.parser.documents.content import Content
 from nephila.parser.documents.pdf_task import PDF, pdf_payload
 from nephila.parser.lists.cooperative import CooperativeTasks
-from nephila.parser.lists.detection import Form, form_of
-from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.lists.detection import ListForm, form_of
+from nephila.parser.page import trafilatura_text
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import Sniff
 from nephila.parser.page.meta import note, to_json
-from nephila.parser.page.page_pass import PageCall, PagePass
+from nephila.parser.page.oversize import PAGE, payload_of
+from nephila.parser.page.page_pass import PageCall, PageFacts, PagePass
 from nephila.parser.page_to_record import Links, RecordBuilder, record_of, wants_extra_links
+from nephila.parser.rule_execution.executor import RuleExecutor
+from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rule_health.collector import RuleStatsCollector
 from nephila.parser.rule_health.judge import RuleJudge
-from nephila.parser.rules.apply import PageFacts, RuleExecutor
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.to_messages import facts_of
-from nephila.parser.sandbox import ChildError, Sandbox, trafilatura_text
+from nephila.parser.sandbox import ChildError, Sandbox
 from nephila.parser.sandbox.offload import ChildProcessQueue, SpooledBody
-from nephila.parser.sandbox.oversize import PAGE, payload_of
 from nephila.parser.sandbox.task import UNAVAILABLE
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class Parser:
                 self._child_queue.start(self._read_in_child(delivery, page, job, spooled, kind, sniffed))
                 return
             links, record, facts, left = self._builder.parse(page, job, body, kind, sniffed)
-            by_trafilatura = kind is Kind.HTML and page.job in self._uses_trafilatura
+            by_trafilatura = kind is BodyKind.HTML and page.job in self._uses_trafilatura
             if facts is not None and (by_trafilatura or left is not None):
                 spooled = self._child_queue.spool(body, digest=False)
                 delivery.message = page = msgspec.structs.replace(page, body=b"")
@@ -296,7 +297,9 @@ class Parser:
 
     # ---- pages that take their time
 
-    def _read_list(self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: Form) -> Iterator[None]:
+    def _read_list(
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, body: bytes, form: ListForm
+    ) -> Iterator[None]:
         """A sitemap or feed from delivery to ack, in slices. Errors end it as those of any page."""
         publish, partition = self._bus.publish, delivery.partition
         receipts: list[Receipt] = []
@@ -316,18 +319,18 @@ class Parser:
         delivery.message = None
         delivery.ack_after(receipts)
 
-    def _is_for_child(self, kind: Kind, size_bytes: int) -> bool:
-        return kind is Kind.PDF or (kind is Kind.HTML and size_bytes > self.config.max_inline_bytes)
+    def _is_for_child(self, kind: BodyKind, size_bytes: int) -> bool:
+        return kind is BodyKind.PDF or (kind is BodyKind.HTML and size_bytes > self.config.max_inline_bytes)
 
     async def _read_in_child(
-        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, spooled: SpooledBody, kind: Kind, sniffed: str
+        self, delivery: Delivery, page: m.Page, job: m.CrawlJob, spooled: SpooledBody, kind: BodyKind, sniffed: str
     ) -> None:
         """A PDF or a very long page from delivery to ack. What hangs or crashes its process twice is a dead letter."""
         partition = delivery.partition
         try:
             record = record_of(page)
             record.size_bytes, record.sha256 = spooled.size_bytes, spooled.sha256
-            if kind is Kind.PDF:
+            if kind is BodyKind.PDF:
                 content = await self._pdf(spooled)
                 links = self._builder.from_document(page, job, record, content, {"sniffed_type": sniffed})
                 facts, body = None, b""

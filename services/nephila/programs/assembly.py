@@ -9,42 +9,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 
-from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.lifecycle import Service
-from nephila.parser.config import ParserConfig
 from nephila.parser.rule_health.judge import RuleJudge
 from nephila.parser.service import build as build_parser
+from nephila.programs.service_configs import GRACE_S, ServiceConfigs
 from nephila.programs.workers.supervisor import WorkerProcesses
 from nephila.rulekit import health
-from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.standalone import Scheduler
 from nephila.scheduler.standalone import build as build_scheduler
-from nephila.storage.config import StorageConfig
 from nephila.storage.service import build as build_storage
 
 FLUSH_S = 1.0
 """What the last flush gets in any case: what was fetched should not have to be fetched again."""
-GRACE_S = 4.0
-"""How long fetches in flight may go on once the program is told to stop; with what follows it is over in five."""
-
-
-@dataclass(slots=True)
-class ServiceConfigs:
-    """The configuration of every service."""
-
-    scheduler: SchedulerConfig
-    downloader: DownloaderConfig
-    parser: ParserConfig
-    storage: StorageConfig
-    workers: int = 0
-    """Processes that fetch and parse; 0: this one does."""
-    workers_first: int = 0
-    """How many of them begin at once, the others when there is enough to do; 0: all."""
 
 
 class Assembly:

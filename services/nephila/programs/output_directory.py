@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.storage.read.source import Source, reachable
+from nephila.storage.source import Source, with_password
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class Directory:
 
     def rows(self, run: Run | None) -> Source:
         """Where the rows of the crawl that `run` describes are."""
-        return reachable(run.store) if run is not None and run.store else self.path
+        return with_password(run.store) if run is not None and run.store else self.path
 
     def holder(self) -> int:
         """The process that works in the directory; 0 when none does."""

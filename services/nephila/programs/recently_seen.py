@@ -1,7 +1,7 @@
 """Links that a worker has sent before: they are not sent again. Mercator's and BUbiNG's cache before the exchange.
 
 Invariant: a link is left out only where the scheduler has heard of it, in order and before: what it was told first it
-has committed first. So nothing is remembered of jobs that need every link (importance; a budget per host, whose
+has committed first. So nothing is remembered of jobs that need every link (a budget per host, whose
 overflow is found again later), of messages that say more than that there is a link (sitemaps, feeds, dates), nor
 beyond a change of the job. Links deeper than the job goes are left out unremembered: they may be found nearer.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from nephila.kernel.messages import CrawlJob, Outlinks, Strategy
+from nephila.kernel.messages import CrawlJob, Outlinks
 from nephila.native import Trie
 
 KEYS = 250_000
@@ -57,7 +57,7 @@ class RecentLinks:
             self._depth.pop(job.uid, None)
             return
         self._depth[job.uid] = job.scope.max_depth if job.scope is not None else -1
-        if job.strategy is not Strategy.OPIC and job.host_budget is None:
+        if job.host_budget is None:
             self._links[job.uid] = _Links(self._keys)
 
     def forget(self, uid: str) -> None:
@@ -123,8 +123,8 @@ def only(message: Outlinks, chosen: Sequence[int]) -> Outlinks:
         lastmods=b"".join([message.lastmods[8 * i : 8 * i + 8] for i in chosen]) if message.lastmods else b"",
         priorities=bytes([message.priorities[i] for i in chosen]) if message.priorities else b"",
         source=message.source,
-        page_links=message.page_links,
         parent_priority=message.parent_priority,
+        context=message.context,
     )
 
 

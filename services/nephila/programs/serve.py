@@ -17,9 +17,10 @@ from nephila.control.socket import ControlSocket
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
-from nephila.programs.assembly import Assembly, ServiceConfigs
+from nephila.programs.assembly import Assembly
+from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
-from nephila.rulekit.watch import RuleWatch
+from nephila.rulekit.watch import RuleWatcher
 
 
 class UpProgram:
@@ -29,7 +30,7 @@ class UpProgram:
         self.clock = clock or SystemClock()
         self.assembly = Assembly(configs, self.clock)
         directory = configs.storage.directory
-        self.rules = RuleWatch(rules, self.assembly.bus, self.clock) if rules is not None else None
+        self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
         self.control = Control(self.assembly, directory, configs.storage.formats, configs.storage.store or None)
         self.control.rules = self.rules
         self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)

@@ -17,7 +17,7 @@ import typer
 from nephila.cli.output import note
 from nephila.cli.rules.command import items_of
 from nephila.cli.terminal import sanitize
-from nephila.kernel.item_parts import MARK, NOT_YET
+from nephila.kernel.item_parts import MISSING, NOT_YET
 from nephila.kernel.rawfile import PREFIX, SUFFIX, is_raw
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.parser.rules.extract import Extraction
@@ -26,17 +26,17 @@ from nephila.parser.rules.match import RuleSet
 from nephila.programs.output_directory import Directory
 from nephila.rulekit.compare import Comparison
 from nephila.rulekit.files import read_all
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.second_pages import Parts
-from nephila.rulekit.stored_pages import Stored, pages_of
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.second_pages import SecondPageItems
+from nephila.rulekit.stored_pages import StoredPage, pages_of
 from nephila.storage.ledgers.item_parts import key_of
+from nephila.storage.ledgers.item_replacement import ItemReplacement
 from nephila.storage.ledgers.schema import DATABASE
-from nephila.storage.read.items import Replacing
 
 SUFFIXES: Final = (".warc.gz", ".warc", ".html", ".htm", ".json")
 
 
-def pages(place: Path) -> Iterator[Stored]:
+def pages(place: Path) -> Iterator[StoredPage]:
     """The stored pages of a file or directory, in order. Raises `UsageError` when there are none."""
     files = [place]
     if place.is_dir():
@@ -72,7 +72,7 @@ def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts:
     stored = (directory / DATABASE).is_file()
     if write and not stored:
         raise UsageError(f"{directory} has no {DATABASE} to write to; without --write the items go to standard output")
-    with Runner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts) as runner:
         if not stored:
             return _without(rule_set, runner, place)
         if not write:
@@ -83,17 +83,17 @@ def apply(place: Path, rules: Iterable[Path], *, write: bool, job: str, scripts:
 
 class _Rules:
     def __init__(self, documents: list[RuleDocument]) -> None:
-        self.documents = {reader.name: reader for document in documents for reader in document.readers}
+        self.documents = {reader.name: reader for document in documents for reader in document.page_rules}
         self._set = RuleSet(document.rule for document in documents)
 
-    def run(self, runner: Runner, page: Stored) -> tuple[RuleDocument, Extraction] | None:
+    def run(self, runner: RuleRunner, page: StoredPage) -> tuple[RuleDocument, Extraction] | None:
         """The rule for a page and what it gives; None when there is none."""
         candidates = [self.documents[rule.name] for rule in self._set.for_url(page.url)]
         rule, found = runner.run_first(candidates, page)
         return None if rule is None else (rule, found)
 
 
-def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, list[Any]]:
+def _without(rules: _Rules, runner: RuleRunner, place: Path) -> tuple[Comparison, list[Any]]:
     """Files that no crawl has made: there is nothing to compare with."""
     comparison, rows = Comparison(), []
     for page in pages(place):
@@ -105,12 +105,12 @@ def _without(rules: _Rules, runner: Runner, place: Path) -> tuple[Comparison, li
 
 
 def _with(
-    rules: _Rules, runner: Runner, place: Path, directory: Path, job: str, *, write: bool
+    rules: _Rules, runner: RuleRunner, place: Path, directory: Path, job: str, *, write: bool
 ) -> tuple[Comparison, list[Any]]:
     newest: dict[tuple[str, str], tuple[str, list[Any], str, list[bytes]]] = {}
     rows: dict[str, list[Any]] = {}
-    parts = Parts()
-    with Replacing(directory, write=write) as table:
+    parts = SecondPageItems()
+    with ItemReplacement(directory, write=write) as table:
         for page in pages(place):
             done = rules.run(runner, page)
             key = key_of(page.url)
@@ -136,7 +136,7 @@ def _with(
 def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
     """Items that wait for what they waited for before say why it did not come, as they will in the table."""
     for old, new in zip(before, after, strict=False):
-        said, waits = old.get(MARK) or {}, new.get(MARK) or {}
+        said, waits = old.get(MISSING) or {}, new.get(MISSING) or {}
         for name, wait in waits.items():
             known = said.get(name)
             if wait["why"] == NOT_YET and isinstance(known, dict) and known.get("url") == wait["url"]:
@@ -144,7 +144,7 @@ def _with_reasons(before: list[Any], after: list[Any]) -> list[Any]:
     return after
 
 
-def _rows(page: Stored, document: RuleDocument, found: Extraction) -> list[Any]:
+def _rows(page: StoredPage, document: RuleDocument, found: Extraction) -> list[Any]:
     head = {"url": page.url, "rule": document.name, "rule_version": document.rule.version}
     return [{**head, "ordinal": ordinal, "data": data} for ordinal, data in enumerate(items_of(found))]
 
@@ -154,7 +154,7 @@ def diff(old: Path, new: Path, places: Iterable[Path], *, scripts: bool) -> Comp
     before, after = _Rules(read_all([old])), _Rules(read_all([new]))
     files = list(places) or [new if new.is_dir() else new.parent]
     comparison = Comparison()
-    with Runner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts) as runner:
         for place in files:
             for page in pages(place):
                 done = [rules.run(runner, page) for rules in (before, after)]

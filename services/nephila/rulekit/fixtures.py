@@ -19,8 +19,8 @@ from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument, distinct
 from nephila.rulekit.files import find, read
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.second_pages import Parts
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.second_pages import SecondPageItems
 from nephila.rulekit.stored_pages import pages_of
 
 SUFFIXES: Final = (".html", ".htm", ".json", ".warc.gz", ".warc")
@@ -28,7 +28,7 @@ MAX_SHOWN: Final = 10
 
 
 @dataclass(slots=True)
-class Verdict:
+class FixtureResult:
     """How a rule did on one file of pages."""
 
     rule: str
@@ -54,12 +54,12 @@ class Verdict:
         }
 
 
-def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[Verdict]:
+def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[FixtureResult]:
     """Every rule on every page beside it. Raises `UsageError` for a rule that cannot be read."""
     files = {path: read(path) for path in find(places)}
     distinct(document for documents in files.values() for document in documents)
-    verdicts = []
-    with Runner(scripts=scripts) as runner:
+    results = []
+    with RuleRunner(scripts=scripts) as runner:
         for path, documents in files.items():
             pages = list(_pages_beside(path))
             for document in documents:
@@ -68,9 +68,9 @@ def run(places: Iterable[Path], *, scripts: bool, write: bool) -> list[Verdict]:
                 mine = [page for page in mine if not _only_second(page, document)]
                 if not mine:
                     told = f"no {path.parent / 'page.html'} beside it: nothing says that the rule works"
-                    verdicts.append(Verdict(document.name, str(path), differences=[told]))
-                verdicts += [_test(runner, document, page, parts, write) for page in mine]
-    return verdicts
+                    results.append(FixtureResult(document.name, str(path), differences=[told]))
+                results += [_test(runner, document, page, parts, write) for page in mine]
+    return results
 
 
 def _pages_beside(path: Path) -> Iterator[Path]:
@@ -91,10 +91,10 @@ def items_file(page: Path) -> Path:
     return page.with_name(f"items{stem.removeprefix('page')}.json")
 
 
-def _second_pages(runner: Runner, document: RuleDocument, pages: Iterable[Path]) -> Parts:
+def _second_pages(runner: RuleRunner, document: RuleDocument, pages: Iterable[Path]) -> SecondPageItems:
     """What the second pages of a rule give that are beside it."""
-    parts = Parts()
-    readers = document.readers[:-1]
+    parts = SecondPageItems()
+    readers = document.page_rules[:-1]
     for stored in (stored for page in pages if readers for stored in pages_of(page)):
         for reader in readers:
             if reader.rule.matches(stored.url):
@@ -106,33 +106,33 @@ def _only_second(page: Path, document: RuleDocument) -> bool:
     return all(any(one.rule.matches(stored.url) for one in document.rule.follow_ups) for stored in pages_of(page))
 
 
-def _test(runner: Runner, document: RuleDocument, page: Path, parts: Parts, write: bool) -> Verdict:
-    verdict = Verdict(document.name, str(page))
+def _test(runner: RuleRunner, document: RuleDocument, page: Path, parts: SecondPageItems, write: bool) -> FixtureResult:
+    result = FixtureResult(document.name, str(page))
     items: list[Any] = []
     for stored in pages_of(page):
         if not stored.url:
-            verdict.differences.append(
+            result.differences.append(
                 "its URL is not known; begin it with <!-- url: https://… -->, or say it in page.url"
             )
             continue
         if not document.rule.matches(stored.url):
             if page.name.endswith((".warc", ".warc.gz")):
                 continue
-            verdict.differences.append(f"the rule does not match its URL {stored.url}")
+            result.differences.append(f"the rule does not match its URL {stored.url}")
         found = runner.run(document, stored)
         if runner.broken:
-            verdict.differences.append(f"the rule was given up on it: {runner.broken}")
+            result.differences.append(f"the rule was given up on it: {runner.broken}")
         items += parts.complete(document.name, found.items)
-        verdict.problems += found.problems
-    verdict.items = len(items)
+        result.problems += found.problems
+    result.items = len(items)
     target = items_file(page)
-    if write and not verdict.differences:
+    if write and not result.differences:
         target.write_text(json.dumps(items, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     elif not target.is_file():
-        verdict.differences.append(f"no {target}; --write makes it of what comes out now")
+        result.differences.append(f"no {target}; --write makes it of what comes out now")
     else:
-        verdict.differences += list(differences(_expected(target), items))[:MAX_SHOWN]
-    return verdict
+        result.differences += list(differences(_expected(target), items))[:MAX_SHOWN]
+    return result
 
 
 def _expected(path: Path) -> Any:
@@ -167,12 +167,12 @@ def _told(value: Any) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-def show(verdict: Verdict) -> None:
+def show(result: FixtureResult) -> None:
     """A line per rule, and one per difference."""
     typer.echo(
-        sanitize(f"{'ok  ' if verdict.good else 'FAIL'} {verdict.rule} ({verdict.place}): {verdict.items} items", 500)
+        sanitize(f"{'ok  ' if result.good else 'FAIL'} {result.rule} ({result.place}): {result.items} items", 500)
     )
-    for text in verdict.differences:
+    for text in result.differences:
         typer.echo(f"     {sanitize(text, 500)}")
-    for text in [] if verdict.good else verdict.problems[:MAX_SHOWN]:
+    for text in [] if result.good else result.problems[:MAX_SHOWN]:
         typer.echo(f"     note: {sanitize(text, 500)}")

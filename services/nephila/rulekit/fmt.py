@@ -31,17 +31,17 @@ Comments = dict[int, list[str]]
 """Line of a key or of an item → the comments that go before it; -1: those at the end."""
 
 
-def tidied(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+def reformatted(places: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """The files that would change, with their new text. Raises `UsageError` for a rule that cannot be read."""
     for path in find(places):
         read(path)
         data = path.read_bytes()
-        text = tidy(data, str(path))
+        text = format_rules(data, str(path))
         if text.encode() != data:
             yield path, text
 
 
-def tidy(data: bytes, name: str) -> str:
+def format_rules(data: bytes, name: str) -> str:
     """A file of rules in the one style. Raises `UsageError`."""
     nodes = parse(data, name)
     comments = _comments(data.decode("utf-8-sig"), [line for node in nodes for line in _lines(node)])

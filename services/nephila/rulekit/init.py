@@ -18,7 +18,7 @@ from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import extract
 from nephila.parser.rules.load import RuleDocument, load
 from nephila.rulekit.files import FILE
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.stored_pages import StoredPage
 from nephila.rulekit.try_page import page_of
 
 _GUESSES: Final = (
@@ -48,7 +48,7 @@ _PAGE: Final = """<!-- url: https://{name}.example/2026/first -->
 """
 
 
-def begin(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
+def create(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
     """Make the files of a rule; returns their paths. Raises `UserError`."""
     name = re.sub(r"[^a-z0-9-]+", "-", directory.resolve().name.lower()).strip("-")
     if not name:
@@ -69,18 +69,18 @@ def begin(directory: Path, target: str, *, allow_private: bool) -> list[Path]:
     return paths
 
 
-def _example(name: str) -> Stored:
+def _example(name: str) -> StoredPage:
     url = f"https://{name}.example/2026/first"
-    return Stored(url, "text/html", "", _PAGE.format(name=name).encode(), "example")
+    return StoredPage(url, "text/html", "", _PAGE.format(name=name).encode(), "example")
 
 
-def _with_url(page: Stored) -> bytes:
+def _with_url(page: StoredPage) -> bytes:
     """The page as UTF-8 with its URL at the start."""
     text = page.document.source
     return (text if text.lstrip().startswith("<!-- url:") else f"<!-- url: {page.url} -->\n{text}").encode()
 
 
-def _rule(name: str, page: Stored) -> str:
+def _rule(name: str, page: StoredPage) -> str:
     parts = urlsplit(page.url)
     first = parts.path.split("/")[1] if parts.path.count("/") > 1 else ""
     path = r"\d{4}/" if re.fullmatch(r"\d{4}", first) else re.escape(first) + "/" if first else ""

@@ -10,7 +10,7 @@ from typing import Final
 from nephila.kernel.runtime.errors import UserError
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field, Take, leaves
+from nephila.parser.rules.spec import Field, Selection, leaves
 from nephila.parser.rules.values import value_of
 from nephila.rulekit.files import find, read
 from nephila.rulekit.stored_pages import pages_of
@@ -65,12 +65,12 @@ def check(places: Iterable[Path]) -> Findings:
             if first is not document:
                 text = f"the rule {document.name!r} comes twice, first at {first.place}"
                 findings.all.append(Finding(document.place, "error", text))
-            findings.all += [Finding(document.place, "warning", text) for text in doubts(document)]
-    findings.all += _rivals(list(names.values()))
+            findings.all += [Finding(document.place, "warning", text) for text in warnings_of(document)]
+    findings.all += _equal_priorities(list(names.values()))
     return findings
 
 
-def doubts(document: RuleDocument) -> list[str]:
+def warnings_of(document: RuleDocument) -> list[str]:
     """What one rule may not mean."""
     rule = document.rule
     told = []
@@ -88,17 +88,17 @@ def doubts(document: RuleDocument) -> list[str]:
     if rule.fields and not any(field.required for _, field in leaves(rule.fields)):
         told.append("no field is required: a page that has none of them makes an empty item")
     for path, one in leaves(rule.fields):
-        if one.take.source == "xpath" and one.take.expression.startswith("/") and "." in path:
+        if one.selection.source == "xpath" and one.selection.expression.startswith("/") and "." in path:
             told.append(f"{path}: the xpath begins with /, so it looks at the whole page and not inside its group")
-        for what, said in (("default", one.default), ("constant", one.take.expression)):
-            if said is not None and (what == "default" or one.take == Take(what, said)):
-                told += [f"{path}: the {what} {said!a} is left out: {why}" for why in _unfit(one, said)]
+        for what, said in (("default", one.default), ("constant", one.selection.expression)):
+            if said is not None and (what == "default" or one.selection == Selection(what, said)):
+                told += [f"{path}: the {what} {said!a} is left out: {why}" for why in _wrong_type(one, said)]
         if one.default is not None and one.required:
             told.append(f"{path}: required has no effect beside a default")
     return told
 
 
-def _unfit(field: Field, said: str) -> list[str]:
+def _wrong_type(field: Field, said: str) -> list[str]:
     """Why a text of the rule itself is not of its field's type."""
     try:
         value_of(field, said, lambda: _ANY[0])
@@ -111,7 +111,7 @@ def _is_any(pattern: str) -> bool:
     return all(compiled("regex", pattern).search(url) for url in _ANY)
 
 
-def _rivals(documents: list[RuleDocument]) -> list[Finding]:
+def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
     """Rules of equal priority for one stored page: the name decides, which may not be meant."""
     told = []
     for document in documents:

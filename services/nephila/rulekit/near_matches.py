@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any, Final
 
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.select import plain, select
+from nephila.parser.rules.select import select, value_or_text
 from nephila.parser.rules.selectors import fault
-from nephila.parser.rules.spec import Field, Rule, Take, leaves
+from nephila.parser.rules.spec import Field, Rule, Selection, leaves
 
 MAX_HINTS: Final = 4
 MAX_NAMES: Final = 2_000
@@ -23,7 +23,7 @@ _CLASS: Final = re.compile(r"\.([\w-]+)")
 _LAST: Final = re.compile(r"^(.*)(\.[\w-]+|#[\w-]+|\[[^\]]*\]|:[\w-]+(?:\([^)]*\))?)$")
 
 
-def near(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, list[str]]:
+def near_matches(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, list[str]]:
     """Path of each empty field → hints, the nearest first."""
     fields = dict(leaves(rule.fields))
     told: dict[str, list[str]] = {}
@@ -36,60 +36,61 @@ def near(rule: Rule, document: Document, missing: Iterable[str]) -> dict[str, li
 
 def _around(rule: Rule, document: Document, path: str) -> list[Any]:
     """The first objects of data that a field stands in; none where it is in the document or in elements."""
-    takes = [rule.each] if rule.each is not None else []
+    selections = [rule.each] if rule.each is not None else []
     fields = rule.fields
     for name in path.split(".")[:-1]:
         outer = next(field for field in fields if field.name == name)
-        takes.append(outer.take)
+        selections.append(outer.selection)
         fields = outer.fields
     scopes: list[Any] = [None]
-    for take in takes:
-        scopes = [value for scope in scopes for value in _tried(take, document, scope)][:MAX_OBJECTS]
+    for selection in selections:
+        scopes = [value for scope in scopes for value in _tried(selection, document, scope)][:MAX_OBJECTS]
     return [one for one in scopes if isinstance(one, dict | list)]
 
 
 def _hints(field: Field, document: Document, around: list[Any]) -> Iterator[str]:
-    take = field.take
-    if around and take.path == "jsonpath" and not take.source:
-        yield from islice((hint for value in around for hint in _of_jsonpath(take.query, value)), 1)
+    selection = field.selection
+    if around and selection.path == "jsonpath" and not selection.source:
+        yield from islice((hint for value in around for hint in _of_jsonpath(selection.query, value)), 1)
         return
-    if take.regex or take.path or take.attr:
-        yield from _without(take, document)
-    if take.source == "css":
-        yield from _of_css(take.expression, document)
-    elif take.source == "xpath":
-        yield from _of_xpath(take.expression, document)
-    elif take.source == "meta":
-        yield from _of_names(take.expression, document.meta_names, "meta")
-    elif take.source == "jsonld":
+    if selection.regex or selection.path or selection.attr:
+        yield from _without(selection, document)
+    if selection.source == "css":
+        yield from _of_css(selection.expression, document)
+    elif selection.source == "xpath":
+        yield from _of_xpath(selection.expression, document)
+    elif selection.source == "meta":
+        yield from _of_names(selection.expression, document.meta_names, "meta")
+    elif selection.source == "jsonld":
         types = [str(one.get("@type")) for one in document.ld if one.get("@type")]
-        yield from _of_names(take.expression, types, "jsonld")
-    elif take.source == "itemprop":
+        yield from _of_names(selection.expression, types, "jsonld")
+    elif selection.source == "itemprop":
         names = [node.attributes.get("itemprop") or "" for node in document.tree.css("[itemprop]")[:MAX_NAMES]]
-        yield from _of_names(take.expression, names, "itemprop")
-    elif take.path == "jsonpath":
-        yield from _of_jsonpath(take.query, document.json)
+        yield from _of_names(selection.expression, names, "itemprop")
+    elif selection.path == "jsonpath":
+        yield from _of_jsonpath(selection.query, document.json)
 
 
-def _without(take: Take, document: Document) -> Iterator[str]:
+def _without(selection: Selection, document: Document) -> Iterator[str]:
     """It is selected, and then something else leaves nothing of it."""
-    bare = Take(take.source, take.expression)
+    bare = Selection(selection.source, selection.expression)
     found = _tried(bare, document)
     if not found:
         return
-    if take.attr:
+    if selection.attr:
         names = getattr(found[0].node, "attributes", None) or getattr(found[0].node, "attrib", {})
         there = ", ".join(names) or "none"
-        yield f"{take.source} selects {len(found)}, without the attribute {take.attr!r}; there are: {there}"
-    elif take.regex:
-        yield f"{take.source or 'the page'} gives {_short(found[0])}, in which regex {take.regex!a} finds nothing"
+        yield f"{selection.source} selects {len(found)}, without the attribute {selection.attr!r}; there are: {there}"
+    elif selection.regex:
+        source = selection.source or "the page"
+        yield f"{source} gives {_short(found[0])}, in which regex {selection.regex!a} has no match"
     else:
-        yield f"{take.source or 'the page'} gives {_short(found[0])}, in which {take.path} finds nothing"
+        yield f"{selection.source or 'the page'} gives {_short(found[0])}, in which {selection.path} has no match"
 
 
 def _of_css(expression: str, document: Document) -> Iterator[str]:
     for relaxed in _relaxed(expression):
-        found = _tried(Take("css", relaxed), document)
+        found = _tried(Selection("css", relaxed), document)
         if found:
             yield f"css {relaxed!a} selects {len(found)}: {_short(found[0])}"
     wanted = _CLASS.findall(expression)
@@ -102,7 +103,7 @@ def _of_css(expression: str, document: Document) -> Iterator[str]:
         for word in wanted:
             for close in difflib.get_close_matches(word, names - {word}, n=2, cutoff=0.7):
                 instead = expression.replace(f".{word}", f".{close}")
-                found = [] if fault("css", instead) else _tried(Take("css", instead), document)
+                found = [] if fault("css", instead) else _tried(Selection("css", instead), document)
                 if found:
                     yield f"css {instead!a} selects {len(found)}: {_short(found[0])}"
 
@@ -133,7 +134,7 @@ def _of_xpath(expression: str, document: Document) -> Iterator[str]:
         if shorter == text or not shorter.strip("/"):
             return
         text = shorter
-        found = [] if fault("xpath", text) else _tried(Take("xpath", text), document)
+        found = [] if fault("xpath", text) else _tried(Selection("xpath", text), document)
         if found:
             yield f"xpath {text!a} selects {len(found)}: {_short(found[0])}"
             return
@@ -172,13 +173,13 @@ def _of_value(query: str, value: Any) -> list[Any]:
     return ask(compiled("jsonpath", query), value)
 
 
-def _tried(take: Take, document: Document, scope: Any = None) -> list[Any]:
+def _tried(selection: Selection, document: Document, scope: Any = None) -> list[Any]:
     try:
-        return list(select(take, document, scope))
+        return list(select(selection, document, scope))
     except ValueError:
         return []
 
 
 def _short(value: Any) -> str:
-    text = " ".join(str(plain(value)).split())
+    text = " ".join(str(value_or_text(value)).split())
     return ascii(text if len(text) <= 60 else text[:59] + "…") if not text.isprintable() else repr(text[:60])

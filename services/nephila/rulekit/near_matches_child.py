@@ -13,7 +13,7 @@ from nephila.parser.rules import task
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.load import RuleDocument, from_text
 from nephila.parser.sandbox import Task
-from nephila.rulekit.near_matches import near
+from nephila.rulekit.near_matches import near_matches
 
 WALL_S: Final = 5.0
 
@@ -34,9 +34,9 @@ def run(payload: bytes) -> bytes:
     """See `nephila.parser.sandbox.task.Task.module`."""
     request = _decode_request(payload)
     ask = task.decode_request(request.ask)
-    rule = next(rule for rule in from_text(ask.rules[0]).rule.readers if rule.name == ask.names[0])
+    rule = next(rule for rule in from_text(ask.rules[0]).rule.page_rules if rule.name == ask.names[0])
     document = Document(ask.source, ask.url, "utf-8", ask.content_type, ask.facts, routes=ask.routes)
-    return _encode(near(rule, document, request.missing))
+    return _encode(near_matches(rule, document, request.missing))
 
 
 def payload_of(rule: RuleDocument, document: Document, missing: list[str]) -> bytes:
@@ -49,6 +49,6 @@ def decode_result(data: bytes) -> dict[str, list[str]]:
     return _decode(data)
 
 
-NEAR: Final[Task[dict[str, list[str]]]] = Task(
+NEAR_MATCHES: Final[Task[dict[str, list[str]]]] = Task(
     "hints", __name__, decode_result, wall_s=WALL_S, memory_bytes=task.MEMORY_BYTES, max_result_bytes=4 << 20
 )

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import TracebackType
 
-from nephila.parser.rules.bounds import MAX_DEPTH, fits
+from nephila.parser.page.html_tree import MAX_DEPTH
+from nephila.parser.rules.bounds import fits
 from nephila.parser.rules.document import Document
 from nephila.parser.rules.extract import Extraction, extract
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import holds
 from nephila.parser.sandbox import BlockingSandbox, ChildError
-from nephila.rulekit.stored_pages import Stored
+from nephila.rulekit.stored_pages import StoredPage
 
 
-class Runner:
+class RuleRunner:
     """See the module; a context manager, since a child may be begun."""
 
     def __init__(self, *, scripts: bool = False, wall_s: float = 0.0) -> None:
@@ -28,7 +29,7 @@ class Runner:
         self.broken = ""
         """Why the last run came to nothing; "" when it did not."""
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> RuleRunner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -39,16 +40,16 @@ class Runner:
         """Process ids of the children there are."""
         return self._sandbox.pids
 
-    def run(self, rule: RuleDocument, page: Stored) -> Extraction:
+    def run(self, rule: RuleDocument, page: StoredPage) -> Extraction:
         """What the rule gives; a page that broke the child gives nothing, and says why among the problems."""
         return self._read([rule], page, chosen=True)[1]
 
-    def run_first(self, rules: Sequence[RuleDocument], page: Stored) -> tuple[RuleDocument | None, Extraction]:
+    def run_first(self, rules: Sequence[RuleDocument], page: StoredPage) -> tuple[RuleDocument | None, Extraction]:
         """The first of some rules that is for the page by its content, and what that gives."""
         number, found = self._read(rules, page, chosen=not rules[0].rule.content) if rules else (-1, Extraction())
         return (rules[number] if number >= 0 else None), found
 
-    def _read(self, rules: Sequence[RuleDocument], page: Stored, *, chosen: bool) -> tuple[int, Extraction]:
+    def _read(self, rules: Sequence[RuleDocument], page: StoredPage, *, chosen: bool) -> tuple[int, Extraction]:
         """Number of the rule, -1 for none, and what it gives. `chosen`: it is the first, whatever it asks for."""
         self.broken = ""
         document = page.document
@@ -69,14 +70,16 @@ class Runner:
             return 0, Extraction(problems=[self.broken])
         return (answer.number if answer.number < len(asked) else -1), answer.found
 
-    def hints(self, rule: RuleDocument, page: Stored, missing: list[str]) -> dict[str, list[str]]:
+    def hints(self, rule: RuleDocument, page: StoredPage, missing: list[str]) -> dict[str, list[str]]:
         """What nearly matched where a field is empty, by its path; nothing where looking takes too long."""
         if not missing or self.broken:
             return {}
-        from nephila.rulekit.near_matches_child import NEAR, payload_of
+        from nephila.rulekit.near_matches_child import NEAR_MATCHES, payload_of
 
         try:
-            return self._sandbox.call(NEAR, payload_of(rule, page.document, missing), wall_s=self._wall_s, attempts=1)
+            return self._sandbox.call(
+                NEAR_MATCHES, payload_of(rule, page.document, missing), wall_s=self._wall_s, attempts=1
+            )
         except ChildError:
             return {}
 

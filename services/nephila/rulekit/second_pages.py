@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nephila.kernel.item_parts import completed, is_part, part_rule, waits_of
+from nephila.kernel.item_parts import complete_item, is_part, part_rule, waits_of
 from nephila.native import UrlError, parse_url
 from nephila.parser.rules.extract import Extraction
 from nephila.storage.ledgers.item_parts import MAX_HOPS
@@ -17,7 +17,7 @@ def _nowhere(_: str) -> str:
     return ""
 
 
-class Parts:
+class SecondPageItems:
     """What second pages gave, by what read them and their URL."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Parts:
                 if part is not None or not (url := target(url)):
                     break
             if part is not None:
-                data = completed(data, wait.name, part, wait.url, "")
+                data = complete_item(data, wait.name, part, wait.url, "")
         return data
 
 

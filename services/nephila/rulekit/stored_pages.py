@@ -20,11 +20,11 @@ from nephila.kernel.runtime.errors import UserError
 from nephila.native import page_pass, sniff_encoding
 from nephila.parser.config import ParserConfig
 from nephila.parser.documents.read import read_document
-from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of, encoding_of_text
 from nephila.parser.page_to_record import MAX_LANG_CHARS
+from nephila.parser.rule_execution.to_messages import facts_of
 from nephila.parser.rules.document import Document
-from nephila.parser.rules.to_messages import facts_of
 from nephila.parser.warcs import ArchivedPage, BadRecord, read_warc
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ _TYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPage:
     """A page as it was fetched."""
 
     url: str
@@ -59,7 +59,7 @@ class Stored:
         config, record = ParserConfig(), m.Record(fetched_at=self.fetched_at)
         kind, sniffed = kind_of(self.content_type, self.body[:HEAD_BYTES])
         most, links = config.max_text_bytes, config.max_links
-        if kind is Kind.HTML:
+        if kind is BodyKind.HTML:
             encoding = encoding_of(self.body, self.charset, sniff_encoding)
             found = page_pass(self.body, self.url or NOWHERE, encoding, max_links=0, max_text_bytes=most)
             record.title, record.lang, record.text = found.title, found.lang, found.main_text or found.text
@@ -72,7 +72,7 @@ class Stored:
         return Document(self.body, self.url, encoding, self.content_type, facts_of(record))
 
 
-def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
+def pages_of(path: Path, url: str = "") -> Iterator[StoredPage]:
     """The pages of a file. Raises `UserError` in one line."""
     try:
         if path.name.endswith((".warc", ".warc.gz")):
@@ -85,7 +85,7 @@ def pages_of(path: Path, url: str = "") -> Iterator[Stored]:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
 
 
-def _of_file(path: Path, url: str) -> Stored:
+def _of_file(path: Path, url: str) -> StoredPage:
     with path.open("rb") as file:
         body = file.read(MAX_BYTES + 1)
     if len(body) > MAX_BYTES:
@@ -96,10 +96,10 @@ def _of_file(path: Path, url: str) -> Stored:
         url = said[1].decode("utf-8", "replace")
     elif not url and beside.is_file():
         url = beside.read_text(encoding="utf-8", errors="replace").strip()
-    return Stored(url, _TYPES.get(path.suffix.lower(), "text/html"), "", body, str(path))
+    return StoredPage(url, _TYPES.get(path.suffix.lower(), "text/html"), "", body, str(path))
 
 
-def _of_warc(path: Path) -> Iterator[Stored]:
+def _of_warc(path: Path) -> Iterator[StoredPage]:
     pages = 0
     bad: BadRecord | None = None
     with path.open("rb") as file:
@@ -111,7 +111,7 @@ def _of_warc(path: Path) -> Iterator[Stored]:
                 if found.problem:
                     log.warning("%s: %s: %s", path, ascii(found.url), found.problem)
                 place = f"{path}: {found.url}"
-                yield Stored(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
+                yield StoredPage(found.url, found.content_type, found.charset, found.body, place, found.fetched_at)
             else:
                 bad = bad or found
                 log.warning("%s: the record at byte %d is left out: %s", path, found.offset, ascii(found.reason))
@@ -119,11 +119,11 @@ def _of_warc(path: Path) -> Iterator[Stored]:
         raise UserError(f"{path} has no page that can be read: {bad.reason} (at byte {bad.offset})")
 
 
-def _of_raw(path: Path) -> Iterator[Stored]:
+def _of_raw(path: Path) -> Iterator[StoredPage]:
     pages = 0
-    bad: rawfile.Torn | None = None
+    bad: rawfile.DamagedMember | None = None
     for found in rawfile.read(path):
-        if isinstance(found, rawfile.Torn):
+        if isinstance(found, rawfile.DamagedMember):
             bad = bad or found
             log.warning("%s: the page at byte %d is left out: %s", path, found.offset, ascii(found.why))
             continue
@@ -132,6 +132,8 @@ def _of_raw(path: Path) -> Iterator[Stored]:
         if head.left_out:
             log.warning("%s: %s has no body: %s", path, ascii(head.url), ascii(head.left_out))
         elif head.status == 200:
-            yield Stored(head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}", head.fetched_at)
+            yield StoredPage(
+                head.url, head.content_type, head.charset, found.body, f"{path}: {head.url}", head.fetched_at
+            )
     if bad is not None and not pages:
         raise UserError(f"{path} has no page that can be read: {bad.why} (at byte {bad.offset})")

@@ -19,18 +19,18 @@ from nephila.parser.rules.extract import Extraction
 from nephila.parser.rules.load import RuleDocument
 from nephila.parser.rules.match import RuleSet
 from nephila.rulekit.files import read_all
-from nephila.rulekit.run_rule import Runner
-from nephila.rulekit.stored_pages import Stored, pages_of
+from nephila.rulekit.run_rule import RuleRunner
+from nephila.rulekit.stored_pages import StoredPage, pages_of
 
 MAX_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RuleTrial:
     """One attempt."""
 
     rule: RuleDocument
-    page: Stored
+    page: StoredPage
     found: Extraction
     hints: dict[str, list[str]]
     """Path of an empty field → what nearly matched."""
@@ -46,12 +46,12 @@ class Tried:
             "problems": self.found.problems,
             "empty": {path: self.hints.get(path, []) for path in self.found.missing},
             "links": None if links is None else [link.href for link in links],
-            "pagination": [link.href for link in self.found.extra],
-            "second_pages": [link.href for link in self.found.second],
+            "pagination": [link.href for link in self.found.next_pages],
+            "second_pages": [link.href for link in self.found.second_pages],
         }
 
 
-def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) -> Stored:
+def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) -> StoredPage:
     """The page of a file, or fetched. Raises `UserError`."""
     if "://" not in target:
         pages = pages_of(Path(target), url)
@@ -59,16 +59,18 @@ def page_of(target: str, url: str, *, allow_private: bool, host_map: list[str]) 
         if page is None:
             raise UserError(f"{target} holds no page")
         return page
-    from nephila.cli.tools.fetch_one import fetch_one
+    from nephila.downloader.fetch_page import config_of, fetch_page
 
-    return fetch_one(target, allow_private=allow_private, host_map=host_map)
+    fetched = fetch_page(target, config_of(allow_private=allow_private, host_map=host_map))
+    body = bytes(fetched.body)
+    return StoredPage(fetched.url, fetched.content_type, fetched.charset, body, fetched.url, fetched.fetched_at)
 
 
-def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -> Tried:
+def attempt(page: StoredPage, places: Iterable[Path], name: str, *, scripts: bool) -> RuleTrial:
     """The rule for a page, or the one that is named, on it. Raises `UsageError`."""
     rules = read_all(places)
     candidates = _candidates(page, rules, name)
-    with Runner(scripts=scripts) as runner:
+    with RuleRunner(scripts=scripts) as runner:
         if name or not page.url:
             rule, found = candidates[0], runner.run(candidates[0], page)
         else:
@@ -76,12 +78,12 @@ def attempt(page: Stored, places: Iterable[Path], name: str, *, scripts: bool) -
             if chosen is None:
                 raise UsageError(f"none of {len(rules)} rules is for {page.url}; --rule NAME tries one all the same")
             rule = chosen
-        return Tried(rule, page, found, runner.hints(rule, page, found.missing))
+        return RuleTrial(rule, page, found, runner.hints(rule, page, found.missing))
 
 
-def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[RuleDocument]:
+def _candidates(page: StoredPage, rules: list[RuleDocument], name: str) -> list[RuleDocument]:
     """The rule that is named, or those for the URL of the page in the order in which they count."""
-    documents = {reader.name: reader for document in rules for reader in document.readers}
+    documents = {reader.name: reader for document in rules for reader in document.page_rules}
     if name:
         if name not in documents:
             raise UsageError(f"there is no rule {name!r}; {suggest(name, documents)}")
@@ -93,11 +95,11 @@ def _candidates(page: Stored, rules: list[RuleDocument], name: str) -> list[Rule
     return [documents[rule.name] for rule in RuleSet(one.rule for one in rules).for_url(page.url)]
 
 
-def show(tried: Tried) -> None:
+def show(trial: RuleTrial) -> None:
     """For a person."""
-    rule = tried.rule.rule
-    items = items_of(tried.found)
-    note(f"{tried.page.url or tried.page.place}: rule {rule.name}, version {rule.version}, {len(items)} items")
+    rule = trial.rule.rule
+    items = items_of(trial.found)
+    note(f"{trial.page.url or trial.page.place}: rule {rule.name}, version {rule.version}, {len(items)} items")
     for number, item in enumerate(items[:MAX_SHOWN]):
         if number:
             typer.echo("")
@@ -105,16 +107,16 @@ def show(tried: Tried) -> None:
             typer.echo(sanitize(f"{key}: {_shown(value)}", 2000))
     if len(items) > MAX_SHOWN:
         note(f"… and {len(items) - MAX_SHOWN:,} more items (--json shows all)")
-    for path in tried.found.missing:
-        note(f"{path} is empty" + ("" if tried.hints.get(path) else ": nothing like it on the page"))
-        for hint in tried.hints.get(path, []):
+    for path in trial.found.missing:
+        note(f"{path} is empty" + ("" if trial.hints.get(path) else ": nothing like it on the page"))
+        for hint in trial.hints.get(path, []):
             sys.stderr.write(f"             {sanitize(hint, 300)}\n")
-    for problem in tried.found.problems:
+    for problem in trial.found.problems:
         note(sanitize(problem, 500))
     for what, links in (
-        ("link", tried.found.links),
-        ("next page", tried.found.extra),
-        ("second page", tried.found.second),
+        ("link", trial.found.links),
+        ("next page", trial.found.next_pages),
+        ("second page", trial.found.second_pages),
     ):
         for link in (links or [])[:MAX_SHOWN]:
             note(f"{what}: {sanitize(link.href, 300)}")

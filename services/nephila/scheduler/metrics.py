@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from nephila.kernel.runtime.metrics import Metric
-from nephila.scheduler.cluster.scheduler import Shards
+from nephila.scheduler.cluster.scheduler import ClusterScheduler
 
-METRICS: tuple[Metric[Shards], ...] = (
+METRICS: tuple[Metric[ClusterScheduler], ...] = (
     Metric(
         "requests_total",
         "Requests handed out; flat while queued is not: hosts wait.",
@@ -29,7 +29,7 @@ METRICS: tuple[Metric[Shards], ...] = (
     Metric("hosts", "Hosts known.", lambda s: s.total(lambda one: len(one.frontier.store))),
     Metric("hosts_hot", "Hosts kept as objects.", lambda s: s.total(lambda one: len(one.frontier.hosts.hot))),
     Metric("jobs", "Jobs known.", lambda s: sum(not job.deleted for job in s.jobs.values())),
-    Metric("partitions", "Partitions that are this member's.", lambda s: len(s.shards)),
+    Metric("partitions", "Partitions that are this member's.", lambda s: len(s.owners)),
     Metric("commits_total", "Commits written; flat: nothing happens.", lambda s: s.counts.commits, counter=True),
     Metric(
         "emissions_held_total",
@@ -40,12 +40,12 @@ METRICS: tuple[Metric[Shards], ...] = (
     Metric(
         "addresses_held",
         "Server addresses that it is this member's turn at, of several.",
-        lambda s: s.lines.turns.held_now,
+        lambda s: s.address_queue.lock.held_count,
     ),
     Metric(
         "address_entries_total",
         "Server addresses claimed, passed on or told of; steep: many are shared with other schedulers.",
-        lambda s: s.lines.turns.told,
+        lambda s: s.address_queue.lock.entries_sent,
         counter=True,
     ),
     Metric(

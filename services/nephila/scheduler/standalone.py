@@ -191,7 +191,16 @@ class Scheduler:
             except UrlError as error:
                 self.refused_seeds.append((seed.url, str(error)))
             else:
-                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                refused = add_seed(
+                    self.frontier,
+                    job,
+                    parts.host_key,
+                    parts.path_query,
+                    parts.href,
+                    parts.fingerprint,
+                    seed.context,
+                    seed.render,
+                )
                 if refused:
                     self.refused_seeds.append((seed.url, refused))
         self._taken(delivery)

@@ -8,13 +8,13 @@ from nephila.kernel.runtime.errors import UsageError
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
-from nephila.storage.read.source import is_url, require_driver
 from nephila.storage.sinks.bodies import Bodies
 from nephila.storage.sinks.contract import Backend
 from nephila.storage.sinks.jsonl import Jsonl
 from nephila.storage.sinks.markdown import Markdown
 from nephila.storage.sinks.parquet import Parquet
 from nephila.storage.sinks.warc import Warc
+from nephila.storage.source import is_url, require_driver
 
 
 def _postgres(config: StorageConfig) -> Ledger:

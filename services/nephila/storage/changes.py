@@ -13,53 +13,53 @@ from typing import NamedTuple
 from nephila.kernel import messages as m
 
 NEW, CHANGED, SAME, GONE = "new", "changed", "same", "gone"
-MARK_BYTES = 8
+HASH_BYTES = 8
 _GONE_STATUS = (404, 410)
 
 
-class Standing(NamedTuple):
+class StoredVersion(NamedTuple):
     """What the table has of a URL."""
 
     fetch_no: int
     outcome: m.Outcome
     copy: bool
     """Whether there is a copy: an earlier fetch brought a body."""
-    mark: bytes
+    copy_hash: bytes
     """Of the copy; empty in a row of schema version 1."""
     first_at: str
     changed_at: str
-    buried: bool = False
+    is_dead_letter: bool = False
     """It ended as a dead letter: what comes of the same fetch after all, when that is replayed, takes the row over."""
 
 
-BURIED = "dead_letter"
+DEAD_LETTER = "dead_letter"
 """Reason of a row whose message nobody could digest."""
 
 
-def mark_of(record: m.Record) -> bytes:
+def copy_hash_of(record: m.Record) -> bytes:
     """What tells two copies apart: the hash of the text, of the body where there is no text; empty without a body."""
-    return record.text_hash or record.sha256[:MARK_BYTES]
+    return record.text_hash or record.sha256[:HASH_BYTES]
 
 
-def mark_of_row(text: bytes, sha256: bytes) -> bytes:
+def copy_hash_of_row(text: bytes, sha256: bytes) -> bytes:
     """The same, of a row that was stored without it."""
-    return hashlib.sha256(text).digest()[:MARK_BYTES] if text else sha256[:MARK_BYTES]
+    return hashlib.sha256(text).digest()[:HASH_BYTES] if text else sha256[:HASH_BYTES]
 
 
-def settled(record: m.Record, standing: Standing) -> bool:
+def is_durable(record: m.Record, stored: StoredVersion) -> bool:
     """Whether a record says nothing that the table does not have already."""
-    if standing.fetch_no == record.fetch_no and standing.buried:
-        return record.reason == BURIED
-    return standing.fetch_no >= record.fetch_no
+    if stored.fetch_no == record.fetch_no and stored.is_dead_letter:
+        return record.reason == DEAD_LETTER
+    return stored.fetch_no >= record.fetch_no
 
 
-def change_of(record: m.Record, standing: Standing | None) -> str:
+def change_of(record: m.Record, stored: StoredVersion | None) -> str:
     """One of the words above."""
-    held = standing is not None and standing.copy
+    held = stored is not None and stored.copy
     if record.outcome is m.Outcome.STORED:
         if record.not_modified:
             return SAME if held else ""
         if not held:
             return NEW
-        return SAME if standing is not None and mark_of(record) == standing.mark else CHANGED
+        return SAME if stored is not None and copy_hash_of(record) == stored.copy_hash else CHANGED
     return GONE if held and record.status in _GONE_STATUS else ""

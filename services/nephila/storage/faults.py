@@ -40,7 +40,7 @@ def sqlite_fault(error: sqlite3.Error, path: Path) -> UserError:
         return UserError(damaged(path, str(error)))
     if busy(error):
         return UserError(f"{path} is locked by another program; close it and run again with --resume")
-    if unopened(error):
+    if cannot_open(error):
         return UserError(f"cannot write {path}: {error}; check the permissions or choose another directory with --out")
     return UserError(f"cannot write {path}: {error} (free space? broken disk?); then run again with --resume")
 
@@ -59,12 +59,12 @@ def busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-def unopened(error: sqlite3.Error) -> bool:
+def cannot_open(error: sqlite3.Error) -> bool:
     """True when the database, or the log beside it, may not be opened this way."""
     return _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 
 
-def unsure(error: BaseException) -> bool:
+def commit_unknown(error: BaseException) -> bool:
     """True when a failed commit may yet turn out durable: its bytes were written and only the sync failed."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC
 

@@ -21,7 +21,7 @@ MAX_ALONE: Final = 100_000
 
 
 @dataclass(slots=True)
-class Taken:
+class RawBatch:
     """The raw pages of one flush."""
 
     pages: list[m.Page | None]
@@ -47,8 +47,8 @@ class RawPages:
         self._timer: Timer | None = None
         self._waiting: dict[_Key, tuple[float, Delivery]] = {}
         """In the order in which they came; with when that was."""
-        self._alone: set[_Key] = set()
-        self._missed: set[_Key] = set()
+        self._written_alone: set[_Key] = set()
+        self._records_first: set[_Key] = set()
         self.late: list[Delivery] = []
         """Pages to be written without a record."""
         self._exchanges: list[Delivery] = []
@@ -71,8 +71,8 @@ class RawPages:
         """Handler of the topic `pages`."""
         page = delivery.message
         key = (page.job, page.url_key, page.fetch_no, page.attempt)
-        if key in self._missed:
-            self._missed.discard(key)
+        if key in self._records_first:
+            self._records_first.discard(key)
             self.late.append(delivery)
             self._on_late()
             return
@@ -81,7 +81,7 @@ class RawPages:
         if twin is not None:
             twin[1].ack()
         self._waiting[key] = (self._clock.monotonic(), delivery)
-        self._watch()
+        self._start_timer()
 
     def close(self) -> None:
         """Watch no longer."""
@@ -89,12 +89,12 @@ class RawPages:
             self._timer.cancel()
             self._timer = None
 
-    def _watch(self) -> None:
+    def _start_timer(self) -> None:
         if self._timer is None and self._waiting:
             came, _ = next(iter(self._waiting.values()))
-            self._timer = self._clock.call_at(came + self._wait_s, self._look)
+            self._timer = self._clock.call_at(came + self._wait_s, self._on_wait_over)
 
-    def _look(self) -> None:
+    def _on_wait_over(self) -> None:
         """Those that have waited long enough go without their records."""
         self._timer = None
         until = self._clock.monotonic() - self._wait_s
@@ -103,32 +103,32 @@ class RawPages:
             if came > until:
                 break
             del self._waiting[key]
-            self._let_go(key)
+            self._note_written_alone(key)
             self.late.append(delivery)
         if self.late:
             self._on_late()
-        self._watch()
+        self._start_timer()
 
-    def _let_go(self, key: _Key) -> None:
-        if len(self._alone) >= MAX_ALONE:
-            self._alone.clear()
-        self._alone.add(key)
+    def _note_written_alone(self, key: _Key) -> None:
+        if len(self._written_alone) >= MAX_ALONE:
+            self._written_alone.clear()
+        self._written_alone.add(key)
 
-    def take(self, records: list[m.Record]) -> Taken:
+    def take(self, records: list[m.Record]) -> RawBatch:
         """Hand out the pages of these records and the late ones."""
-        taken = Taken([], [], [*self.late, *self._exchanges], [delivery.message for delivery in self._exchanges])
-        taken.late = [delivery.message for delivery in self.late]
+        batch = RawBatch([], [], [*self.late, *self._exchanges], [delivery.message for delivery in self._exchanges])
+        batch.late = [delivery.message for delivery in self.late]
         self.late, self._exchanges = [], []
         for record in records:
             key = (record.job, record.url_key, record.fetch_no, record.attempt)
             found = self._waiting.pop(key, None)
             if found is not None:
-                taken.deliveries.append(found[1])
-                taken.pages.append(found[1].message)
+                batch.deliveries.append(found[1])
+                batch.pages.append(found[1].message)
                 continue
-            taken.pages.append(None)
-            if key in self._alone:
-                self._alone.discard(key)
+            batch.pages.append(None)
+            if key in self._written_alone:
+                self._written_alone.discard(key)
             elif record.outcome == m.Outcome.STORED:
-                self._missed.add(key)
-        return taken
+                self._records_first.add(key)
+        return batch

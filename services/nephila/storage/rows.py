@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from nephila.kernel import messages as m
 from nephila.kernel.item_parts import is_part
 from nephila.native import is_storable
-from nephila.storage.changes import CHANGED, NEW, Standing, mark_of
+from nephila.storage.changes import CHANGED, NEW, StoredVersion, copy_hash_of
 
 COLUMNS = (
     "url",
@@ -87,11 +87,11 @@ class Batch:
 
     rows: list[Row] = field(default_factory=list)
     """Complete rows, in order of arrival."""
-    touched: list[Row] = field(default_factory=list)
+    not_modified: list[Row] = field(default_factory=list)
     """304: the earlier row stays; when, how and by which fetch it was confirmed changes."""
-    kept: list[Row] = field(default_factory=list)
+    copy_kept: list[Row] = field(default_factory=list)
     """Ends without a page where an earlier fetch brought one: outcome, reason and fetch change, the copy stays."""
-    told: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    attempt_and_old_hash: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
     """(job, fetch_id) → what only the history keeps: the attempt and, of a changed text, the hash before."""
     changed: list[tuple[str, str]] = field(default_factory=list)
     """(job, url_key) of rows with another text than the copy that stands, which is kept as the previous one."""
@@ -110,14 +110,14 @@ class Batch:
 
     def fetches(self) -> Iterator[Row]:
         """All rows, in the order in which they are to be written."""
-        return chain(self.rows, self.touched, self.kept)
+        return chain(self.rows, self.not_modified, self.copy_kept)
 
 
-def row_of(record: m.Record, standing: Standing | None = None, change: str = "") -> Row:
-    """The row of a record, after what `standing` says of the URL; its text stays UTF-8 bytes."""
+def row_of(record: m.Record, stored: StoredVersion | None = None, change: str = "") -> Row:
+    """The row of a record, after what `stored` says of the URL; its text stays UTF-8 bytes."""
     key = record.url_key.hex()
     at = iso(record.fetched_at)
-    first_at, changed_at = (standing.first_at, standing.changed_at) if standing is not None else ("", "")
+    first_at, changed_at = (stored.first_at, stored.changed_at) if stored is not None else ("", "")
     if change == NEW:
         first_at = changed_at = at
     elif change == CHANGED:
@@ -146,7 +146,7 @@ def row_of(record: m.Record, standing: Standing | None = None, change: str = "")
         change,
         changed_at,
         first_at,
-        mark_of(record).hex(),
+        copy_hash_of(record).hex(),
         clean(record.meta),
         clean_utf8(record.text),
     )

@@ -21,11 +21,11 @@ from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import PermanentError, UserError
 from nephila.kernel.topics import EXCHANGES, PAGES, RECEIPTS, RECORDS
 from nephila.native import partition_of
-from nephila.storage.changes import mark_of
+from nephila.storage.changes import copy_hash_of
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import StoreLost
 from nephila.storage.raw import RawPages
-from nephila.storage.writer import Committed, Writer, tombstone
+from nephila.storage.writer import FlushResult, Writer, dead_letter_record
 
 T = TypeVar("T")
 
@@ -60,9 +60,9 @@ class Storage:
         self._thread: ThreadPoolExecutor | None = None
         self._buffer: list[Delivery] = []
         self._bytes = 0
-        self._taken = 0
-        self._settled = 0
-        self._goal = 0
+        self._received = 0
+        self._receipted = 0
+        self._flush_target = 0
         self._timer: Timer | None = None
         self._task: asyncio.Task[None] | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class Storage:
         self.trouble = ""
         """Why nothing can be made durable just now, in one line; empty while all is well. The service is not ready."""
         self._closing = asyncio.Event()
-        self._raw = RawPages(self._more, clock, config.raw_wait_s) if writer.raw else None
+        self._raw = RawPages(self._schedule_flush, clock, config.raw_wait_s) if writer.raw else None
         if self._raw is not None:
             bus.subscribe(PAGES, RAW_GROUP, self._raw.on_page, credits=config.raw_credits)
             if writer.exchanges:
@@ -82,7 +82,7 @@ class Storage:
     @property
     def buffered(self) -> int:
         """Records taken and not yet durable."""
-        return self._taken - self._settled
+        return self._received - self._receipted
 
     async def start(self, ended: Mapping[str, int] | None = MappingProxyType({})) -> None:
         """Open the directory and recover it; with `wait_at_start` a database that is away is opened later. `ended`: see
@@ -103,25 +103,25 @@ class Storage:
             thread.shutdown(wait=False)
             raise
         self._thread = thread
-        self._more()
+        self._schedule_flush()
 
     async def _open_later(self, thread: ThreadPoolExecutor) -> None:
         try:
-            await self._patiently(thread, self._writer.open)
+            await self._retry_while_lost(thread, self._writer.open)
         except Exception as error:
             thread.shutdown(wait=False)
             self._fail(error)
             return
         self._thread = thread
-        self._more()
+        self._schedule_flush()
 
     async def flush(self) -> None:
         """Return once all that has been taken until now is durable. Raises what made a flush fail."""
-        self._goal = goal = self._taken
-        while self._settled < goal or (self._raw is not None and self._raw.due):
+        self._flush_target = goal = self._received
+        while self._receipted < goal or (self._raw is not None and self._raw.due):
             if self._failed is not None:
                 raise self._failed
-            self._begin()
+            self._start_flush()
             if self._task is None:
                 raise RuntimeError("storage has not been started")
             await asyncio.shield(self._task)
@@ -159,10 +159,10 @@ class Storage:
         if not record.outcome or len(record.url_key) != 16:
             raise PermanentError(f"record without outcome or url_key: {record.url[:200]!r}")
         self._buffer.append(delivery)
-        self._taken += 1
+        self._received += 1
         self._bytes += len(record.text) + (sum(map(len, record.items)) if record.items else 0)
         if self._task is None:
-            self._more()
+            self._schedule_flush()
 
     def _on_dead(self, record: m.Record, error: BaseException) -> Iterable[Receipt]:
         """The URL of a record that must not be written ends as failed(dead_letter), with the least that names it."""
@@ -171,27 +171,27 @@ class Storage:
         written = Receipt()
         # The bus does not say on which partition the record came; the fingerprint does.
         partition = partition_of(record.url_key, self._config.partitions)
-        self._on_record(Delivery(tombstone(record), partition, written.resolve_one))
+        self._on_record(Delivery(dead_letter_record(record), partition, written.resolve_one))
         return (written,)
 
     @property
-    def _due(self) -> bool:
+    def _batch_full(self) -> bool:
         return len(self._buffer) >= self._config.batch_rows or self._bytes >= self._config.batch_bytes
 
-    def _more(self) -> None:
+    def _schedule_flush(self) -> None:
         """Start a flush or the timer for one, if there is anything to write and nothing under way."""
         if self._thread is None or self._task is not None or self._failed is not None:
             return
-        if self._due or self._settled < self._goal:
-            self._begin()
+        if self._batch_full or self._receipted < self._flush_target:
+            self._start_flush()
         elif self._timer is None and (self._buffer or (self._raw is not None and self._raw.due)):
             self._timer = self._clock.call_at(self._clock.monotonic() + self._config.flush_interval_s, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._begin()
+        self._start_flush()
 
-    def _begin(self) -> None:
+    def _start_flush(self) -> None:
         if self._thread is None or self._task is not None or self._failed is not None:
             return
         if self._timer is not None:
@@ -208,19 +208,19 @@ class Storage:
         pages, late = (raw.pages, raw.late) if raw is not None else ([None] * len(records), [])
         exchanges = raw.exchanges if raw is not None else []
         try:
-            result = await self._patiently(thread, partial(self._writer.commit, records, pages, late, exchanges))
+            result = await self._retry_while_lost(thread, partial(self._writer.commit, records, pages, late, exchanges))
             self._receipt(deliveries, records, result)
             if raw is not None:
                 raw.ack()
             # The receipts are out: what else the files need is done behind them, before the next batch.
-            await self._patiently(thread, self._writer.settle)
+            await self._retry_while_lost(thread, self._writer.after_commit)
         except Exception as error:
             self._fail(error)
         finally:
             self._task = None
-        self._more()
+        self._schedule_flush()
 
-    async def _patiently(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _retry_while_lost(self, thread: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         """Do it in the writer's thread, again and again while the database is away. Raises `UserError` when patience
         ends, `StoreLost` when the service is closed meanwhile."""
         loop, since, pause_s = asyncio.get_running_loop(), 0.0, _FIRST_PAUSE_S
@@ -257,7 +257,7 @@ class Storage:
             waiting.cancel()
         return not self._closing.is_set()
 
-    def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: Committed) -> None:
+    def _receipt(self, deliveries: list[Delivery], records: list[m.Record], result: FlushResult) -> None:
         """Tell whoever waits for these URLs, then let go of the messages."""
         self.outcomes.update(result.new)
         batches: dict[tuple[str, int], list[m.Receipt]] = {}
@@ -270,7 +270,7 @@ class Storage:
             self._bus.dead_letter(RECORDS, GROUP, partition, record, error, 1)
         for (job, partition), receipts in batches.items():
             self._bus.publish(RECEIPTS, partition, m.Receipts(job, receipts))
-        self._settled += len(deliveries)
+        self._receipted += len(deliveries)
         # A lost receipt is repaired by the lease: the URL is fetched again, found durable and receipted again.
         for delivery in deliveries:
             delivery.ack()
@@ -292,7 +292,7 @@ def _receipt(record: m.Record) -> m.Receipt:
         record.url_key,
         record.fetch_no,
         record.outcome,
-        mark_of(record),
+        copy_hash_of(record),
         record.not_modified,
         record.etag,
         record.last_modified,

@@ -18,14 +18,14 @@ from types import MappingProxyType
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
+from nephila.storage.append_file import keep_tail
 from nephila.storage.backends import choose, ledger_of
-from nephila.storage.changes import BURIED, CHANGED, Standing, change_of, mark_of, settled
+from nephila.storage.changes import CHANGED, DEAD_LETTER, StoredVersion, change_of, copy_hash_of, is_durable
 from nephila.storage.config import StorageConfig
-from nephila.storage.faults import StoreLost, busy, unsure, write_fault
+from nephila.storage.faults import StoreLost, busy, commit_unknown, write_fault
 from nephila.storage.ledgers.contract import Key, Ledger
 from nephila.storage.rows import CHANGED_AT, FETCH_ID, FIRST_AT, JOB, OUTCOMES, URL_KEY, Batch, items_of, row_of
 from nephila.storage.sinks.contract import Backend
-from nephila.storage.sinks.files import keep_tail
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ _NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(slots=True)
-class Committed:
+class FlushResult:
     """What became of the records of one flush, in their order."""
 
     outcomes: list[m.Outcome] = field(default_factory=list)
@@ -108,7 +108,7 @@ class Writer:
         pages: Sequence[m.Page | None],
         late: Sequence[m.Page],
         exchanges: Sequence[m.Page] = (),
-    ) -> Committed:
+    ) -> FlushResult:
         """Make the records durable, each with its raw page if it has one, the `late` pages of earlier records, and
         `exchanges` that are no pages.
 
@@ -119,13 +119,13 @@ class Writer:
         if self._broken is not None:
             raise self._broken
         try:
-            self._in_place()
+            self._check_files_in_place()
             if self._lost and self._reopen():
                 late, exchanges = [], []
             batch, result = self._prepare(records, pages)
             batch.pages += late
             batch.exchanges += exchanges
-            if batch.rows or batch.touched or batch.kept or batch.pages or batch.exchanges:
+            if batch.rows or batch.not_modified or batch.copy_kept or batch.pages or batch.exchanges:
                 self._write(batch)
             else:
                 self._ledger.rollback()
@@ -141,19 +141,19 @@ class Writer:
             raise self._broken from error
         return result
 
-    def _in_place(self) -> None:
+    def _check_files_in_place(self) -> None:
         """Raise `UserError` when a file was deleted or replaced under the crawl; what can be saved is saved first."""
         found = [what for backend in self._all if (what := backend.restore())]
         if found:
             raise UserError("; ".join([*found, "go on with --resume"]))
 
-    def settle(self) -> None:
+    def after_commit(self) -> None:
         """What may follow a commit: rotation of files and upkeep of the log. Raises `UserError`, and `StoreLost` when
         it is to be called again."""
         try:
             for sink in self._sinks:
-                sink.committed()
-            self._ledger.committed()
+                sink.after_commit()
+            self._ledger.after_commit()
         except (OSError, sqlite3.Error) as error:
             if busy(error):
                 raise StoreLost(f"{self._ledger.path} is locked by another program") from error
@@ -165,7 +165,7 @@ class Writer:
         first: BaseException | None = None
         if self._broken is None and not self._lost:
             try:
-                self._in_place()
+                self._check_files_in_place()
             except UserError as error:
                 first = error
         for backend in self._all:
@@ -176,47 +176,47 @@ class Writer:
         if first is not None and self._broken is None:
             raise first
 
-    def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, Committed]:
-        batch, result = Batch(), Committed()
+    def _prepare(self, records: Sequence[m.Record], pages: Sequence[m.Page | None]) -> tuple[Batch, FlushResult]:
+        batch, result = Batch(), FlushResult()
         durable = self._durable(records)
         for record, page in zip(records, pages, strict=True):
             key = (record.job, record.url_key.hex())
-            standing = durable.get(key)
-            if standing is not None and settled(record, standing):
-                result.outcomes.append(standing.outcome)
+            stored = durable.get(key)
+            if stored is not None and is_durable(record, stored):
+                result.outcomes.append(stored.outcome)
                 continue
             try:
-                known = self._add(batch, record, standing)
+                known = self._add(batch, record, stored)
             except Exception as error:  # one impossible record must not cost its 255 neighbours
                 log.error("storage: dead letter: %s: %s", type(error).__name__, error)
                 result.dead.append((record, f"{type(error).__name__}: {error}"))
-                known = self._add(batch, tombstone(record), standing)
+                known = self._add(batch, dead_letter_record(record), stored)
             durable[key] = known
             if page is not None:
                 batch.pages.append(page)
                 batch.records[id(page)] = record
             result.outcomes.append(known.outcome)
             result.new[OUTCOMES[known.outcome]] += 1
-            if standing is not None:
-                result.new[OUTCOMES[standing.outcome]] -= 1
+            if stored is not None:
+                result.new[OUTCOMES[stored.outcome]] -= 1
         return batch, result
 
-    def _add(self, batch: Batch, record: m.Record, standing: Standing | None) -> Standing:
+    def _add(self, batch: Batch, record: m.Record, stored: StoredVersion | None) -> StoredVersion:
         """Put the record where it belongs in the batch; returns what stands of its URL then. All of it or nothing."""
-        if standing is not None and standing.copy and not standing.mark and record.outcome is m.Outcome.STORED:
-            standing = standing._replace(mark=self._ledger.mark(record.job, record.url_key.hex()))
-        change = change_of(record, standing)
-        row = row_of(record, standing, change)
-        old = standing.mark.hex() if standing is not None and change == CHANGED else ""
-        batch.told[row[JOB], row[FETCH_ID]] = (record.attempt, old)
-        copy, mark = bool(record.sha256), mark_of(record)
+        if stored is not None and stored.copy and not stored.copy_hash and record.outcome is m.Outcome.STORED:
+            stored = stored._replace(copy_hash=self._ledger.copy_hash(record.job, record.url_key.hex()))
+        change = change_of(record, stored)
+        row = row_of(record, stored, change)
+        old = stored.copy_hash.hex() if stored is not None and change == CHANGED else ""
+        batch.attempt_and_old_hash[row[JOB], row[FETCH_ID]] = (record.attempt, old)
+        copy, copy_hash = bool(record.sha256), copy_hash_of(record)
         stays = record.not_modified or record.outcome is not m.Outcome.STORED
-        if standing is not None and standing.copy and stays:
-            copy, mark = True, standing.mark
+        if stored is not None and stored.copy and stays:
+            copy, copy_hash = True, stored.copy_hash
         if record.not_modified:
-            batch.touched.append(row)
+            batch.not_modified.append(row)
         elif copy and stays:
-            batch.kept.append(row)
+            batch.copy_kept.append(row)
         else:
             batch.rows.append(row)
             if record.markdown:
@@ -225,12 +225,14 @@ class Writer:
                 batch.changed.append((row[JOB], row[URL_KEY]))
             if record.links is not None:
                 batch.links.append((record.job, row[URL_KEY], record.links))
-            if record.items or (standing is not None and standing.copy):
+            if record.items or (stored is not None and stored.copy):
                 batch.items[row[JOB], row[URL_KEY]] = items_of(record, row[FETCH_ID])
-        buried = record.reason == BURIED
-        return Standing(record.fetch_no, record.outcome, copy, mark, row[FIRST_AT], row[CHANGED_AT], buried)
+        is_dead_letter = record.reason == DEAD_LETTER
+        return StoredVersion(
+            record.fetch_no, record.outcome, copy, copy_hash, row[FIRST_AT], row[CHANGED_AT], is_dead_letter
+        )
 
-    def _durable(self, records: Sequence[m.Record]) -> dict[Key, Standing]:
+    def _durable(self, records: Sequence[m.Record]) -> dict[Key, StoredVersion]:
         # Asked for every batch, resumed or not: 1 µs per row, and it warms the index pages the insert needs next.
         jobs: dict[str, list[str]] = {}
         for record in records:
@@ -276,7 +278,7 @@ class Writer:
     def _roll_back(self, error: BaseException) -> None:
         # A commit whose sync failed may come back to life from the log: then the files must have kept their bytes.
         # The next open decides by what the database says.
-        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if unsure(error) else self._all
+        backends: tuple[Backend | Ledger, ...] = (self._ledger,) if commit_unknown(error) else self._all
         for backend in backends:
             try:
                 backend.rollback()
@@ -291,7 +293,7 @@ class Writer:
                 log.debug("closing after a failed open: %s", error)
 
 
-def tombstone(record: m.Record) -> m.Record:
+def dead_letter_record(record: m.Record) -> m.Record:
     """The least that ends a URL: what identifies it, and nothing that could be broken."""
     url = record.url if isinstance(record.url, str) else ""
     return m.Record(
@@ -301,5 +303,5 @@ def tombstone(record: m.Record) -> m.Record:
         fetch_no=record.fetch_no,
         attempt=record.attempt,
         outcome=m.Outcome.FAILED,
-        reason=BURIED,
+        reason=DEAD_LETTER,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from nephila.cli.crawl import summary
-from nephila.programs.crawl import Result
+from nephila.programs.crawl.program import Result
 from nephila.programs.output_directory import Run
 from nephila.storage.read.reader import Summary
 from rich.console import Console

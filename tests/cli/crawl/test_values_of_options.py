@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from nephila.cli.crawl.command import read_seeds
 from nephila.cli.main import main
 from nephila.kernel.documents.field_types import parse_seconds
 from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.seeds import read_seeds
 
 
 @pytest.mark.parametrize(

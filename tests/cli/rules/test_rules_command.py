@@ -131,7 +131,7 @@ def test_try_says_what_nearly_matched(nephila, shop, tmp_path):
         ("{css: 'p.a:first-child'}", "<i></i><p class=a>T", "css 'p.a' selects 1: 'T'"),
         ("{css: a, attr: data-x}", "<a href=/ data-y=1>T", "without the attribute 'data-x'; there are: href, data-y"),
         ("{css: p, regex: '(\\d+)'}", "<p>none</p>", "css gives 'none', in which regex"),
-        ("{css: script, jsonpath: $.x}", '<script>{"y": 1}</script>', "in which jsonpath finds nothing"),
+        ("{css: script, jsonpath: $.x}", '<script>{"y": 1}</script>', "in which jsonpath has no match"),
         ("{meta: 'og:titel'}", "<meta property=og:title content=x>", "there is meta: og:title"),
         ("{jsonld: Recipe}", '<script type="application/ld+json">{"@type": "Recipes"}</script>', "jsonld: Recipes"),
         ("{itemprop: pric}", "<i itemprop=price>1</i>", "there is itemprop: price"),

@@ -40,13 +40,13 @@ def test_nothing_is_sent_to_the_network(nephila, tmp_path, monkeypatch):
     assert asked == ["localhost"]
 
 
-def test_the_twin_is_named_with_its_remedy(monkeypatch):
-    """Slower, same results, and how to get the Rust core."""
+def test_the_fallback_is_named_with_its_remedy(monkeypatch):
+    """Slow, its main text simpler, and how to get the Rust core."""
     monkeypatch.setattr(nephila.native, "IMPLEMENTATION", "python")
     monkeypatch.delenv("NEPHILA_NATIVE", raising=False)
     (check,) = doctor.check_native()
     assert check.state == "warn"
-    assert "slower" in check.found
+    assert "slow, and its main text is simpler" in check.found
     assert "install Rust" in check.remedy
     monkeypatch.setenv("NEPHILA_NATIVE", "python")
     assert "unset" in doctor.check_native()[0].remedy
@@ -123,7 +123,7 @@ def test_what_a_command_needs_is_named_with_its_extra(nephila, monkeypatch):
 
 def test_every_extra_that_is_named_is_one():
     """In doctor's table and in the line about a missing library."""
-    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     assert set(EXTRAS.values()) | {extra for _, _, extra in doctor.COMMANDS} <= set(extras)
     for _, needs, extra in doctor.COMMANDS:

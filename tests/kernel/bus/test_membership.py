@@ -6,7 +6,7 @@ import random
 
 import msgspec
 from nephila.kernel.bus.kafka.group.membership import Claim, Membership, plan
-from nephila.kernel.ring import most, place
+from nephila.kernel.ring import assign_partitions, max_partitions
 
 
 class Group:
@@ -141,13 +141,13 @@ def test_any_history_ends_as_evenly_as_the_ring_does():
             group.rebalance()
             continue
         group.settle()
-        assert max(len(m.held) for m in group.members.values()) <= most(len(group.members), 64)
+        assert max(len(m.held) for m in group.members.values()) <= max_partitions(len(group.members), 64)
         assert len(group.owners) == 64
 
 
 def test_nobody_new_nothing_moves():
     """The plan of a settled group is what everybody has."""
-    owners = place(["a", "b", "c"], 64)
+    owners = assign_partitions(["a", "b", "c"], 64)
     claims = {n: Claim(n, 1.0, {p: 1 for p, o in enumerate(owners) if o == n}) for n in "abc"}
     shares = plan(claims, 64)
     assert all(set(shares[n].partitions) == claims[n].held.keys() and not shares[n].leaving for n in "abc")

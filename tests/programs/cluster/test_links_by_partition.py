@@ -104,13 +104,14 @@ def test_a_page_is_cut_without_loss(seed):
         lastmods=dates,
         source=m.LinkSource.FEED,
         parent_priority=9,
+        context=m.Context(session="s"),
     )
     chosen = sorted(rng.sample(range(len(urls)), rng.randrange(1, len(urls))))
     found = {}
     for partition, part in split(whole, chosen, PARTITIONS):
         texts = [0, *memoryview(part.anchor_ends).cast("I")]
         assert (part.parent_key, part.parent_url, part.parent_priority) == (b"p" * 16, "http://parent/", 9)
-        assert (part.source, part.page_links) == (m.LinkSource.FEED, len(urls))
+        assert (part.source, part.context) == (m.LinkSource.FEED, m.Context(session="s"))
         for i, url in enumerate(urls_of(part)):
             key = part.fingerprints[16 * i : 16 * i + 16]
             assert partition_of(key, PARTITIONS) == partition

@@ -10,28 +10,26 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nephila import __version__
-from nephila.cli.crawl.plan import make_plan
-from nephila.cli.crawl.run import NOTHING_FETCHED, Request, read_all_seeds, read_job, urls_of
+from nephila.cli.crawl.run import NOTHING_FETCHED
 from nephila.cli.jobs.cluster import connected
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize
 from nephila.kernel.messages import JobStatus, Seed
 from nephila.kernel.runtime.errors import TemporaryError, UsageError
 from nephila.kernel.topics import JOB_STATUS
+from nephila.programs.crawl.plan import make_plan
+from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
+from nephila.programs.options import IN_SERVICE
 from nephila.programs.output_directory import Run
 
 if TYPE_CHECKING:
     from nephila.kernel.bus.kafka.bus import KafkaBus
     from nephila.kernel.messages import CrawlJob, ParseRule
     from nephila.kernel.runtime.clock import Clock
-    from nephila.programs.crawl import Plan
+    from nephila.programs.crawl.plan import Plan
 
-SERVICE_OPTIONS = (
-    *("out", "resume", "refresh", "retry_failed", "fresh"),
-    *("workers", "concurrency", "user_agent", "contact", "header", "cookies", "allow_private", "host_map"),
-    *("format", "keep_raw", "store", "max_time", "max_wait", "rule_scripts"),
-)
-"""Options that are the services' own: their settings say it."""
+SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", *IN_SERVICE)
+"""Options that are settings of the services, or of a directory here."""
 SLOW_ANSWER_S = 5.0
 """A broker that takes longer for an answer was away."""
 MIN_LINE_INTERVAL_S = 1.0
@@ -40,7 +38,7 @@ MIN_LINE_INTERVAL_S = 1.0
 
 def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
-    from nephila.programs.process_setup import run_loop
+    from nephila.kernel.runtime.process_setup import run_loop
 
     for name in SERVICE_OPTIONS:
         if name in request.given:
@@ -131,7 +129,7 @@ class _Progress:
 
 def _line(status: JobStatus) -> str:
     ended = f"{status.stored:,} stored, {status.denied:,} denied, {status.failed:,} failed, {status.dropped:,} dropped"
-    return f"{ended}; {status.queued:,} queued, {status.on_way:,} on their way"
+    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} on their way"
 
 
 def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:

@@ -10,13 +10,13 @@ import msgspec
 
 from nephila import native
 from nephila.cli.terminal import sanitize
-from nephila.storage.read.source import place_of
+from nephila.storage.source import display_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from nephila.cli.crawl.refresh import Changed
-    from nephila.programs.crawl import Result
+    from nephila.programs.crawl.changes import Changed
+    from nephila.programs.crawl.program import Result
     from nephila.programs.output_directory import Directory, Run
     from nephila.storage.read.reader import Summary
 
@@ -69,7 +69,7 @@ def show(
             f"{pages:,} pages have more links than are taken of one, {links:,} in all were left out;"
             " their rows say meta.links_left_out"
         )
-    where = place_of(directory.rows(run)) if run.store else directory.path / "nephila.db"
+    where = display_name(directory.rows(run)) if run.store else directory.path / "nephila.db"
     table = f"table pages, job {run.uid}" if run.store else "table pages"
     folder = directory.path / "markdown"
     also = f"pages in {folder}, " if folder.is_dir() else ""
@@ -91,7 +91,7 @@ def facts(directory: Directory, run: Run, result: Result, counts: Summary) -> di
     """The summary as one JSON object."""
     return {
         "directory": str(directory.path),
-        "database": place_of(directory.rows(run)) if run.store else str(directory.path / "nephila.db"),
+        "database": display_name(directory.rows(run)) if run.store else str(directory.path / "nephila.db"),
         "state": run.state,
         "reason": run.reason,
         "rows": run.rows,
@@ -209,7 +209,9 @@ def remarks(run: Run, result: Result) -> list[str]:
     if result.refetched:
         lines.append(f"{result.refetched:,} URLs that had ended were queued again")
     if native.IMPLEMENTATION == "python":
-        lines.append("The native core is not built: pages were parsed by the slower Python twin (see nephila doctor).")
+        lines.append(
+            "The native core is not built: its Python fallback is slow, and its main text is simpler (nephila doctor)."
+        )
     return lines
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nephila.cli.jobs.cluster import connected, taken
-from nephila.kernel.messages import Answer, Question
+from nephila.kernel.messages import ExplainAnswer, ExplainQuery
 from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.topics import ANSWERS, QUESTIONS
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url, partition_of
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ WAIT_S = 10.0
 
 def ask(bootstrap: str, href: str, job: str, wait_s: float = WAIT_S) -> Explanation:
     """The explanation of a URL's owner. Raises `UserError` and `UsageError`."""
-    from nephila.programs.process_setup import run_loop
+    from nephila.kernel.runtime.process_setup import run_loop
     from nephila.scheduler.explain.explain import Explanation
 
-    answer = run_loop(_ask(bootstrap, Question(url=href, job=job), wait_s))
+    answer = run_loop(_ask(bootstrap, ExplainQuery(url=href, job=job), wait_s))
     return msgspec.json.decode(answer.explanation, type=Explanation)
 
 
 def release(bootstrap: str, job: str, host: str, place: str, wait_s: float = WAIT_S) -> None:
     """Have a part of a host taken out of quarantine; returns when that is in the log. Raises as `ask`."""
-    from nephila.programs.process_setup import run_loop
+    from nephila.kernel.runtime.process_setup import run_loop
 
     try:
         href = parse_url(f"http://{host}/").href
@@ -43,14 +43,14 @@ def release(bootstrap: str, job: str, host: str, place: str, wait_s: float = WAI
         raise UsageError(f"{host[:100]!r} is no host: {error}") from None
     if not job or not place:
         raise UsageError("name a job and a part of the host, as nephila explain does")
-    answer = run_loop(_ask(bootstrap, Question(url=href, job=job, release=place), wait_s))
+    answer = run_loop(_ask(bootstrap, ExplainQuery(url=href, job=job, release=place), wait_s))
     if not answer.released:
         raise UserError("the scheduler that has this host is of an older release, which opens nothing: update it")
 
 
-async def _ask(bootstrap: str, question: Question, wait_s: float) -> Answer:
+async def _ask(bootstrap: str, question: ExplainQuery, wait_s: float) -> ExplainAnswer:
     question.id = uuid.uuid4().hex
-    answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    answered: asyncio.Future[ExplainAnswer] = asyncio.get_running_loop().create_future()
 
     def on_answer(delivery: Delivery) -> None:
         if delivery.message.id == question.id and not answered.done():
@@ -58,11 +58,11 @@ async def _ask(bootstrap: str, question: Question, wait_s: float) -> Answer:
         delivery.ack()
 
     async with connected(bootstrap) as bus:
-        bus.subscribe(ANSWERS, "explain", on_answer, credits=1000)
+        bus.subscribe(EXPLAIN_ANSWERS, "explain", on_answer, credits=1000)
         await bus.start()
         partition = partition_of(parse_url(question.url).fingerprint, bus.config.partitions)
-        question.place, question.until, question.system = str(partition), time.time() + wait_s, bootstrap
-        await taken(bus, bus.publish(QUESTIONS, 0, question), wait_s)
+        question.slot, question.deadline, question.system = str(partition), time.time() + wait_s, bootstrap
+        await taken(bus, bus.publish(EXPLAIN_QUERIES, 0, question), wait_s)
         try:
             answer = await asyncio.wait_for(answered, wait_s)
         except TimeoutError:
@@ -73,5 +73,5 @@ async def _ask(bootstrap: str, question: Question, wait_s: float) -> Answer:
                 f"and ask again{skew}"
             ) from None
     if answer.error:
-        raise (UsageError if answer.usage else UserError)(answer.error)
+        raise (UsageError if answer.usage_error else UserError)(answer.error)
     return answer

@@ -36,8 +36,8 @@ def explain(
 ) -> None:
     """Say what became of a URL in the crawl in DIR, and why: seen, scope, robots.txt, queue, pace, budget, fetches."""
     from nephila.cli.client import running
-    from nephila.cli.crawl.command import seed_url
     from nephila.cli.explain.render import show
+    from nephila.kernel.seeds import seed_url
     from nephila.scheduler.explain.explain import Explanation
 
     href = seed_url(url)

@@ -38,7 +38,7 @@ def apply(
     json: Json = False,
 ) -> None:
     """Make the jobs what the files say: new ones are created, others changed while they run."""
-    from nephila.cli.jobs.files import read_jobs
+    from nephila.programs.job_files import read_jobs
 
     documents = read_jobs(files)
     _check_sources(documents)
@@ -153,7 +153,7 @@ def _check_sources(documents: Iterable[Any]) -> None:
 
 def _apply(client: Client, document: Any, refused: list[tuple[str, str]]) -> dict[str, Any]:
     """The job, then the seeds of its files piece by piece; each piece is taken before the next is read."""
-    from nephila.cli.jobs.files import read_sources
+    from nephila.programs.job_files import read_sources
 
     files = any(kind == "file" for kind, _ in document.sources)
     answer = client.ask("jobs.apply", job=document.content, more=files)

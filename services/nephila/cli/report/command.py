@@ -13,7 +13,7 @@ from nephila.cli.output import note
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
 from nephila.programs.output_directory import Directory
-from nephila.storage.read.source import is_url, place_of
+from nephila.storage.source import display_name, is_url
 
 
 def report(
@@ -30,7 +30,7 @@ def report(
     from nephila.cli.report.facts import gather, options_of
 
     source, only = find(place)
-    head = Head(name=place_of(source), program=f"nephila {__version__}", made_at=time.time())
+    head = Head(name=display_name(source), program=f"nephila {__version__}", made_at=time.time())
     if not is_url(place):
         head.name = Path(place).resolve().name
         try:

@@ -15,8 +15,8 @@ from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from nephila.storage.read.reading import Reading, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.source import Source
 
 TOP: Final = 10
 """Rows of a list of pages or hosts."""
@@ -128,7 +128,7 @@ class Facts:
 def gather(source: Source, job: str | None) -> Facts:
     """The facts of a crawl, or of one job. Raises `UserError` where there is no table to read."""
     facts = Facts()
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         query = _Query(connection, job)
         _outcomes(facts, query)
         _time(facts, query)
@@ -142,7 +142,7 @@ def gather(source: Source, job: str | None) -> Facts:
 class _Query:
     """Queries of one table, restricted to a job."""
 
-    def __init__(self, connection: Reading, job: str | None) -> None:
+    def __init__(self, connection: ReadConnection, job: str | None) -> None:
         self._connection, self._job = connection, job
 
     def __call__(self, text: str, **values: Any) -> list[Any]:

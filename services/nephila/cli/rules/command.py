@@ -45,16 +45,16 @@ def run_tests(
     """Run each rule on the page beside it and compare with items.json; exit code 1 when one differs."""
     from nephila.rulekit import fixtures
 
-    verdicts = fixtures.run(places or HERE, scripts=scripts, write=write)
+    results = fixtures.run(places or HERE, scripts=scripts, write=write)
     failed = 0
-    for verdict in verdicts:
-        failed += not verdict.good
+    for result in results:
+        failed += not result.good
         if json:
-            print_json(verdict.as_json())
+            print_json(result.as_json())
         else:
-            fixtures.show(verdict)
+            fixtures.show(result)
     if not json:
-        note(f"{len(verdicts)} rules, {failed} failed")
+        note(f"{len(results)} rules, {failed} failed")
     raise typer.Exit(1 if failed else 0)
 
 
@@ -75,12 +75,12 @@ def try_rule(
     from nephila.rulekit import try_page
 
     page = try_page.page_of(target, url, allow_private=allow_private, host_map=host_map or [])
-    tried = try_page.attempt(page, rules or HERE, name, scripts=scripts)
+    trial = try_page.attempt(page, rules or HERE, name, scripts=scripts)
     if json:
-        print_json(tried.as_json())
+        print_json(trial.as_json())
     else:
-        try_page.show(tried)
-    raise typer.Exit(0 if tried.found.items or not tried.rule.rule.fields else 1)
+        try_page.show(trial)
+    raise typer.Exit(0 if trial.found.items or not trial.rule.rule.fields else 1)
 
 
 @app.command()
@@ -140,10 +140,10 @@ def tidy(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 if a file would change.")] = False,
 ) -> None:
     """Write rules in one style, keys in their order, comments kept."""
-    from nephila.rulekit.fmt import tidied
+    from nephila.rulekit.fmt import reformatted
 
     changed = 0
-    for path, text in tidied(places or HERE):
+    for path, text in reformatted(places or HERE):
         changed += 1
         typer.echo(f"{'would change' if check else 'changed'}: {path}")
         if not check:
@@ -178,9 +178,9 @@ def init(
     allow_private: Annotated[bool, typer.Option("--allow-private", help="Reach private addresses.")] = False,
 ) -> None:
     """Begin a rule: rule.yaml with a few fields, the page beside it, and its items as they are now."""
-    from nephila.rulekit.init import begin
+    from nephila.rulekit.init import create
 
-    for path in begin(directory, page, allow_private=allow_private):
+    for path in create(directory, page, allow_private=allow_private):
         typer.echo(str(path))
 
 

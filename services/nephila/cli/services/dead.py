@@ -126,7 +126,7 @@ def _settings(bootstrap: str | None, path: str, prefix: str | None) -> tuple[Kaf
     hush()
     values: dict[str, Any] = {}
     if path:
-        from nephila.cli.services.service import transport_of
+        from nephila.programs.service.settings import transport_of
 
         values = transport_of(path)
     given = {"bootstrap": bootstrap, "prefix": prefix}

@@ -9,27 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 from nephila import __version__
-from nephila.cli.options import (
-    AllowPrivate,
-    Concurrency,
-    Contact,
-    Format,
-    Header,
-    HostMap,
-    KeepRaw,
-    Out,
-    Rules,
-    RuleScripts,
-    Store,
-    UserAgent,
-    Workers,
-)
+from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
 from nephila.kernel.runtime.errors import UserError, without_resume
+from nephila.programs.options import CommandOptions
 from nephila.programs.output_directory import Directory, JobRun, Run
 
 LOG_S = 60.0
@@ -37,49 +24,33 @@ LOG_S = 60.0
 
 if TYPE_CHECKING:
     from nephila.control.job_view import JobFacts
-    from nephila.programs.assembly import ServiceConfigs
+    from nephila.programs.service_configs import ServiceConfigs
 
 
+@with_options("up")
 def up(
-    out: Out = Path("crawl-out"),
-    concurrency: Concurrency = 100,
-    workers: Workers = None,
-    user_agent: UserAgent = "",
-    contact: Contact = "",
-    header: Header = None,
-    allow_private: AllowPrivate = False,
-    host_map: HostMap = None,
-    format: Format = "sqlite",
-    keep_raw: KeepRaw = False,
-    store: Store = "",
-    rules: Rules = None,
-    rule_scripts: RuleScripts = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    out: Out = DEFAULT_OUT,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
+    **options: Unpack[CommandOptions],
 ) -> None:
-    """Run many jobs in DIR until told to stop; see nephila jobs. Started again, it goes on with all of them."""
-    from nephila.cli.crawl.plan import archive_name, formats_of, make_configs, resolve_store
-    from nephila.cli.headers import redacted
+    """Run many jobs in DIR until it is stopped; see nephila jobs. Started again, it continues all of them."""
+    from nephila.programs.headers import redacted
+    from nephila.programs.service_configs import archive_name, formats_of, make_configs, resolve_store
 
-    options: dict[str, Any] = {
-        "concurrency": concurrency,
-        "workers": workers,
-        "user_agent": user_agent,
-        "contact": contact,
-        "header": header or [],
-        "allow_private": allow_private,
-        "host_map": host_map or [],
-        "format": format,
-        "keep_raw": keep_raw,
-        "rules": str(rules.absolute()) if rules else "",
-        "rule_scripts": rule_scripts,
-    }
+    given = values(options)
+    store = given.pop("store")
     directory = Directory(out)
-    run = resolve_run(directory, options)
+    run = resolve_run(directory, given)
     url = resolve_store(run, store)
     configs = make_configs(
-        options, out, formats_of(format, keep_raw), store=url, writer=run.writer, archive=archive_name("up", run)
+        given,
+        out,
+        formats_of(given["format"], given["keep_raw"]),
+        store=url,
+        writer=run.writer,
+        archive=archive_name("up", run),
     )
-    options["header"] = redacted(options["header"])
+    given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
         code = serve(directory, run, configs, quiet=quiet)
@@ -104,7 +75,7 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
 
 def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
-    from nephila.programs.process_setup import raise_open_files, run_loop
+    from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.programs.serve import UpProgram
     from nephila.rulekit.health import degraded
 

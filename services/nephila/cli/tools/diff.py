@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
-from nephila.cli.crawl.command import DEFAULT_OUT, seed_url
+from nephila.cli.options import DEFAULT_OUT
 from nephila.cli.output import note, print_json
 from nephila.cli.terminal import sanitize, sanitize_lines
 from nephila.cli.tools.export import find
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.source import place_of
+from nephila.kernel.seeds import seed_url
+from nephila.storage.source import display_name
 
 MAX_LINES = 4000
 """Lines that differ, of one version, up to which they are aligned: the time grows with their product."""
@@ -40,7 +41,9 @@ def diff(
     keys = dict.fromkeys((parse_routed(href).fingerprint, parse_url(href).fingerprint))
     page = next((found for key in keys if (found := versions(source, job or only, key)) is not None), None)
     if page is None:
-        raise UserError(f"{place_of(source)} holds no page of {sanitize(href)}; nephila explain says what became of it")
+        raise UserError(
+            f"{display_name(source)} holds no page of {sanitize(href)}; nephila explain says what became of it"
+        )
     now, before = page.now, page.before
     if json:
         print_json({"url": page.url, "job": page.job, "before": before and before._asdict(), "now": now._asdict()})

@@ -109,11 +109,11 @@ def check_native() -> list[Check]:
         from nephila.native import IMPLEMENTATION, KEY_VERSION
     except ImportError as error:
         return [Check("native core", "fail", str(error), "make install")]
-    found = f"{'Rust' if IMPLEMENTATION == 'rust' else 'Python twin'}, URL keys of version {KEY_VERSION}"
+    found = f"{'Rust' if IMPLEMENTATION == 'rust' else 'Python fallback'}, URL keys of version {KEY_VERSION}"
     if IMPLEMENTATION == "rust":
         return [Check("native core", "ok", found)]
     return [
-        Check("native core", "warn", found + ": same results, several times slower", _native_remedy()),
+        Check("native core", "warn", found + ": slow, and its main text is simpler", _native_remedy()),
     ]
 
 

@@ -12,7 +12,7 @@ from nephila.cli.terminal import escape_controls
 from nephila.cli.tools.markdown_texts import MarkdownTexts
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.output_directory import Directory
-from nephila.storage.read.source import Source, is_url, place_of, reachable
+from nephila.storage.source import Source, display_name, is_url, with_password
 
 
 def export(
@@ -89,7 +89,7 @@ def export(
         note(f"{rows:,} rows written to {out}")
     elif not rows:
         none = "no page that is new or has changed" if changes else "no stored page"
-        note(f"{place_of(source)} has {none}; --all shows what became of its URLs")
+        note(f"{display_name(source)} has {none}; --all shows what became of its URLs")
 
 
 def _items(source: Source, format: str, out: str, job: str | None, columns: tuple[str, ...], *, raw_csv: bool) -> None:
@@ -100,13 +100,13 @@ def _items(source: Source, format: str, out: str, job: str | None, columns: tupl
     if out != "-":
         note(f"{rows:,} items written to {out}")
     elif not rows:
-        note(f"{place_of(source)} has no items; see nephila crawl --rules DIR")
+        note(f"{display_name(source)} has no items; see nephila crawl --rules DIR")
 
 
 def find(place: str) -> tuple[Source, str | None]:
     """Where the rows are and of which job they are; None: all that are there. Raises `UserError`."""
     if is_url(place):
-        return reachable(place), None
+        return with_password(place), None
     directory = Directory(Path(place))
     if not directory.path.is_dir():
         raise UserError(f"{place} is not a directory; name the one that was given to nephila crawl --out")

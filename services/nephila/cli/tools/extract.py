@@ -6,18 +6,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import typer
 
-from nephila.cli.options import AllowPrivate, Contact, HostMap, IgnoreRobots, UserAgent
+from nephila.cli.options import values, with_options
 from nephila.cli.output import note, print_json, print_pairs
 from nephila.cli.terminal import sanitize_lines
 from nephila.cli.tools.batch import lines, scalar_text
 from nephila.kernel import mime
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.options import CommandOptions
 
 
+@with_options("extract")
 def extract(
     file: Annotated[
         str, typer.Argument(metavar="[FILE|URL]", help="A document; - is standard input; a URL is fetched.")
@@ -29,11 +31,7 @@ def extract(
     ] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Main text as Markdown.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
-    ignore_robots: IgnoreRobots = False,
-    user_agent: UserAgent = "",
-    contact: Contact = "",
-    allow_private: AllowPrivate = False,
-    host_map: HostMap = None,
+    **options: Unpack[CommandOptions],
 ) -> None:
     """Print what a reader would want of a document: title, author, date, language and main text.
 
@@ -50,15 +48,7 @@ def extract(
     if "://" in file:
         if url or content_type:
             raise UsageError("--url and --content-type are for files; a page that is fetched has its own")
-        found = _fetched(
-            file,
-            markdown,
-            ignore_robots=ignore_robots,
-            user_agent=user_agent,
-            contact=contact,
-            allow_private=allow_private,
-            host_map=host_map or [],
-        )
+        found = _fetched(file, markdown, values(options))
     else:
         found = _extract(file, scalar_text(url), content_type, markdown)
     if json:
@@ -67,17 +57,18 @@ def extract(
         _show(found, file)
 
 
-def _fetched(url: str, markdown: bool, **options: Any) -> dict[str, Any]:
-    from nephila.api import fetch
-    from nephila.parser.page.extract import extract as extract_document
+def _fetched(url: str, markdown: bool, options: dict[str, Any]) -> dict[str, Any]:
+    from nephila.downloader.fetch_page import config_of, fetch_page
+    from nephila.parser.single.extract import extract as extract_document
 
-    page = fetch(url, **options)
-    return extract_document(page.body, page.url, page.content_type, page.charset, markdown=markdown)
+    obey_robots = not options.pop("ignore_robots")
+    page = fetch_page(url, config_of(**options), obey_robots=obey_robots)
+    return extract_document(bytes(page.body), page.url, page.content_type, page.charset, markdown=markdown)
 
 
 def _extract(file: str, url: str, content_type: str, markdown: bool) -> dict[str, Any]:
-    from nephila.parser.page.extract import MAX_FILE_BYTES, read_file, type_by_name
-    from nephila.parser.page.extract import extract as extract_document
+    from nephila.parser.single.extract import MAX_FILE_BYTES, read_file, type_by_name
+    from nephila.parser.single.extract import extract as extract_document
 
     media_type, charset = mime.media_type(content_type)
     try:
@@ -119,7 +110,7 @@ def _show(found: dict[str, Any], file: str) -> None:
 
 
 def _batch(url: str, content_type: str, markdown: bool) -> None:
-    from nephila.parser.page.extract import extract_batch
+    from nephila.parser.single.extract import extract_batch
 
     out = sys.stdout.buffer
 

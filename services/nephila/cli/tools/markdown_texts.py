@@ -12,8 +12,8 @@ from pathlib import Path
 
 from nephila.cli.output import note
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.read.markdown import FOLDER, place_of, read_document
 from nephila.storage.rows import CONTENT_TYPE, SHA256, Row
+from nephila.storage.sinks.markdown_file import FOLDER, path_of, read_document
 
 
 class MarkdownTexts:
@@ -33,7 +33,7 @@ class MarkdownTexts:
         if self._directory is None:
             self._plain += 1
             return ""
-        text: str | None = read_document(self._directory / FOLDER / place_of(row), digest) or self._of_body(digest)
+        text: str | None = read_document(self._directory / FOLDER / path_of(row), digest) or self._of_body(digest)
         self._plain += text is None and "html" in row[CONTENT_TYPE]
         return text or ""
 

@@ -11,17 +11,18 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Unpack
 
 import msgspec
 import typer
 
-from nephila.cli.options import AllowPrivate, HostMap
+from nephila.cli.options import values, with_options
 from nephila.cli.output import print_json, print_pairs
 from nephila.cli.tools.batch import answer_batch, asker, scalar_text
 from nephila.kernel.net.robots import Robots, Verdict
 from nephila.kernel.net.robots import parse as parse_robots
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.programs.options import CommandOptions
 
 app = typer.Typer(add_completion=False, help="What a robots.txt allows.")
 
@@ -47,6 +48,7 @@ def robots() -> None:
 
 
 @app.command()
+@with_options("robots")
 def check(
     target: Annotated[
         str, typer.Argument(metavar="[URL]", help="URL to judge by the robots.txt of its host, which is fetched.")
@@ -59,8 +61,7 @@ def check(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing; exit 0 allowed, 1 denied.")] = False,
-    allow_private: AllowPrivate = False,
-    host_map: HostMap = None,
+    **options: Unpack[CommandOptions],
 ) -> None:
     """Say whether a URL may be fetched and which line decides.
 
@@ -76,7 +77,7 @@ def check(
     found = ""
     if target and not file and not url:
         url = target
-        rules, verdict, found = _of_host(target, token, allow_private, host_map or [])
+        rules, verdict, found = _of_host(target, token, values(options))
     elif file and url and not target:
         rules = parse_robots(_read(file))
         verdict = decide(rules, token, scalar_text(url))
@@ -105,13 +106,13 @@ def _because(verdict: Verdict, token: str, found: str) -> str:
     return f"no rule for {token} matches" if not found or "(rules" in found else "there is no robots.txt to go by"
 
 
-def _of_host(url: str, token: str, allow_private: bool, host_map: list[str]) -> tuple[Robots, Verdict, str]:
+def _of_host(url: str, token: str, options: dict[str, Any]) -> tuple[Robots, Verdict, str]:
     """The robots.txt of a URL's host, its verdict, and what was found there. Raises `UserError`."""
-    from nephila.cli.crawl.command import seed_url
-    from nephila.cli.tools.fetch_one import fetch_robots
+    from nephila.downloader.fetch_page import config_of, fetch_robots
+    from nephila.kernel.seeds import seed_url
 
     url = seed_url(url)
-    address, body, means = fetch_robots(url, allow_private=allow_private, host_map=host_map)
+    address, body, means = fetch_robots(url, config_of(**options))
     rules = parse_robots(body)
     verdict = decide(rules, token, url)
     if not means.startswith("rules"):

@@ -11,7 +11,8 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
-from nephila.downloader.dns.resolver import LookupSlots, ResolveError, interleave
+from nephila.downloader.dns.contract import ResolveError, interleave
+from nephila.downloader.dns.lookup_slots import LookupSlots
 
 _FIRST_TRY_S = 2.0
 _TRIES = 5
@@ -77,7 +78,7 @@ class _Channel:
 
 
 class AiodnsResolver:
-    """See `nephila.downloader.dns.resolver.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
+    """See `dns.contract.Resolver`. `servers`: "address[:port]"; none = those of resolv.conf.
 
     At most `max_lookups` look-ups at a time; one takes `timeout_s` at most, all tries at all servers included.
     """

@@ -137,7 +137,7 @@ class AiohttpFetcher:
         response.reason, response.detail = "timeout", detail
 
     async def _try_addresses(self, fetch: Fetch) -> None:
-        addresses = fetch.request.addresses[:MAX_DIALS]
+        addresses = fetch.request.route.addresses[:MAX_DIALS]
         for number, address in enumerate(addresses, 1):
             fetch.phase = CONNECT
             fetch.dials = number
@@ -184,19 +184,19 @@ class AiohttpFetcher:
         request = fetch.request
         target = request.target
         host = f"[{address}]" if ":" in address else address
-        headers = {"Host": target.host_header, **self._headers, **dict(request_headers_of(request))}
+        headers = {"Host": target.host_header, **self._headers, **request_headers_of(request)}
         async with self._open_session().request(
             "GET" if request.body is None else "POST",
-            URL(f"{target.scheme}://{host}:{request.dial_port}{target.path}", encoded=True),
+            URL(f"{target.scheme}://{host}:{request.route.port}{target.path}", encoded=True),
             headers=headers,
             data=request.body,
             allow_redirects=False,
-            server_hostname=target.dial_host.rstrip(".") if target.scheme == "https" else None,
+            server_hostname=request.route.tls_name or None,
             trace_request_ctx=fetch,
         ) as reply:
             fetch.phase = BODY
             if self._config.raw_capture:
-                secrets = {"authorization", *(name.lower() for name in request.headers)}
+                secrets = {"authorization", *(name.lower() for name in request.secret_headers or ())}
                 shown = {k: v for k, v in reply.request_info.headers.items() if k.lower() not in secrets}
                 fetch.response.request_head = _request_head(target.path, shown)
             if not await self._read(fetch, reply):

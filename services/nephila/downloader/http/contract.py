@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import Route
 
 MAX_DIALS = 3
 MAX_HEAD_BYTES = 64 << 10
@@ -26,51 +27,61 @@ DRAIN_BYTES = 64 << 10
 
 
 class HttpRequest:
-    """What to fetch. `keep` > 0: that many decoded bytes are wanted at most, the rest is not read and no error.
-    `max_bytes` > 0: that many, on the wire and decoded, instead of what the configuration says.
+    """One HTTP request: a GET, or a POST when it has a `body`. Headers come in addition to those of the settings.
 
-    `on_sent` is called when the request's head has been written: the server sees its start then, not at the dial.
-    `headers` go with this order beside those of the configuration. With a `body` it is a POST, else a GET.
+    `keep` > 0: at most that many decoded bytes are read; a longer body is cut off without an error.
+    `max_bytes` > 0: replaces both size limits of the settings, on the wire and decoded.
+    `on_sent` is called when the request head has been written: the server sees the request then, not at the dial.
     """
 
     __slots__ = (
-        "addresses",
         "any_type",
         "body",
-        "dial_port",
-        "etag",
         "headers",
         "keep",
-        "last_modified",
         "max_bytes",
         "on_sent",
+        "route",
+        "secret_headers",
         "target",
     )
 
     def __init__(
         self,
         target: Target,
-        addresses: tuple[str, ...],
-        dial_port: int,
+        route: Route,
         *,
-        etag: str = "",
-        last_modified: str = "",
         any_type: bool = False,
         keep: int = 0,
         max_bytes: int = 0,
         on_sent: Callable[[], None] | None = None,
     ) -> None:
         self.target = target
-        self.addresses = addresses
-        self.dial_port = dial_port
-        self.etag = etag
-        self.last_modified = last_modified
+        self.route = route
         self.any_type = any_type
         self.keep = keep
         self.max_bytes = max_bytes
         self.on_sent = on_sent
-        self.headers: dict[str, str] = {}
+        self.headers: dict[str, str] | None = None
+        self.secret_headers: dict[str, str] | None = None
+        """Headers that archives leave out: credentials, cookies, headers of the settings for single hosts."""
         self.body: bytes | None = None
+
+    def add_header(self, name: str, value: str) -> None:
+        """Send a header that archives may show."""
+        if self.headers is None:
+            self.headers = {}
+        self.headers[name] = value
+
+    def add_secret_header(self, name: str, value: str) -> None:
+        """Send a header that archives leave out."""
+        if self.secret_headers is None:
+            self.secret_headers = {}
+        self.secret_headers[name] = value
+
+    def own_headers(self) -> dict[str, str]:
+        """The headers of this request alone."""
+        return {**(self.headers or {}), **(self.secret_headers or {})}
 
 
 class HttpResponse:

@@ -106,24 +106,22 @@ class LeanFetcher:
 
     @staticmethod
     def _keys(request: HttpRequest) -> list[tuple[str, int, str, str]]:
-        target = request.target
-        return [(address, request.dial_port, target.host, target.scheme) for address in request.addresses[:MAX_DIALS]]
+        target, route = request.target, request.route
+        return [(address, route.port, target.host, target.scheme) for address in route.addresses[:MAX_DIALS]]
 
     def _dial(self, exchange: Exchange) -> None:
-        request = exchange.request
-        target = request.target
+        target, route = exchange.request.target, exchange.request.route
         exchange.phase = CONNECT
-        address = exchange.response.address = request.addresses[exchange.dials]
+        address = exchange.response.address = route.addresses[exchange.dials]
         exchange.dials += 1
         loop = asyncio.get_running_loop()
-        secure = target.scheme == "https"
         exchange.dial = loop.create_task(
             loop.create_connection(
-                lambda: Connection(self, (address, request.dial_port, target.host, target.scheme)),
+                lambda: Connection(self, (address, route.port, target.host, target.scheme)),
                 address,
-                request.dial_port,
-                ssl=self._context() if secure else None,
-                server_hostname=target.dial_host.rstrip(".") if secure else None,
+                route.port,
+                ssl=self._context() if route.tls_name else None,
+                server_hostname=route.tls_name or None,
             )
         )
         exchange.dial.add_done_callback(lambda task: self._dialled(exchange, task))
@@ -142,7 +140,7 @@ class LeanFetcher:
             self._send(exchange, task.result()[1])  # type: ignore[index]
 
     def _not_connected(self, exchange: Exchange, error: FetchError) -> None:
-        if exchange.dials < min(MAX_DIALS, len(exchange.request.addresses)):
+        if exchange.dials < min(MAX_DIALS, len(exchange.request.route.addresses)):
             self._dial(exchange)
         else:
             self.fail(exchange, error.reason, error.detail)

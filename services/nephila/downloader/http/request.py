@@ -11,6 +11,7 @@ from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.decode import ACCEPT_ENCODING
 from nephila.downloader.http.headers import split_header
 from nephila.downloader.http.target import Target
+from nephila.downloader.route import Route
 from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 
@@ -37,17 +38,13 @@ def request_headers(config: DownloaderConfig) -> dict[str, str]:
     return headers
 
 
-def request_headers_of(request: HttpRequest) -> list[tuple[str, str]]:
-    """The headers of this one order: credentials, validators, what the middleware has added."""
-    headers = list(request.headers.items())
+def request_headers_of(request: HttpRequest) -> dict[str, str]:
+    """The headers of this request alone, credentials of its URL included."""
+    headers = request.own_headers()
     if request.body is not None:
-        headers.append(("Content-Length", str(len(request.body))))
-    if request.target.authorization and "Authorization" not in request.headers:
-        headers.append(("Authorization", request.target.authorization))
-    for name, value in (("If-None-Match", request.etag), ("If-Modified-Since", request.last_modified)):
-        # A validator is somebody else's text: only what fits on one header line goes back.
-        if value and value.isprintable() and value.isascii():
-            headers.append((name, value))
+        headers["Content-Length"] = str(len(request.body))
+    if request.target.authorization:
+        headers.setdefault("Authorization", request.target.authorization)
     return headers
 
 
@@ -60,22 +57,23 @@ class RequestHeads:
         self._plain = self._rest + "\r\n"
 
     def shown(self, request: HttpRequest) -> bytes:
-        """The head without what may be secret: credentials and what the middleware has added. For archives."""
-        if not (request.headers or request.target.authorization):
-            return self.make(request)
-        plain = HttpRequest(request.target, (), 0, etag=request.etag, last_modified=request.last_modified)
-        return self.make(plain, secrets=False)
+        """The head for archives: without credentials and secret headers."""
+        return self._head(request, request.headers)
 
-    def make(self, request: HttpRequest, *, secrets: bool = True) -> bytes:
-        """Request line and headers, CRLF lines, ending in an empty one."""
+    def make(self, request: HttpRequest) -> bytes:
+        """Request line and headers, CRLF lines, ending with an empty line."""
+        if request.secret_headers is None and request.body is None and not request.target.authorization:
+            return self._head(request, request.headers)
+        return self._head(request, request_headers_of(request))
+
+    def _head(self, request: HttpRequest, headers: dict[str, str] | None) -> bytes:
         target = request.target
         method = "GET" if request.body is None else "POST"
         start = f"{method} {target.path} HTTP/1.1\r\nHost: {target.host_header}"
-        if not (target.authorization or request.etag or request.last_modified or request.headers):
+        if not headers:
             return (start + self._plain).encode("ascii")
-        headers = (pair for pair in request_headers_of(request) if secrets or pair[0] != "Authorization")
-        own = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        # A cookie is octets, kept as Latin-1.
+        own = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        # A cookie is a sequence of octets, stored as Latin-1.
         return f"{start}{self._rest}{own}\r\n".encode("latin-1")
 
 
@@ -93,20 +91,16 @@ def names_list(path_query: str) -> bool:
 def http_request_of(
     request: FetchRequest,
     target: Target,
-    route: tuple[tuple[str, ...], int],
+    route: Route,
     max_list_bytes: int,
     on_sent: Callable[[], None] | None,
 ) -> HttpRequest:
-    """What the fetcher is asked to do for a request, at a place that may be dialled."""
+    """The HTTP request for a FetchRequest, before the middleware adds to it."""
     is_robots = request.kind == FetchKind.ROBOTS
     is_list = not is_robots and names_list(target.path)
-    addresses, port = route
     return HttpRequest(
         target,
-        addresses,
-        port,
-        etag=request.etag,
-        last_modified=request.last_modified,
+        route,
         any_type=is_robots or is_list or request.seed,
         keep=ROBOTS_BYTES if is_robots else 0,
         max_bytes=max_list_bytes if is_list else 0,

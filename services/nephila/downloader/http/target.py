@@ -49,12 +49,3 @@ class Target:
 def _basic(userinfo: str) -> str:
     user, _, password = userinfo.partition(":")
     return "Basic " + b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode("ascii")
-
-
-def prefer_counted_address(route: tuple[tuple[str, ...], int], counted: str) -> tuple[tuple[str, ...], int]:
-    """Addresses and port, the address that a fetch was counted on before the others: its turn is there, and the order
-    in which a name has its addresses says nothing."""
-    addresses, port = route
-    if counted not in addresses[1:]:
-        return route
-    return (counted, *(one for one in addresses if one != counted)), port

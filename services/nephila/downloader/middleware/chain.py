@@ -1,74 +1,106 @@
-"""The steps between the service and the fetcher, in their order."""
+"""The chain of middleware between pipeline and fetcher: which ones exist, their order, and who is called for a job."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.dns.resolver import GuardedResolver
 from nephila.downloader.http.contract import Fetcher, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
 from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import Cookies
 from nephila.downloader.middleware.host_headers import HostHeaders
 from nephila.downloader.middleware.login import FormLogin
+from nephila.downloader.middleware.validators import Validators
+from nephila.downloader.route import Router
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.clock import Clock
 
-CHAIN = (HostHeaders, Cookies, FormLogin)
-"""For a request in this order, for its answer in the opposite one."""
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """What a middleware may be built from."""
+
+    config: DownloaderConfig
+    clock: Clock
+    router: Router
+    fetcher: Fetcher
+    previous: tuple[Middleware, ...]
+    """The middleware before it in the chain; requests of its own, such as those of a login, pass them as well."""
+
+
+CHAIN: tuple[Callable[[Dependencies], Middleware], ...] = (
+    lambda given: HostHeaders(given.config),
+    lambda given: Cookies(given.config, given.clock),
+    lambda given: FormLogin(given.clock, given.router, given.fetcher, given.config.secrets, given.previous),
+    lambda given: Validators(),
+)
+"""Requests pass in this order, responses in reverse."""
+
+
+class _Hooks(NamedTuple):
+    """The hooks to call for the requests of one job."""
+
+    before_request: tuple[Callable[[m.FetchRequest, Target], Coroutine[Any, Any, None] | None], ...]
+    on_request: tuple[Callable[[m.FetchRequest, HttpRequest], None], ...]
+    on_response: tuple[Callable[[m.FetchRequest, Target, HttpResponse], None], ...]
 
 
 class MiddlewareChain:
-    """All steps; each is asked only while it has something to do, so that a crawl without them pays one look-up."""
+    """Calls the hooks of each middleware that acts on a job. A request costs one dict look-up per hook, and a call per
+    middleware that overrides it."""
 
-    def __init__(self, config: DownloaderConfig, clock: Clock, resolver: GuardedResolver, fetcher: Fetcher) -> None:
-        self._headers = HostHeaders(config)
-        self._cookies = Cookies(config, clock)
-        self._login = FormLogin(clock, resolver, fetcher, config.secrets)
-        self._login.dress, self._login.undress = self._dress, self._undress
-        self._everywhere = bool(self._headers or config.cookies)
-        self._jobs: set[str] = set()
+    def __init__(self, middlewares: Iterable[Middleware]) -> None:
+        self._middlewares = tuple(middlewares)
+        self._without_job = self._hooks(None)
+        self._by_job: dict[str, _Hooks] = {}
+
+    def _hooks(self, job: m.CrawlJob | None) -> _Hooks:
+        active = [one for one in self._middlewares if one.acts_on(job)]
+        return _Hooks(
+            tuple(one.before_request for one in active if type(one).before_request is not Middleware.before_request),
+            tuple(one.on_request for one in active if type(one).on_request is not Middleware.on_request),
+            tuple(one.on_response for one in reversed(active) if type(one).on_response is not Middleware.on_response),
+        )
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """A job is there, has changed or is deleted."""
+        """See `Middleware.on_job`."""
         for middleware in self._middlewares:
             middleware.on_job(job)
-        if not job.deleted and (job.cookies or job.login is not None):
-            self._jobs.add(job.uid)
+        if job.deleted:
+            self._by_job.pop(job.uid, None)
         else:
-            self._jobs.discard(job.uid)
-
-    @property
-    def _middlewares(self) -> tuple[Middleware, ...]:
-        return (self._headers, self._cookies, self._login)
-
-    def skips(self, request: m.FetchRequest) -> bool:
-        """Whether no step has anything to do with a request."""
-        return not self._everywhere and request.job not in self._jobs
+            self._by_job[job.uid] = self._hooks(job)
 
     def before_request(self, request: m.FetchRequest, target: Target) -> Coroutine[Any, Any, None] | None:
-        """What has to be done before a request; None: nothing."""
-        return self._login.before_request(request, target) if request.job in self._jobs else None
+        """Work of the first middleware that has any; the pipeline calls again once it is done. None: no work."""
+        for hook in self._by_job.get(request.job, self._without_job).before_request:
+            work = hook(request, target)
+            if work is not None:
+                return work
+        return None
 
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware`."""
-        for middleware in self._middlewares:
-            middleware.on_request(request, http_request)
+        """See `Middleware.on_request`."""
+        for hook in self._by_job.get(request.job, self._without_job).on_request:
+            hook(request, http_request)
 
     def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
-        """See `Middleware`."""
-        for middleware in reversed(self._middlewares):
-            middleware.on_response(request, target, response)
-
-    def _dress(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        self._headers.on_request(request, http_request)
-        self._cookies.on_request(request, http_request)
-
-    def _undress(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
-        self._cookies.on_response(request, target, response)
+        """See `Middleware.on_response`."""
+        for hook in self._by_job.get(request.job, self._without_job).on_response:
+            hook(request, target, response)
 
     async def close(self) -> None:
-        """Abort what is under way."""
-        await self._login.close()
+        """See `Middleware.close`."""
+        for middleware in self._middlewares:
+            await middleware.close()
+
+
+def build_chain(config: DownloaderConfig, clock: Clock, router: Router, fetcher: Fetcher) -> MiddlewareChain:
+    """The chain of `CHAIN`; raises `UsageError` for settings that make no sense."""
+    middlewares: tuple[Middleware, ...] = ()
+    for make in CHAIN:
+        middlewares += (make(Dependencies(config, clock, router, fetcher, middlewares)),)
+    return MiddlewareChain(middlewares)

@@ -1,8 +1,8 @@
-"""Cookies of jobs that keep them: one jar for each job, in this process.
+"""Cookies: one jar per job, in this process.
 
-A job keeps cookies when its document says so, when it logs in, or when a cookie file is configured; each jar begins
-with the cookies of that file. A restart loses the rest, and so does a host that another member takes over: sites begin
-a new session then, and a login is made again.
+A job has a jar when its document enables cookies, when it logs in, or when a cookie file is configured. Each jar begins
+with the cookies of that file. The rest is lost on a restart, and for a host that moves to another member: the site
+begins a new session then, and a login is repeated.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.http.contract import HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookie_jar import CookieJar
 from nephila.downloader.middleware.cookie_syntax import read_cookie_file
 from nephila.kernel import messages as m
@@ -24,8 +25,8 @@ SET_COOKIE = "set-cookie"
 _PORT = re.compile(r":\d+\Z")
 
 
-class Cookies:
-    """See the module; `Middleware`."""
+class Cookies(Middleware):
+    """Stores the cookies of responses and sends them back (RFC 6265)."""
 
     def __init__(self, config: DownloaderConfig, clock: Clock) -> None:
         self._clock = clock
@@ -34,37 +35,38 @@ class Cookies:
         self._keeping: set[str] = set()
 
     def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware`."""
-        if job.deleted or not (job.cookies or job.login is not None):
-            self._keeping.discard(job.uid)
-        else:
+        """See `Middleware.on_job`."""
+        if _has_jar(job):
             self._keeping.add(job.uid)
+        else:
+            self._keeping.discard(job.uid)
         if job.deleted:
             self._jars.pop(job.uid, None)
 
+    def acts_on(self, job: m.CrawlJob | None) -> bool:
+        """See `Middleware.acts_on`."""
+        return self._given is not None or (job is not None and _has_jar(job))
+
     def jar(self, job: str) -> CookieJar | None:
-        """The jar of a job; None when it keeps no cookies."""
+        """The jar of a job; None when it has none."""
         jar = self._jars.get(job)
         if jar is None and job and (self._given is not None or job in self._keeping):
             jar = self._jars[job] = self._given.copy() if self._given is not None else CookieJar()
         return jar
 
-    def before_request(self, request: m.FetchRequest, target: Target) -> None:
-        """See `Middleware`."""
-
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware`. Cookies of the jar stand beside those of a configured header."""
+        """See `Middleware.on_request`. Cookies of the jar are added to those of a configured header."""
         jar = self.jar(request.job)
         if jar is None:
             return
         target = http_request.target
         value = jar.header(host_of(target), path_of(target), target.scheme == "https", self._clock.now())
         if value:
-            before = http_request.headers.get("Cookie")
-            http_request.headers["Cookie"] = f"{before}; {value}" if before else value
+            before = (http_request.secret_headers or {}).get("Cookie")
+            http_request.add_secret_header("Cookie", f"{before}; {value}" if before else value)
 
     def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
-        """See `Middleware`."""
+        """See `Middleware.on_response`."""
         if SET_COOKIE not in response.headers:
             return
         jar = self.jar(request.job)
@@ -73,8 +75,12 @@ class Cookies:
             jar.set_all(headers, host_of(target), path_of(target), target.scheme == "https", self._clock.now())
 
 
+def _has_jar(job: m.CrawlJob) -> bool:
+    return not job.deleted and (job.cookies or job.login is not None)
+
+
 def host_of(target: Target) -> str:
-    """The host as cookies know it: without port."""
+    """The host without port, as cookies use it."""
     return _PORT.sub("", target.host_header)
 
 
@@ -91,9 +97,9 @@ def load_jar(name: str, now: float) -> CookieJar:
     except OSError as error:
         raise UsageError(f"cannot read the cookies {name}: {error.strerror}") from None
     if len(data) > MAX_FILE_BYTES:
-        raise UsageError(f"{name} is larger than {MAX_FILE_BYTES >> 20} MB; that is no cookie file")
+        raise UsageError(f"{name} is larger than {MAX_FILE_BYTES >> 20} MB; this is not a cookie file")
     jar = CookieJar()
     for domain, below, cookie in read_cookie_file(data.decode("latin-1"), name):
         if not jar.load(cookie, domain, below, now):
-            raise UsageError(f"{name}: the cookie {cookie.name!r} is for all of {domain!r}, a public suffix")
+            raise UsageError(f"{name}: the cookie {cookie.name!r} is for all of {domain!r}, which is a public suffix")
     return jar

@@ -1,47 +1,39 @@
-"""Headers of the configuration that go to some hosts only: "HOST Name: value".
+"""Headers of the settings that go to certain hosts only: "HOST Name: value".
 
-HOST is a host key, or "*.example.org" for all hosts below a name, or "*" for every host. Invariant: a header leaves for
-the hosts it names and for no other, redirects included, since it is looked up by the host that is dialled.
+HOST is a host key, "*.example.org" for all hosts below a name, or "*" for every host. Invariant: a header is sent to
+the hosts that it names and to no other, redirects included: it is looked up by the host of each request.
 """
 
 from __future__ import annotations
 
 from nephila.downloader.config import DownloaderConfig
-from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.http.contract import HttpRequest
 from nephila.downloader.http.headers import split_header
-from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.contract import Middleware
 from nephila.kernel import messages as m
 
 
-class HostHeaders:
-    """See the module; `Middleware`. O(patterns) for a request."""
+class HostHeaders(Middleware):
+    """Adds the headers whose host pattern matches. O(patterns) per request."""
 
     def __init__(self, config: DownloaderConfig) -> None:
-        self._lines = [split_header(line) for line in config.headers]
-        self._lines = [line for line in self._lines if line[0]]
+        lines = [split_header(line) for line in config.headers]
+        self._lines = [line for line in lines if line[0]]
 
-    def __bool__(self) -> bool:
+    def acts_on(self, job: m.CrawlJob | None) -> bool:
+        """See `Middleware.acts_on`."""
         return bool(self._lines)
 
-    def on_job(self, job: m.CrawlJob) -> None:
-        """See `Middleware`."""
-
-    def before_request(self, request: m.FetchRequest, target: Target) -> None:
-        """See `Middleware`."""
-
     def on_request(self, request: m.FetchRequest, http_request: HttpRequest) -> None:
-        """See `Middleware`."""
+        """See `Middleware.on_request`."""
         host = http_request.target.host_header
         for pattern, name, value in self._lines:
             if matches(pattern, host):
-                http_request.headers[name] = value
-
-    def on_response(self, request: m.FetchRequest, target: Target, response: HttpResponse) -> None:
-        """See `Middleware`."""
+                http_request.add_secret_header(name, value)
 
 
 def matches(pattern: str, host_key: str) -> bool:
-    """Whether a host key is one that the pattern names."""
+    """Whether a pattern names a host key."""
     if pattern == "*":
         return True
     return host_key.endswith(pattern[1:]) if pattern.startswith("*.") else host_key == pattern

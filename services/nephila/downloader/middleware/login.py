@@ -14,18 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import re2
 
-from nephila.downloader.dns.resolver import GuardedResolver, ResolveError
+from nephila.downloader.dns.contract import ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpRequest, HttpResponse
 from nephila.downloader.http.target import Target
+from nephila.downloader.middleware.contract import Middleware
 from nephila.downloader.middleware.cookies import host_of
 from nephila.downloader.middleware.login_form import forms_of, login_form
 from nephila.downloader.outcome import REDIRECTS, location_of
+from nephila.downloader.route import Router
 from nephila.kernel import messages as m
 from nephila.kernel.net.egress import EgressError
 from nephila.kernel.net.public_suffix import site_of
@@ -40,8 +42,6 @@ MAX_HOPS = 5
 PAGE_BYTES = 512 << 10
 """What is read of a login page."""
 SECRET_PREFIX = "NEPHILA_SECRET_"  # noqa: S105
-Dress = Callable[[m.FetchRequest, HttpRequest], None]
-Undress = Callable[[m.FetchRequest, Target, HttpResponse], None]
 
 
 class LoginRefusedError(Exception):
@@ -74,17 +74,22 @@ class _Session:
         self.false_alarms = 0
 
 
-class FormLogin:
-    """See the module; `Middleware`. `dress` and `undress` are the steps before it, for the requests of a login."""
+class FormLogin(Middleware):
+    """Opens a session per job and renews it. The requests of a login pass the `previous` middleware of the chain."""
 
-    def __init__(self, clock: Clock, resolver: GuardedResolver, fetcher: Fetcher, secrets: str) -> None:
+    def __init__(
+        self, clock: Clock, router: Router, fetcher: Fetcher, secrets: str, previous: Sequence[Middleware]
+    ) -> None:
         self._clock = clock
-        self._resolver = resolver
+        self._router = router
         self._fetcher = fetcher
         self._secrets = secrets
+        self._previous = previous
         self._sessions: dict[str, _Session] = {}
-        self.dress: Dress = lambda request, http_request: None
-        self.undress: Undress = lambda request, target, response: None
+
+    def acts_on(self, job: m.CrawlJob | None) -> bool:
+        """See `Middleware.acts_on`."""
+        return job is not None and job.login is not None
 
     def on_job(self, job: m.CrawlJob) -> None:
         """See `Middleware`."""
@@ -171,7 +176,8 @@ class FormLogin:
             if session.target.scheme == "https" and target.scheme != "https":
                 raise LoginRefusedError("it leads from https to http")
             response = await self._fetch(session, request, target, body)
-            self.undress(request, target, response)
+            for middleware in reversed(self._previous):
+                middleware.on_response(request, target, response)
             if response.status not in REDIRECTS:
                 break
             try:
@@ -191,16 +197,17 @@ class FormLogin:
         self, session: _Session, request: m.FetchRequest, target: Target, body: bytes | None
     ) -> HttpResponse:
         try:
-            addresses, port = await self._resolver.resolve(target.dial_host, target.port)
+            route = await self._router.route(target)
         except EgressError as error:
             raise LoginRefusedError(str(error)) from None
         except ResolveError as error:
             raise FetchError("dns", f"login: {error}") from None
-        http_request = HttpRequest(target, addresses, port, any_type=True, keep=PAGE_BYTES)
+        http_request = HttpRequest(target, route, any_type=True, keep=PAGE_BYTES)
         http_request.body = body
         if body is not None:
-            http_request.headers["Content-Type"] = "application/x-www-form-urlencoded"
-        self.dress(request, http_request)
+            http_request.add_header("Content-Type", "application/x-www-form-urlencoded")
+        for middleware in self._previous:
+            middleware.on_request(request, http_request)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[HttpResponse] = loop.create_future()
         handle = self._fetcher.fetch(http_request, lambda response: None if done.done() else done.set_result(response))

@@ -36,12 +36,11 @@ MODES: dict[str, ScopeMode] = {
     "prefix": ScopeMode.PREFIX,
     "any": ScopeMode.ANY,
 }
-Order = Literal["bfs", "dfs", "best-first", "opic"]
+Order = Literal["bfs", "dfs", "best-first"]
 STRATEGIES: dict[str, Strategy] = {
     "bfs": Strategy.UNSPECIFIED,
     "dfs": Strategy.DFS,
     "best-first": Strategy.BEST_FIRST,
-    "opic": Strategy.OPIC,
 }
 LinkKind = Literal["canonical", "alternate", "feed", "next", "form", "script", "route", "json"]
 FOLLOW = get_args(LinkKind)

@@ -1,28 +1,33 @@
 """The messages of Nephila, generated from proto/ by tools/protogen.py; do not edit."""
 
-from nephila.kernel.messages.addresses import AddressBusy, AddressPassed, AddressWord, PartitionOwned
+from nephila.kernel.messages.addresses import AddressAnnouncement, AddressInFlight, AddressReleased, PartitionOwned
 from nephila.kernel.messages.bus import Envelope, Frame, FrameEncoding
+from nephila.kernel.messages.context import Context, Render
+from nephila.kernel.messages.explain import ExplainAnswer, ExplainQuery
 from nephila.kernel.messages.fetch import FetchKind, FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.messages.frontier import Anchor, DeletedJob, EndedCount, EndedUrl, FrontierClaim, FrontierCommit, FrontierFile, FrontierManifest, FrontierRecord, FrontierSnapshot, HostRecord, HostState, HostUse, HostYield, JobState, LeasedUrl, PartitionPosition, Quarantine, QueuedUrl, RobotsTxt, UrlState
-from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, PlacesGiven, Politeness, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.jobs import CrawlJob, HostBudget, HostPolicy, JobProgress, JobStatus, Login, LoginField, MainText, Parse, PartitionStatus, Politeness, QuotaGrant, Recrawl, Scope, ScopeMode, Strategy, Traps
+from nephila.kernel.messages.members import MemberRate, MemberState, MemberStatus
 from nephila.kernel.messages.parse import DeadLetter, LinkSource, Outcome, Outlinks, Page, Receipt, Receipts, Record
-from nephila.kernel.messages.questions import Answer, Question
 from nephila.kernel.messages.rule_health import FieldStats, RuleFinding, RuleStats, RuleVerdict
 from nephila.kernel.messages.rules import ParseRule
 from nephila.kernel.messages.seed import Seed
+from nephila.kernel.messages.settings import Setting
 
 __all__ = [
-    "AddressBusy",
-    "AddressPassed",
-    "AddressWord",
+    "AddressAnnouncement",
+    "AddressInFlight",
+    "AddressReleased",
     "Anchor",
-    "Answer",
+    "Context",
     "CrawlJob",
     "DeadLetter",
     "DeletedJob",
     "EndedCount",
     "EndedUrl",
     "Envelope",
+    "ExplainAnswer",
+    "ExplainQuery",
     "FetchKind",
     "FetchOutcome",
     "FetchRequest",
@@ -50,6 +55,9 @@ __all__ = [
     "Login",
     "LoginField",
     "MainText",
+    "MemberRate",
+    "MemberState",
+    "MemberStatus",
     "Outcome",
     "Outlinks",
     "Page",
@@ -58,15 +66,15 @@ __all__ = [
     "PartitionOwned",
     "PartitionPosition",
     "PartitionStatus",
-    "PlacesGiven",
     "Politeness",
     "Quarantine",
-    "Question",
     "QueuedUrl",
+    "QuotaGrant",
     "Receipt",
     "Receipts",
     "Record",
     "Recrawl",
+    "Render",
     "RobotsTxt",
     "RuleFinding",
     "RuleStats",
@@ -74,6 +82,7 @@ __all__ = [
     "Scope",
     "ScopeMode",
     "Seed",
+    "Setting",
     "Strategy",
     "Traps",
     "UrlState",

@@ -6,7 +6,7 @@ import msgspec
 
 
 
-class AddressWord(msgspec.Struct, array_like=True, gc=False):
+class AddressAnnouncement(msgspec.Struct, array_like=True, gc=False):
     """What a scheduler says of server addresses. Topic `addresses`, read whole and in its order by all
     schedulers: whoever claimed an address first and has not passed it on may fetch there.
     """
@@ -14,16 +14,16 @@ class AddressWord(msgspec.Struct, array_like=True, gc=False):
     # Name of the scheduler.
     member: str = ""
     # Another number each time that it begins anew.
-    life: int = 0
+    incarnation: int = 0
     # It has just begun: everybody says what they own, claim and have in flight.
-    hello: bool = False
+    sync_request: bool = False
     # Partitions that are its, from now on or still.
-    owns: list[PartitionOwned] = msgspec.field(default_factory=list)
+    partitions: list[PartitionOwned] = msgspec.field(default_factory=list)
     # Addresses that it wants to fetch from, or does.
     claims: list[str] = msgspec.field(default_factory=list)
-    passed: list[AddressPassed] = msgspec.field(default_factory=list)
+    released: list[AddressReleased] = msgspec.field(default_factory=list)
     # Fetches in flight on addresses that others may have by now.
-    busy: list[AddressBusy] = msgspec.field(default_factory=list)
+    in_flight: list[AddressInFlight] = msgspec.field(default_factory=list)
 
 
 class PartitionOwned(msgspec.Struct, array_like=True, gc=False):
@@ -33,19 +33,19 @@ class PartitionOwned(msgspec.Struct, array_like=True, gc=False):
     epoch: int = 0
 
 
-class AddressPassed(msgspec.Struct, array_like=True, gc=False):
+class AddressReleased(msgspec.Struct, array_like=True, gc=False):
     """An address goes to whoever claimed it next."""
 
     address: str = ""
     # Seconds from now until the gap after the last start is over.
     wait_s: float = 0.0
     # It is claimed again, behind the others.
-    again: bool = False
+    reclaimed: bool = False
     # Fetches that are still in flight there.
-    busy: int = 0
+    in_flight: int = 0
 
 
-class AddressBusy(msgspec.Struct, array_like=True, gc=False):
+class AddressInFlight(msgspec.Struct, array_like=True, gc=False):
     """"""
 
     address: str = ""

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
+from nephila.kernel.messages.context import Context, Render
 
 
 class FetchKind(IntEnum):
@@ -61,6 +62,9 @@ class FetchRequest(msgspec.Struct, array_like=True, gc=False):
     # Server address on which the scheduler has counted this fetch; empty: none was known, or the job is not
     # paced.
     address: str = ""
+    context: Context | None = None
+    # Whether a browser renders the page; never UNSPECIFIED for a page of a job.
+    render: Render = Render.UNSPECIFIED
 
 
 class FetchOutcome(msgspec.Struct, array_like=True, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.messages.context import Context, Render
 from nephila.kernel.messages.jobs import CrawlJob
 from nephila.kernel.messages.parse import Outcome, Receipt, Record
 
@@ -26,11 +27,11 @@ class QueuedUrl(msgspec.Struct, array_like=True, gc=False):
     seed: bool = False
     # Seconds since 1970 UTC before which it is not tried again; 0 means any time.
     not_before: float = 0.0
-    # Relevance or importance, 0-255; what it means is the job's strategy.
+    # Relevance, 0-255, where the job's strategy has it.
     priority: int = 0
-    # Validators of the stored copy, for a conditional request; empty when there is none.
-    etag: str = ""
-    last_modified: str = ""
+    context: Context | None = None
+    # Rendering of this URL; UNSPECIFIED: as the job says.
+    render: Render = Render.UNSPECIFIED
 
 
 class LeasedUrl(msgspec.Struct, array_like=True, gc=False):
@@ -146,6 +147,9 @@ class UrlState(msgspec.Struct, array_like=True, gc=False):
     outcome: Outcome = Outcome.UNSPECIFIED
     # The site's own word on its last change (sitemap, feed), seconds since 1970 UTC.
     lastmod: float = 0.0
+    context: Context | None = None
+    # Rendering of this URL; UNSPECIFIED: as the job says.
+    render: Render = Render.UNSPECIFIED
 
 
 class Quarantine(msgspec.Struct, array_like=True, gc=False):
@@ -271,8 +275,6 @@ class JobState(msgspec.Struct, array_like=True, gc=False):
     # Number of every URL's first fetch, and the highest given so far.
     first_fetch_no: int = 0
     last_fetch_no: int = 0
-    # Cash of its URLs, where the strategy has it; the scheduler's own format.
-    importance: bytes = b""
 
 
 class DeletedJob(msgspec.Struct, array_like=True, gc=False):

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
+from nephila.kernel.messages.context import Render
 
 
 class ScopeMode(IntEnum):
@@ -23,7 +24,6 @@ class Strategy(IntEnum):
     UNSPECIFIED = 0
     DFS = 1
     BEST_FIRST = 2
-    OPIC = 3
 
 
 class MainText(IntEnum):
@@ -182,6 +182,8 @@ class CrawlJob(msgspec.Struct, array_like=True, gc=False):
     cookies: bool = False
     # Null: nobody logs in.
     login: Login | None = None
+    # Whether pages are rendered in a browser.
+    render: Render = Render.UNSPECIFIED
 
 
 class JobStatus(msgspec.Struct, array_like=True, gc=False):
@@ -192,7 +194,7 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     generation: int = 0
     queued: int = 0
     # URLs handed out and without receipt.
-    on_way: int = 0
+    in_flight: int = 0
     stored: int = 0
     denied: int = 0
     failed: int = 0
@@ -213,22 +215,22 @@ class JobStatus(msgspec.Struct, array_like=True, gc=False):
     # coordinator that had not read them, and counts for nothing.
     version: int = 0
     # Generation of the desired state at which the job began; one of its name may have been deleted before.
-    born: int = 0
+    start_generation: int = 0
     # Number of the question whether all partitions are at rest; 0 = none was asked yet.
-    look: int = 0
+    idle_check: int = 0
     # Places of the page budget given to partitions so far.
-    given: list[PlacesGiven] = msgspec.field(default_factory=list)
+    granted: list[QuotaGrant] = msgspec.field(default_factory=list)
     # Somebody could fetch and no place is left: who has some without need gives them back.
-    scarce: bool = False
+    exhausted: bool = False
 
 
-class PlacesGiven(msgspec.Struct, array_like=True, gc=False):
+class QuotaGrant(msgspec.Struct, array_like=True, gc=False):
     """Places of a job's page budget that one partition was given since the job began. It takes a URL only while
     the pages it has stored or has on the way are fewer than those given less those it gave back.
     """
 
     partition: int = 0
-    places: int = 0
+    pages: int = 0
 
 
 class JobProgress(msgspec.Struct, array_like=True, gc=False):
@@ -250,27 +252,27 @@ class PartitionStatus(msgspec.Struct, array_like=True, gc=False):
     generation: int = 0
     queued: int = 0
     # URLs handed out and without receipt.
-    on_way: int = 0
+    in_flight: int = 0
     stored: int = 0
     denied: int = 0
     failed: int = 0
     dropped: int = 0
     # Nothing is on its way, and nothing waits that anybody would take as long as the job is as it is.
-    resting: bool = False
+    idle: bool = False
     # Grows with everything that happens under one epoch.
     activity: int = 0
     # The last question of the coordinator that was read before this was said.
-    look: int = 0
-    # As in the status that this answers; places of another time count for nothing.
-    born: int = 0
+    idle_check: int = 0
+    # As in the status that this answers; pages of another time count for nothing.
+    start_generation: int = 0
     # Places given back since the job began.
     returned: int = 0
     # Places that are taken: pages stored, on the way, or kept for what is fetched again.
     used: int = 0
-    # Further places that it could use soon, and how many of them it lacks by now.
-    wanted: int = 0
-    lacking: int = 0
+    # Further pages that it could use soon, and how many of them it lacks by now.
+    requested: int = 0
+    needed_now: int = 0
     # Anchors of the job's scope that are known here.
     anchors: int = 0
     # The owner has read its own first word: returned holds what those before it have given back.
-    sure: bool = False
+    confirmed: bool = False

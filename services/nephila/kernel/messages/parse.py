@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import msgspec
 
+from nephila.kernel.messages.context import Context
 
 
 class Outcome(IntEnum):
@@ -67,6 +68,8 @@ class Page(msgspec.Struct, array_like=True, gc=False):
     # Why the body is not whole, as WARC-Truncated has it: length, time, disconnect, unspecified; empty: it is
     # whole.
     truncated: str = ""
+    # Of the request.
+    context: Context | None = None
 
 
 class Outlinks(msgspec.Struct, array_like=True, gc=False):
@@ -101,10 +104,10 @@ class Outlinks(msgspec.Struct, array_like=True, gc=False):
     priorities: bytes = b""
     # What kind of document the links stand in.
     source: LinkSource = LinkSource.UNSPECIFIED
-    # Links of the page in all, where these are the ones of one partition; 0: these are all.
-    page_links: int = 0
     # Priority that the parent had in its queue, 0-255.
     parent_priority: int = 0
+    # Of the page: all its links inherit it.
+    context: Context | None = None
 
 
 class Record(msgspec.Struct, array_like=True, gc=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nephila.kernel.messages.context import Context, Render
 
 
 class Seed(msgspec.Struct, array_like=True, gc=False):
@@ -29,3 +30,6 @@ class Seed(msgspec.Struct, array_like=True, gc=False):
     anchor: bool = False
     # No URL, but places that the job's scope is anchored at: seeds or their redirects in another partition.
     anchors: list[str] = msgspec.field(default_factory=list)
+    context: Context | None = None
+    # Rendering of this URL; UNSPECIFIED: as the job says.
+    render: Render = Render.UNSPECIFIED

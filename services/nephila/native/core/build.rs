@@ -1,4 +1,5 @@
-//! Turns ../tags.txt (shared with the Python twin) and entities.txt into tables the compiler can see.
+//! Turns ../tags.txt, ../tracking.txt (both shared with the fallback), ../words.txt, ../maintext.txt and entities.txt
+//! into tables that the compiler sees.
 
 use std::fmt::Write as _;
 use std::{env, fs, path::Path};
@@ -15,14 +16,36 @@ const F_COMMENT: u32 = 6;
 
 fn main() {
     println!("cargo:rerun-if-changed=../tags.txt");
-    for file in ["../words.txt", "../maintext.txt", "src/entities.txt"] {
+    for file in ["../words.txt", "../maintext.txt", "../tracking.txt", "src/entities.txt"] {
         println!("cargo:rerun-if-changed={file}");
     }
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
     fs::write(Path::new(&out).join("tags.rs"), tags()).expect("OUT_DIR is writable");
-    for (name, code) in [("entities.rs", entities()), ("words.rs", words()), ("forest.rs", forest())] {
+    for (name, code) in
+        [("entities.rs", entities()), ("words.rs", words()), ("forest.rs", forest()), ("tracking.rs", tracking())]
+    {
         fs::write(Path::new(&out).join(name), code).expect("OUT_DIR is writable");
     }
+}
+
+/// Names as a pattern over lower-case bytes, so that the compiler makes a search tree, and the prefixes.
+fn tracking() -> String {
+    let text = fs::read_to_string("../tracking.txt").expect("tracking.txt is beside the crate");
+    let names: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .map(|line| line.split_whitespace().next().expect("a row has a name"))
+        .collect();
+    assert!(names.iter().all(|name| name.len() <= 16 && *name == name.to_ascii_lowercase()));
+    let prefixes: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix('*')).collect();
+    let whole: Vec<String> =
+        names.iter().filter(|name| !name.ends_with('*')).map(|name| format!("b{name:?}")).collect();
+    let starts: Vec<String> = prefixes.iter().map(|name| format!("name.starts_with(b{name:?})")).collect();
+    format!(
+        "/// Whether a lower-case name is in tracking.txt.\nfn in_table(name: &[u8]) -> bool {{\n    matches!(name, {}) || {}\n}}\n",
+        whole.join(" | "),
+        starts.join(" || ")
+    )
 }
 
 fn tags() -> String {

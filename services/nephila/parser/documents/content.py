@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from nephila.parser.links.link_list import Entry
+from nephila.parser.links.link_list import UnresolvedLink
+from nephila.parser.page.text import CONTROLS, one_line
 
 MAX_TEXT_BYTES: Final = 16 << 20
 MAX_LINKS: Final = 100_000
@@ -38,20 +39,19 @@ class Content(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     problem: Word = ""
     """Why there may be more in it than was read; "" when all was."""
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[UnresolvedLink]:
         """The links, to be resolved."""
-        return [Entry(url, 0.0, text) for url, text in self.links]
+        return [UnresolvedLink(url, 0.0, text) for url, text in self.links]
 
 
 _decoder: Final = msgspec.msgpack.Decoder(Content)
-_CONTROL: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
 
 
 def decode_result(data: bytes) -> Content:
     """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
     content = _decoder.decode(data)
     content.text.decode()
-    if content.text.translate(None, bytes(_CONTROL)) != content.text:
+    if content.text.translate(None, bytes(CONTROLS)) != content.text:
         raise ValueError("control characters in the text")
     for word in ("title", "author", "published", "modified", "lang", "problem"):
         setattr(content, word, one_line(getattr(content, word)))
@@ -59,11 +59,6 @@ def decode_result(data: bytes) -> Content:
     return content
 
 
-def one_line(text: str) -> str:
-    """Text without line ends and control characters, white space collapsed."""
-    return " ".join(text.translate(_CONTROL).split())
-
-
-def plain(text: str) -> str:
+def without_controls(text: str) -> str:
     """Text of many lines without control characters but line ends and tabs."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROL)
+    return text.replace("\r\n", "\n").replace("\r", "\n").translate(CONTROLS)

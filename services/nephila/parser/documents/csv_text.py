@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 from typing import Final
 
-from nephila.parser.documents.content import MAX_WORD_CHARS, Content, one_line
+from nephila.parser.documents.content import MAX_WORD_CHARS, Content
+from nephila.parser.page.text import one_line
 
 MAX_ROWS: Final = 10_000
 MAX_CHARS: Final = 2_000_000

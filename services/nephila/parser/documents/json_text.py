@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content
+from nephila.parser.page.text import one_line
 
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000

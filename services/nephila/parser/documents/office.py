@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from nephila.parser.documents.content import MAX_WORD_CHARS, Content, one_line
-from nephila.parser.lists.markup import plain, tokens
+from nephila.parser.documents.content import MAX_WORD_CHARS, Content
+from nephila.parser.lists.markup import decoded_text, tokens
+from nephila.parser.page.text import one_line
 
 MAX_ENTRIES: Final = 5_000
 MAX_MEMBER_BYTES: Final = 256 << 10
@@ -125,7 +126,7 @@ def _properties(content: Content, xml: bytes) -> None:
         local = name.rpartition(b":")[2]
         if slash or not text.strip():
             continue
-        value = one_line(plain(text, "utf-8")[:MAX_WORD_CHARS])
+        value = one_line(decoded_text(text, "utf-8")[:MAX_WORD_CHARS])
         if field := _FIELDS.get(local):
             if not getattr(content, field):
                 setattr(content, field, value)

@@ -16,9 +16,9 @@ import msgspec
 import pypdfium2 as pdfium
 import pypdfium2.raw as raw
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line, plain
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, without_controls
 from nephila.parser.documents.pdf_task import PdfRequest
-from nephila.parser.page.text import cut_utf8
+from nephila.parser.page.text import cut_utf8, one_line
 
 _LINKS_OF_PAGE: Final = 2_000
 _ANCHOR_CHARS: Final = 300
@@ -98,7 +98,7 @@ def _page(document: Any, number: int, links: dict[str, str], max_links: int) -> 
     try:
         text_page = page.get_textpage()
         raw_text = text_page.get_text_bounded().translate(_HYPHENS)
-        text = "\n".join(filter(None, map(one_line, plain(raw_text).split("\n"))))
+        text = "\n".join(filter(None, map(one_line, without_controls(raw_text).split("\n"))))
         for url, anchor in (*_annotated(document, page, text_page), *_written(text_page)):
             if url and len(url) <= MAX_URL_CHARS and len(links) < max_links:
                 links[url] = links.get(url) or anchor

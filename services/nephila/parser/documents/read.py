@@ -9,29 +9,29 @@ from nephila.parser.documents.csv_text import read_csv
 from nephila.parser.documents.json_text import read_json
 from nephila.parser.documents.office import read_office
 from nephila.parser.documents.xml_text import read_xml
-from nephila.parser.page.body_kind import Kind
+from nephila.parser.page.body_kind import BodyKind
 from nephila.parser.page.text import cut_utf8, plain_text
 
-TEXTS: Final = frozenset((Kind.TEXT, Kind.JSON, Kind.XML, Kind.CSV))
+TEXTS: Final = frozenset((BodyKind.TEXT, BodyKind.JSON, BodyKind.XML, BodyKind.CSV))
 """Kinds that have an encoding."""
 
 
 def read_document(
-    kind: Kind, content_type: str, body: bytes, encoding: str, max_text_bytes: int, max_links: int
+    kind: BodyKind, content_type: str, body: bytes, encoding: str, max_text_bytes: int, max_links: int
 ) -> Content:
     """What a document says; nothing of a kind that has no text. `encoding` is a WHATWG name. Never fails."""
-    if kind is Kind.OFFICE:
+    if kind is BodyKind.OFFICE:
         return read_office(body)
     if kind not in TEXTS:
         return Content()
     text = plain_text(body, encoding, max_text_bytes)
-    if kind is Kind.TEXT:
+    if kind is BodyKind.TEXT:
         return Content(text=text)
     # Longer ones were cut between characters, and end somewhere.
     decoded = text.decode()
-    if kind is Kind.JSON:
+    if kind is BodyKind.JSON:
         content = read_json(decoded, max_links)
-    elif kind is Kind.XML:
+    elif kind is BodyKind.XML:
         content = read_xml(decoded, max_links)
     else:
         content = read_csv(decoded, "\t" if content_type.endswith("tab-separated-values") else "")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content, one_line
-from nephila.parser.lists.markup import PAUSE, attributes, plain, tokens
+from nephila.parser.documents.content import MAX_URL_CHARS, MAX_WORD_CHARS, Content
+from nephila.parser.lists.markup import PAUSE, attributes, decoded_text, tokens
+from nephila.parser.page.text import one_line
 
 MAX_BYTES: Final = 2 << 20
 MAX_TAGS: Final = 100_000
@@ -38,7 +39,7 @@ def read_xml(text: str, max_links: int) -> Content:
         if name:
             local = name.rpartition(b":")[2]
             last = b"" if slash else local
-        said = "" if local in _NO_TEXT and not slash else one_line(plain(after, "utf-8"))
+        said = "" if local in _NO_TEXT and not slash else one_line(decoded_text(after, "utf-8"))
         if said:
             lines.append(said)
             if last == b"title" and not content.title:
@@ -57,5 +58,5 @@ def read_xml(text: str, max_links: int) -> Content:
 def _address(written: bytes) -> str:
     for name, value in attributes(written).items():
         if name.rpartition(b":")[2] == b"href" and not value.startswith(b"#") and len(value) <= MAX_URL_CHARS:
-            return plain(value, "utf-8")
+            return decoded_text(value, "utf-8")
     return ""

@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 
 from nephila.kernel.fragment_routes import ROUTE, is_route
 from nephila.native import to_utf8
-from nephila.parser.documents.content import one_line
-from nephila.parser.links.link_list import Entry
-from nephila.parser.rules.document import html_tree
+from nephila.parser.links.link_list import UnresolvedLink
+from nephila.parser.page.html_tree import html_tree
+from nephila.parser.page.text import one_line
 
 LINK_ELEMENT: Final = 4 << 1
 """Flags of what a <link> names."""
@@ -43,7 +43,7 @@ _IN_QUOTES: Final = re.compile(
 )
 _PICTURE: Final = re.compile(r"\.(?:js|css|png|jpe?g|gif|svg|webp|ico|woff2?|ttf|mp[34]|webm)(?:$|[?#])", re.IGNORECASE)
 
-Found = Iterator[Entry]
+Found = Iterator[UnresolvedLink]
 
 
 class _Titles:
@@ -60,9 +60,9 @@ class _Titles:
         return one_line(text[:MAX_SCRIPT_CHARS])[:200]
 
 
-def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[Entry]]]:
+def extra_links_of(tree: Any, base: str, kinds: Iterable[str]) -> list[tuple[int, list[UnresolvedLink]]]:
     """Links of these kinds, those of one flag together. `tree` has selectolax' `css`. O(nodes)."""
-    by_flag: dict[int, list[Entry]] = {}
+    by_flag: dict[int, list[UnresolvedLink]] = {}
     for kind in kinds:
         # A kind that this version does not know is none that it could find.
         for flag, read in KINDS.get(kind, ()):
@@ -81,7 +81,7 @@ def _by_rel(*wanted: str) -> Callable[[Any], Found]:
         for node in tree.css("link[rel][href]"):
             of = node.attributes
             if not set(wanted).isdisjoint((of.get("rel") or "").lower().split()):
-                yield Entry(of.get("href") or "", title=of.get("title") or "")
+                yield UnresolvedLink(of.get("href") or "", title=of.get("title") or "")
 
     return read
 
@@ -90,13 +90,13 @@ def _alternates(tree: Any) -> Found:
     """The same page in another language."""
     for node in tree.css("link[rel][href][hreflang]"):
         if "alternate" in (node.attributes.get("rel") or "").lower().split():
-            yield Entry(node.attributes.get("href") or "", title=node.attributes.get("hreflang") or "")
+            yield UnresolvedLink(node.attributes.get("href") or "", title=node.attributes.get("hreflang") or "")
 
 
 def _feeds(tree: Any) -> Found:
     for node in tree.css("link[rel][href][type]"):
         if (node.attributes.get("type") or "").strip().lower() in _FEEDS:
-            yield Entry(node.attributes.get("href") or "", title=node.attributes.get("title") or "")
+            yield UnresolvedLink(node.attributes.get("href") or "", title=node.attributes.get("title") or "")
 
 
 def _forms(tree: Any) -> Found:
@@ -107,7 +107,7 @@ def _forms(tree: Any) -> Found:
             continue
         fields = _fields(form)
         action = (of.get("action") or "").partition("#")[0].partition("?")[0].strip()
-        yield Entry(f"{action}?{urlencode(fields)}" if fields else action, title=of.get("title") or "")
+        yield UnresolvedLink(f"{action}?{urlencode(fields)}" if fields else action, title=of.get("title") or "")
 
 
 def _fields(form: Any) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ def _quoted(text: str, title: str) -> Found:
     for match in _IN_QUOTES.finditer(text):
         address = match[1].replace("\\/", "/")
         if not _PICTURE.search(address):
-            yield Entry(address, title=title)
+            yield UnresolvedLink(address, title=title)
 
 
 def _routes(nofollow: bool) -> Callable[[Any], Found]:
@@ -164,7 +164,7 @@ def _routes(nofollow: bool) -> Callable[[Any], Found]:
             address = of.get("href") or ""
             rel = (of.get("rel") or "").lower().split()
             if is_route(address.partition("#")[2].strip()) and nofollow == (not _NOFOLLOW.isdisjoint(rel)):
-                yield Entry(address, title=titles.of(node) or of.get("alt") or of.get("title") or "")
+                yield UnresolvedLink(address, title=titles.of(node) or of.get("alt") or of.get("title") or "")
 
     return read
 

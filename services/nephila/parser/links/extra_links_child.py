@@ -13,11 +13,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from nephila.native import to_utf8
 from nephila.parser.links.extra_links import KINDS, MAX_LINKS, extra_links_of, tree_of
-from nephila.parser.links.link_list import Entry
+from nephila.parser.links.link_list import UnresolvedLink
 from nephila.parser.sandbox import Task
 
 MEMORY_BYTES: Final = 768 << 20
-Found = list[tuple[int, list[Entry]]]
+Found = list[tuple[int, list[UnresolvedLink]]]
 
 
 class Request(msgspec.Struct, array_like=True):

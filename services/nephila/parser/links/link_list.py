@@ -38,7 +38,7 @@ TEXT_SITEMAP: Final = "text sitemap"
 SITEMAPS: Final = (SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP)
 
 
-class Entry(NamedTuple):
+class UnresolvedLink(NamedTuple):
     """One link of a list."""
 
     url: str
@@ -51,13 +51,13 @@ class Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Listing:
+class LinkList:
     """What a sitemap or feed says."""
 
     form: str
     """One of the words above, or what kind of feed it is: rss, atom, rdf, json."""
     title: str = ""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[UnresolvedLink] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     """Addresses of pictures on the pages listed, as written."""
     videos: list[str] = field(default_factory=list)
@@ -70,7 +70,7 @@ class Listing:
         return m.LinkSource.SITEMAP if self.form in SITEMAPS else m.LinkSource.FEED
 
 
-class Row(NamedTuple):
+class ResolvedLink(NamedTuple):
     """One link, resolved."""
 
     href: bytes
@@ -91,13 +91,13 @@ def run_to_end(slices: Slices[T]) -> T:
             return found
 
 
-def resolved(own: str, entries: list[Entry], *, routes: bool = False) -> Slices[list[Row]]:
+def resolve(own: str, entries: list[UnresolvedLink], *, routes: bool = False) -> Slices[list[ResolvedLink]]:
     """The links of a list found at `own`, each fingerprint once; what is no http(s) URL is left out. `routes`: the
     part behind "#/" and "#!" belongs to a URL (`kernel.routes`).
 
     O(entries); 50,000 URLs cost the Rust core about 60 ms, in slices of ENTRIES_PER_SLICE.
     """
-    rows: dict[bytes, Row] = {}
+    rows: dict[bytes, ResolvedLink] = {}
     parse = parse_routed if routes else parse_url
     with_userinfo = "@" in own
     for number, (url, lastmod, title, base) in enumerate(entries):
@@ -118,11 +118,11 @@ def resolved(own: str, entries: list[Entry], *, routes: bool = False) -> Slices[
             continue
         end = href.index("/", len(parts.scheme) + 3)
         anchor = cut_utf8(" ".join(title.split()).encode("utf-8", "replace"), MAX_ANCHOR_BYTES) if title else b""
-        rows[key] = Row(href.encode(), (end - len(parts.host_key), end), key, anchor, lastmod)
+        rows[key] = ResolvedLink(href.encode(), (end - len(parts.host_key), end), key, anchor, lastmod)
     return list(rows.values())
 
 
-def rows_hash(rows: list[Row]) -> bytes:
+def hash_of_links(rows: list[ResolvedLink]) -> bytes:
     """`Record.text_hash` of a list: what it lists and which dates it gives; empty when that is nothing.
 
     A recrawl sees by it that a sitemap or feed has changed; a new comment or build date in it is no change.
@@ -134,8 +134,8 @@ def rows_hash(rows: list[Row]) -> bytes:
     return sha.digest()[:8]
 
 
-def outlinks(
-    page: m.Page, listing: Listing, rows: list[Row], per_message: int = LINKS_PER_MESSAGE
+def list_messages(
+    page: m.Page, listing: LinkList, rows: list[ResolvedLink], per_message: int = LINKS_PER_MESSAGE
 ) -> Iterator[m.Outlinks]:
     """The links as messages of at most `per_message`, each made when it is asked for. O(bytes).
 
@@ -187,7 +187,7 @@ def _spans(packed: bytes) -> tuple[list[int], list[int]]:
     return [0, *ends[:-1]], ends
 
 
-def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
+def pack(page: m.Page, rows: list[ResolvedLink], depth: int, source: m.LinkSource, flag: int = 0) -> m.Outlinks:
     """One message of links that stand at `depth`. O(bytes)."""
     count = len(rows)
     ends: list[int] = []
@@ -216,4 +216,5 @@ def pack(page: m.Page, rows: list[Row], depth: int, source: m.LinkSource, flag: 
         lastmods=struct.pack(f"<{count}d", *[row.lastmod for row in rows]) if dated else b"",
         source=source,
         parent_priority=page.priority,
+        context=page.context,
     )

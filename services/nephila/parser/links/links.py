@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final, TypedDict
 
-from nephila.kernel.link_position import PLACES
+from nephila.kernel.link_position import POSITIONS
 from nephila.parser.page.page_pass import PagePass
 
 KINDS: Final = ("a", "area", "iframe", "frame", "link", "refresh", "sitemap", "guess")
@@ -32,7 +32,7 @@ def unpack(found: PagePass) -> list[Link]:
         # Space as HTML knows it is collapsed already, space as Unicode knows it is not.
         texts = [text if text.isascii() and text.isprintable() else " ".join(text.split()) for text in texts]
     return [
-        {"url": url, "text": text, "nofollow": flag & 1 == 1, "kind": KINDS[flag >> 1 & 7], "place": PLACES[flag]}
+        {"url": url, "text": text, "nofollow": flag & 1 == 1, "kind": KINDS[flag >> 1 & 7], "place": POSITIONS[flag]}
         for url, text, flag in zip(urls, texts, flags, strict=True)
     ]
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
-from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Outlinks
 
 MAX_KEYWORDS: Final = 64
@@ -45,7 +45,7 @@ _UNSPACED: Final = (
     (0xF900, 0xFAFF),
     (0x20000, 0x3FFFF),
 )
-_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in PLACES]
+_SHARES: Final = [PARENT_IN_NAV if place == NAV else PARENT for place in POSITIONS]
 _TITLE_WEIGHT: Final = 3
 _SATURATION: Final = 4
 
@@ -137,7 +137,7 @@ def _occurrences(folded: bytes, forms: list[bytes], spaced: bool, ends: Ends) ->
         while at >= 0 and left:
             end = at + len(form)
             first, last = _text_around(at, len(folded), ends)
-            if end <= last and (not spaced or (_begins(folded, at, first) and _stops(folded, end, last))):
+            if end <= last and (not spaced or (_starts_word(folded, at, first) and _ends_word(folded, end, last))):
                 yield at, end
             at, left = folded.find(form, end), left - 1
 
@@ -150,13 +150,13 @@ def _text_around(at: int, length: int, ends: Ends) -> tuple[int, int]:
     return (ends[link - 1] if link else 0), (ends[link] if link < len(ends) else 0)
 
 
-def _begins(folded: bytes, at: int, first: int) -> bool:
+def _starts_word(folded: bytes, at: int, first: int) -> bool:
     """Whether a word may begin here: no letter stands before it."""
     before = folded[max(first, at - 4) : at].decode("utf-8", "ignore")
     return not before or not _letter(before[-1])
 
 
-def _stops(folded: bytes, end: int, last: int) -> bool:
+def _ends_word(folded: bytes, end: int, last: int) -> bool:
     """Whether the word goes on for two letters at most."""
     after = folded[end : min(last, end + 4 * (_TAIL + 1))].decode("utf-8", "ignore")
     return not all(map(_letter, after[: _TAIL + 1])) or len(after) <= _TAIL

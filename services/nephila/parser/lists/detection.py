@@ -17,7 +17,7 @@ from typing import Final
 import webencodings
 
 from nephila.parser.config import ParserConfig
-from nephila.parser.links.link_list import Listing, Slices
+from nephila.parser.links.link_list import LinkList, Slices
 from nephila.parser.lists.feeds import read_feed, read_json_feed
 from nephila.parser.lists.markup import tokens
 from nephila.parser.lists.sitemaps import read_sitemap, read_text_sitemap
@@ -46,7 +46,7 @@ _RSS_IN_RDF: Final = (b"purl.org/rss/", b"netscape.com/rdf/")
 _WIDE: Final = frozenset(("utf-16le", "utf-16be", "iso-2022-jp"))
 
 
-class Form(IntEnum):
+class ListForm(IntEnum):
     """How a list is written."""
 
     SITEMAP = 1
@@ -56,15 +56,15 @@ class Form(IntEnum):
 
 
 _ROOTS: Final = {
-    b"urlset": Form.SITEMAP,
-    b"sitemapindex": Form.SITEMAP,
-    b"rss": Form.FEED,
-    b"feed": Form.FEED,
-    b"rdf": Form.FEED,
+    b"urlset": ListForm.SITEMAP,
+    b"sitemapindex": ListForm.SITEMAP,
+    b"rss": ListForm.FEED,
+    b"feed": ListForm.FEED,
+    b"rdf": ListForm.FEED,
 }
 
 
-def form_of(content_type: str, url: str, body: bytes) -> Form | None:
+def form_of(content_type: str, url: str, body: bytes) -> ListForm | None:
     """What kind of list a body is, None for all else. `content_type` is a media type in lower case. O(1)."""
     if _MAY_BE_LIST.match(body, 0, HEAD_BYTES):
         return _by_root(body[:HEAD_BYTES])
@@ -72,12 +72,12 @@ def form_of(content_type: str, url: str, body: bytes) -> Form | None:
     if head[:3] == _GZIP:
         return _by_text(url, _first_bytes(body, HEAD_BYTES))
     if _is_wide(head):
-        text = _narrow(body[:HEAD_BYTES])
+        text = _to_utf8(body[:HEAD_BYTES])
         return _by_root(text) if _MAY_BE_LIST.match(text) else None
     if content_type.endswith("json"):
-        return Form.JSON_FEED if _is_json_feed(content_type, body[:HEAD_BYTES]) else None
+        return ListForm.JSON_FEED if _is_json_feed(content_type, body[:HEAD_BYTES]) else None
     if content_type in _TEXT_TYPES and body[:HEAD_BYTES].lstrip()[:1] != b"<" and _names_text_sitemap(url):
-        return Form.TEXT_SITEMAP
+        return ListForm.TEXT_SITEMAP
     return None
 
 
@@ -86,16 +86,16 @@ def _is_wide(head: bytes) -> bool:
     return head[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in head[:2]
 
 
-def _narrow(head: bytes) -> bytes:
+def _to_utf8(head: bytes) -> bytes:
     codec = "utf-16" if head[0] > 0xF0 else "utf-16-be" if head[0] == 0 else "utf-16-le"
     return head.decode(codec, "replace").lstrip("\ufeff").encode("utf-8", "replace")
 
 
-def _by_text(url: str, head: bytes) -> Form | None:
-    head = _narrow(head) if _is_wide(head) else head
+def _by_text(url: str, head: bytes) -> ListForm | None:
+    head = _to_utf8(head) if _is_wide(head) else head
     if _MAY_BE_LIST.match(head):
         return _by_root(head)
-    return Form.TEXT_SITEMAP if head and _names_text_sitemap(url) else None
+    return ListForm.TEXT_SITEMAP if head and _names_text_sitemap(url) else None
 
 
 def _names_text_sitemap(url: str) -> bool:
@@ -103,7 +103,7 @@ def _names_text_sitemap(url: str) -> bool:
     return name.endswith((".txt", ".txt.gz")) and ("sitemap" in name or name.startswith("urllist."))
 
 
-def _by_root(head: bytes) -> Form | None:
+def _by_root(head: bytes) -> ListForm | None:
     for slash, name, _, _ in tokens((head,)):
         if name:
             local = name.rpartition(b":")[2].lower()
@@ -124,23 +124,23 @@ def _first_bytes(body: bytes, most: int) -> bytes:
         return b""
 
 
-def read(form: Form, body: bytes, url: str, charset: str, config: ParserConfig, now: float) -> Slices[Listing]:
+def read(form: ListForm, body: bytes, url: str, charset: str, config: ParserConfig, now: float) -> Slices[LinkList]:
     """What a list found at `url` says, in slices; `charset` is the header's, `now` UTC seconds. Never fails. O(bytes
     unpacked)."""
     pieces = _Pieces(body, config.max_list_bytes)
     head = _first_bytes(body, LOOK_BYTES) if pieces.packed else body[:LOOK_BYTES]
-    if form is Form.JSON_FEED:
+    if form is ListForm.JSON_FEED:
         listing = read_json_feed(b"".join(pieces), config.max_links, now)
     else:
-        content_type = "text/plain" if form is Form.TEXT_SITEMAP else "application/xml"
+        content_type = "text/plain" if form is ListForm.TEXT_SITEMAP else "application/xml"
         encoding = encoding_of_text(head, charset, content_type)
         codec = webencodings.lookup(encoding).codec_info.name
         source: Iterator[bytes] = iter(pieces)
         if encoding in _WIDE:
-            source, codec = _narrowed(source, codec), "utf-8"
-        if form is Form.FEED:
+            source, codec = _recoded(source, codec), "utf-8"
+        if form is ListForm.FEED:
             listing = yield from read_feed(source, codec, url, config.max_links, now)
-        elif form is Form.SITEMAP:
+        elif form is ListForm.SITEMAP:
             listing = yield from read_sitemap(source, codec, config.max_list_urls, now)
         else:
             listing = yield from read_text_sitemap(source, codec, config.max_list_urls)
@@ -198,7 +198,7 @@ class _Pieces:
             self.problem = "the gzip stream ends early"
 
 
-def _narrowed(pieces: Iterator[bytes], codec: str) -> Iterator[bytes]:
+def _recoded(pieces: Iterator[bytes], codec: str) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(codec)("replace")
     for piece in pieces:
         yield decoder.decode(piece).encode("utf-8", "replace")

@@ -18,9 +18,9 @@ from typing import Any, Final
 import msgspec
 
 from nephila.native import UrlError, parse_any
-from nephila.parser.links.link_list import MAX_URL_CHARS, Entry, Listing, Slices
+from nephila.parser.links.link_list import MAX_URL_CHARS, LinkList, Slices, UnresolvedLink
 from nephila.parser.lists.dates import utc_of
-from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, plain, tokens
+from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, decoded_text, tokens
 
 MAX_DEPTH: Final = 64
 """Feeds have five levels, and as many as they like of XHTML inside a summary."""
@@ -37,7 +37,7 @@ _FORMS: Final = {b"rss": "rss", b"feed": "atom", b"rdf": "rdf"}
 _TAG: Final = re.compile(r"<[^<>]*+>")
 
 
-def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Slices[Listing]:
+def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, now: float) -> Slices[LinkList]:
     """What an XML feed found at `base` lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
     reader = _Reader(codec, base, max_entries, now)
     stream = tokens(pieces)
@@ -60,7 +60,7 @@ def read_feed(pieces: Iterable[bytes], codec: str, base: str, max_entries: int, 
 
 class _Reader:
     def __init__(self, codec: str, base: str, max_entries: int, now: float) -> None:
-        self.listing = Listing("rss")
+        self.listing = LinkList("rss")
         self._codec = codec
         self._max_entries = max_entries
         self._now = now
@@ -130,7 +130,7 @@ class _Reader:
         self._field = b""
 
     def _set(self, name: bytes, parent: bytes, base: str) -> None:
-        text = plain(self._text[:MAX_FIELD_BYTES], self._codec)
+        text = decoded_text(self._text[:MAX_FIELD_BYTES], self._codec)
         if name == b"title":
             text = _TAG.sub("", text).strip()[:MAX_TITLE_CHARS]
             if parent in _ENTRIES:
@@ -151,12 +151,12 @@ class _Reader:
         if b"href" in raw:
             found = attributes(raw)
             if found.get(b"rel", b"alternate").strip().lower() in (b"alternate", b""):
-                self._links.append((plain(found.get(b"href", b"")[:MAX_FIELD_BYTES], self._codec), base))
+                self._links.append((decoded_text(found.get(b"href", b"")[:MAX_FIELD_BYTES], self._codec), base))
 
     def _attribute(self, raw: bytes, local: bytes) -> str:
         for name, value in attributes(raw).items():
             if name.rpartition(b":")[2] == local:
-                return plain(value[:MAX_FIELD_BYTES], self._codec)
+                return decoded_text(value[:MAX_FIELD_BYTES], self._codec)
         return ""
 
     def _inner_base(self, raw: bytes, outer: str) -> str:
@@ -182,13 +182,13 @@ class _Reader:
         if len(self.listing.entries) >= self._max_entries:
             self.listing.problem = f"more than {self._max_entries:,} entries"
             return False
-        self.listing.entries.append(Entry(link, self._date, self._title, base))
+        self.listing.entries.append(UnresolvedLink(link, self._date, self._title, base))
         return True
 
 
-def read_json_feed(body: bytes, max_entries: int, now: float) -> Listing:
+def read_json_feed(body: bytes, max_entries: int, now: float) -> LinkList:
     """What a JSON Feed (jsonfeed.org, 1.0 and 1.1) lists; nothing when it is none."""
-    listing = Listing("json")
+    listing = LinkList("json")
     if len(body) > MAX_JSON_BYTES:
         listing.problem = f"more than {MAX_JSON_BYTES:,} bytes of JSON"
         return listing
@@ -209,7 +209,7 @@ def read_json_feed(body: bytes, max_entries: int, now: float) -> Listing:
             listing.problem = f"more than {max_entries:,} entries"
             break
         date = max(utc_of(_word(item, "date_modified"), now), utc_of(_word(item, "date_published"), now))
-        listing.entries.append(Entry(url, date, _word(item, "title")[:MAX_TITLE_CHARS]))
+        listing.entries.append(UnresolvedLink(url, date, _word(item, "title")[:MAX_TITLE_CHARS]))
     return listing
 
 

@@ -118,7 +118,7 @@ def attributes(raw: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def plain(raw: bytes, codec: str) -> str:
+def decoded_text(raw: bytes, codec: str) -> str:
     """Text as a reader sees it: decoded, references resolved once, no white space around it."""
     text = raw.decode(codec, "replace")
     if "&" in text:

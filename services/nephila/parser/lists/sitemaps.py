@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, Entry, Listing, Slices
+from nephila.parser.links.link_list import SITEMAP, SITEMAP_INDEX, TEXT_SITEMAP, LinkList, Slices, UnresolvedLink
 from nephila.parser.lists.dates import utc_of
-from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, plain, tokens
+from nephila.parser.lists.markup import MAX_TOKENS, PAUSE, TOO_MANY, attributes, decoded_text, tokens
 
 MAX_FIELD_BYTES: Final = 16_384
 """Of a URL as written: references and escapes make it longer than what it stands for."""
@@ -27,7 +27,7 @@ _FORMS: Final = {b"urlset": SITEMAP, b"sitemapindex": SITEMAP_INDEX}
 _MAX_NAMES: Final = 1_000
 
 # What an element is to us.
-_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _TITLE, _IMAGE, _VIDEO, _LINK, _TEXT, _OTHER, _REST = range(1, 12)
+_RECORD, _LOC, _LASTMOD, _NEWS_DATE, _TITLE, _IMAGE, _VIDEO, _LINK, _TEXT, _OTHER, _PAUSE = range(1, 12)
 _OWN: Final = {b"loc": _LOC, b"lastmod": _LASTMOD, b"url": _RECORD, b"sitemap": _RECORD}
 _FOREIGN: Final = {
     b"publication_date": _NEWS_DATE,
@@ -42,7 +42,7 @@ MAX_MEDIA: Final = 10_000
 MAX_TITLE_CHARS: Final = 1_000
 
 
-def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Slices[Listing]:
+def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float) -> Slices[LinkList]:
     """What an XML sitemap lists, in slices of a piece. `now` is UTC seconds. O(bytes)."""
     records = _Records(codec, max_urls, now)
     names = _Names()
@@ -54,7 +54,7 @@ def read_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int, now: float)
         what = known.get(name) or names.learn(name)
         if what == _OTHER:
             field = 0
-        elif what == _REST:
+        elif what == _PAUSE:
             yield
         elif what == _TEXT:
             # A field goes on behind a CDATA section or comment.
@@ -97,7 +97,7 @@ class _Names:
     """Names of elements, as far as they were met, and what each is; the prefix of the root decides."""
 
     def __init__(self) -> None:
-        self.known: dict[bytes, int] = {b"": _TEXT, PAUSE: _REST}
+        self.known: dict[bytes, int] = {b"": _TEXT, PAUSE: _PAUSE}
         self.form = SITEMAP
         self._prefix: bytes | None = None
 
@@ -126,13 +126,13 @@ class _Records:
         self._codec = codec
         self._max_urls = max_urls
         self._now = now
-        self._listing = Listing(SITEMAP)
+        self._listing = LinkList(SITEMAP)
         self._alternates: dict[str, None] = {}
 
     def add(self, fields: dict[int, bytes]) -> bool:
         """A record is complete; False when it is one too many."""
         raw = fields.get(_LOC, b"")
-        url = plain(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
+        url = decoded_text(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
         if not url:
             return True
         if len(self._listing.entries) >= self._max_urls:
@@ -141,14 +141,14 @@ class _Records:
         date = fields.get(_LASTMOD) or fields.get(_NEWS_DATE)
         lastmod = utc_of(date.decode("latin-1"), self._now) if date else 0.0
         title = fields.get(_TITLE)
-        said = plain(title[:MAX_FIELD_BYTES], self._codec)[:MAX_TITLE_CHARS] if title else ""
-        self._listing.entries.append(Entry(url, lastmod, said))
+        said = decoded_text(title[:MAX_FIELD_BYTES], self._codec)[:MAX_TITLE_CHARS] if title else ""
+        self._listing.entries.append(UnresolvedLink(url, lastmod, said))
         return True
 
     def media(self, what: int, raw: bytes) -> None:
         """The address of a picture or a video on the page of this record."""
         found = self._listing.images if what == _IMAGE else self._listing.videos
-        url = plain(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
+        url = decoded_text(raw, self._codec) if len(raw) <= MAX_FIELD_BYTES else ""
         if url and len(found) < MAX_MEDIA:
             found.append(url)
 
@@ -159,19 +159,19 @@ class _Records:
         found = attributes(raw)
         url = found.get(b"href", b"")
         if url and len(url) <= MAX_FIELD_BYTES and found.get(b"rel", b"").strip() == b"alternate":
-            self._alternates[plain(url, self._codec)] = None
+            self._alternates[decoded_text(url, self._codec)] = None
 
-    def end(self) -> Listing:
+    def end(self) -> LinkList:
         """All there was, alternates last."""
         listing = self._listing
         left = self._max_urls - len(listing.entries)
-        listing.entries += [Entry(url) for url in list(self._alternates)[:left]]
+        listing.entries += [UnresolvedLink(url) for url in list(self._alternates)[:left]]
         return listing
 
 
-def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Slices[Listing]:
+def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Slices[LinkList]:
     """One URL a line; lines that begin otherwise are no URLs. In slices of a piece. O(bytes)."""
-    listing = Listing(TEXT_SITEMAP)
+    listing = LinkList(TEXT_SITEMAP)
     for line in islice(_lines(pieces), MAX_TOKENS):
         if line is None:
             yield
@@ -182,7 +182,7 @@ def read_text_sitemap(pieces: Iterable[bytes], codec: str, max_urls: int) -> Sli
         if len(listing.entries) >= max_urls:
             listing.problem = f"more than {max_urls:,} URLs"
             break
-        listing.entries.append(Entry(url))
+        listing.entries.append(UnresolvedLink(url))
     return listing
 
 

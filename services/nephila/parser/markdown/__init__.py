@@ -16,14 +16,13 @@ from typing import Any, Final
 
 from nephila.native import UrlError, page_pass, parse_any, parse_url, sniff_encoding, to_utf8
 from nephila.parser.config import ParserConfig
-from nephila.parser.markdown.choose import choose
+from nephila.parser.markdown.choose import select_blocks
 from nephila.parser.markdown.read import MAX_DEPTH, MAX_NODES, read
 from nephila.parser.markdown.write import MAX_CHARS, write
-from nephila.parser.page.body_kind import HEAD_BYTES, Kind, kind_of
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
 from nephila.parser.page.charset import encoding_of
+from nephila.parser.page.html_tree import html_tree, tree_is_linear
 from nephila.parser.page.page_pass import PagePass
-from nephila.parser.rules.bounds import tree_is_linear
-from nephila.parser.rules.document import html_tree
 
 __all__ = [
     "MAX_CHARS",
@@ -51,7 +50,7 @@ def markdown(tree: Any, main_text: str, resolve: Callable[[str], str]) -> str:
     body = tree.body
     if body is None or not main_text:
         return ""
-    return write(choose(read(body, resolve), main_text))
+    return write(select_blocks(read(body, resolve), main_text))
 
 
 def resolver(base: str, nowhere: str = "") -> Callable[[str], str]:
@@ -94,7 +93,7 @@ def page_markdown(body: bytes, encoding: str, found: PagePass, most_tags: int = 
 def document_markdown(body: bytes, url: str, content_type: str, charset: str) -> bytes:
     """Markdown of a document that was stored; empty for what is no HTML."""
     kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
-    if kind is not Kind.HTML or not url:
+    if kind is not BodyKind.HTML or not url:
         return b""
     config = ParserConfig()
     encoding = encoding_of(body, charset, sniff_encoding)

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class BlockKind(Enum):
     """What a block is written as."""
 
     TEXT = "text"
@@ -16,7 +16,7 @@ class Kind(Enum):
     TABLE = "table"
 
 
-class BoxKind(Enum):
+class ContainerKind(Enum):
     """What blocks stand in."""
 
     QUOTE = "quote"
@@ -25,10 +25,10 @@ class BoxKind(Enum):
 
 
 @dataclass(eq=False, slots=True)
-class Box:
+class Container:
     """A quote, a list or an item of one."""
 
-    kind: BoxKind
+    kind: ContainerKind
     ordered: bool = False
     """Of a list."""
     number: int = 0
@@ -36,7 +36,7 @@ class Box:
     begun: bool = False
     """Of an item: its marker is written."""
     marker: str = ""
-    last: Box | None = None
+    last: Container | None = None
     """Of a list: the item before, to which a <dd> belongs."""
 
 
@@ -54,7 +54,7 @@ class Cell:
     """A cell of a table."""
 
     lines: list[Line]
-    head: bool
+    is_head: bool
     span: int
 
 
@@ -62,8 +62,8 @@ class Cell:
 class Block:
     """A paragraph, a heading, code, or a table."""
 
-    kind: Kind
-    boxes: tuple[Box, ...]
+    kind: BlockKind
+    containers: tuple[Container, ...]
     lines: list[Line] = field(default_factory=list)
     """Of code: as they are, without markup."""
     level: int = 0

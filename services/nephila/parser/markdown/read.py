@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from nephila.parser.markdown.blocks import Block, Box, BoxKind, Cell, Kind, Line
+from nephila.parser.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind, Line
 from nephila.parser.markdown.inline import CODE, EMPHASIS, Inline
 from nephila.parser.page.media import best_of_srcset
 
@@ -143,7 +143,7 @@ class _Reader:
         self._resolve = resolve
         self._layout = layout
         self._inline = Inline()
-        self._boxes: list[Box] = []
+        self._containers: list[Container] = []
         self._undo: list[Callable[[], None]] = []
         """What the end of each open element does."""
         self._level = 0
@@ -212,15 +212,17 @@ class _Reader:
             self._caption = True
             undo = self._end_caption
         elif tag == "blockquote":
-            undo = self._box(Box(BoxKind.QUOTE))
+            undo = self._open_container(Container(ContainerKind.QUOTE))
         elif tag in _LISTS:
-            undo = self._box(Box(BoxKind.LIST, tag == "ol", _number(node.attributes.get("start"), 1) - 1))
+            undo = self._open_container(
+                Container(ContainerKind.LIST, tag == "ol", _number(node.attributes.get("start"), 1) - 1)
+            )
         elif tag in ("li", "dt"):
             undo = self._item(node)
         elif tag == "dd":
             undo = self._description(node)
         elif tag == "table" and node.mem_id not in self._layout:
-            self._table = Block(Kind.TABLE, tuple(self._boxes))
+            self._table = Block(BlockKind.TABLE, tuple(self._containers))
             undo = self._end_table
         elif tag == "td" and _NUMBERS.search(node.attributes.get("class") or ""):
             return False
@@ -232,11 +234,11 @@ class _Reader:
         lines = self._inline.take()
         if not lines:
             return
-        boxes = tuple(self._boxes)
+        containers = tuple(self._containers)
         if self._level:
-            self.blocks.append(Block(Kind.HEADING, boxes, lines, level=self._level))
+            self.blocks.append(Block(BlockKind.HEADING, containers, lines, level=self._level))
         else:
-            self.blocks.append(Block(Kind.TEXT, boxes, lines, caption=self._caption))
+            self.blocks.append(Block(BlockKind.TEXT, containers, lines, caption=self._caption))
 
     def _end_heading(self) -> None:
         self.flush()
@@ -246,33 +248,37 @@ class _Reader:
         self.flush()
         self._caption = False
 
-    def _box(self, box: Box) -> Callable[[], None]:
-        if len(self._boxes) >= MAX_DEPTH:
+    def _open_container(self, container: Container) -> Callable[[], None]:
+        if len(self._containers) >= MAX_DEPTH:
             return self.flush
-        self._boxes.append(box)
-        depth = len(self._boxes)
+        self._containers.append(container)
+        depth = len(self._containers)
 
         def end() -> None:
             self.flush()
-            del self._boxes[depth - 1 :]
+            del self._containers[depth - 1 :]
 
         return end
 
     def _item(self, node: Any) -> Callable[[], None]:
-        above = self._boxes[-1] if self._boxes else None
-        if above is None or above.kind is not BoxKind.LIST:
-            return self.flush if len(self._boxes) >= MAX_DEPTH else self._box(Box(BoxKind.ITEM, marker="- "))
+        above = self._containers[-1] if self._containers else None
+        if above is None or above.kind is not ContainerKind.LIST:
+            return (
+                self.flush
+                if len(self._containers) >= MAX_DEPTH
+                else self._open_container(Container(ContainerKind.ITEM, marker="- "))
+            )
         above.number = _number(node.attributes.get("value"), above.number + 1) if above.ordered else above.number + 1
         marker = f"{above.number}. " if above.ordered else "- "
-        box = Box(BoxKind.ITEM, above.ordered, above.number, marker=marker)
-        above.last = box
-        return self._box(box)
+        container = Container(ContainerKind.ITEM, above.ordered, above.number, marker=marker)
+        above.last = container
+        return self._open_container(container)
 
     def _description(self, node: Any) -> Callable[[], None]:
         """A <dd> goes on with the item of its <dt>."""
-        above = self._boxes[-1] if self._boxes else None
+        above = self._containers[-1] if self._containers else None
         last = above.last if above is not None else None
-        return self._item(node) if last is None else self._box(last)
+        return self._item(node) if last is None else self._open_container(last)
 
     # ---- code
 
@@ -296,7 +302,7 @@ class _Reader:
             del lines[-1]
         if lines:
             found = [Line(" ".join(line.split()), line.rstrip()) for line in lines]
-            self.blocks.append(Block(Kind.CODE, tuple(self._boxes), found, language=self._language))
+            self.blocks.append(Block(BlockKind.CODE, tuple(self._containers), found, language=self._language))
 
     # ---- tables
 

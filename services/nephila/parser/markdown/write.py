@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from nephila.parser.markdown.blocks import Block, Box, BoxKind, Cell, Kind
+from nephila.parser.markdown.blocks import Block, BlockKind, Cell, Container, ContainerKind
 
 MAX_CHARS: Final = 32_000_000
 """What is beyond is left out: indentation may make the text several times longer than the page."""
@@ -28,7 +28,7 @@ def write(blocks: list[Block]) -> str:
             continue
         if before is not None:
             out += [_blank(before, block)] if not _is_close(before, block) else []
-        first, rest = _prefixes(block.boxes)
+        first, rest = _prefixes(block.containers)
         out.append(first + lines[0])
         out += [rest + line if line else rest.rstrip() for line in lines[1:]]
         length += sum(map(len, lines)) + len(rest) * len(lines)
@@ -39,14 +39,14 @@ def write(blocks: list[Block]) -> str:
 
 
 def _lines(block: Block) -> list[str]:
-    if block.kind is Kind.HEADING:
+    if block.kind is BlockKind.HEADING:
         text = " ".join(line.written for line in block.lines).strip()
         return ["#" * block.level + " " + text] if text else []
-    if block.kind is Kind.CODE:
+    if block.kind is BlockKind.CODE:
         ticks = max((len(run) for line in block.lines for run in _TICKS.findall(line.written)), default=2)
         fence = "`" * (ticks + 1)
         return [fence + block.language, *(line.written for line in block.lines), fence]
-    if block.kind is Kind.TABLE:
+    if block.kind is BlockKind.TABLE:
         return _table(block.rows)
     lines = [_OPENING.sub(_escaped, line.written) for line in block.lines if line.written]
     # Two spaces end a line within a paragraph.
@@ -59,7 +59,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 def _table(rows: list[list[Cell]]) -> list[str]:
     rows = [row for row in rows if row]
-    head = rows[0] if rows and all(cell.head for cell in rows[0]) else []
+    head = rows[0] if rows and all(cell.is_head for cell in rows[0]) else []
     width = max((sum(cell.span for cell in row) for row in rows), default=0)
     lines = [_row(head) if head else "|" + "  |" * width, "|" + " --- |" * width]
     if head and sum(cell.span for cell in head) < width:
@@ -75,36 +75,40 @@ def _row(cells: list[Cell]) -> str:
     return "".join(parts)
 
 
-def _prefixes(boxes: tuple[Box, ...]) -> tuple[str, str]:
+def _prefixes(containers: tuple[Container, ...]) -> tuple[str, str]:
     """What stands before the first line of a block and before the others."""
     first: list[str] = []
     rest: list[str] = []
-    for box in boxes:
-        if box.kind is BoxKind.QUOTE:
+    for container in containers:
+        if container.kind is ContainerKind.QUOTE:
             first.append("> ")
             rest.append("> ")
-        elif box.kind is BoxKind.ITEM:
-            space = " " * len(box.marker)
-            first.append(space if box.begun else box.marker)
+        elif container.kind is ContainerKind.ITEM:
+            space = " " * len(container.marker)
+            first.append(space if container.begun else container.marker)
             rest.append(space)
-            box.begun = True
+            container.begun = True
     return "".join(first), "".join(rest)
 
 
 def _is_close(before: Block, block: Block) -> bool:
     """Whether no blank line parts them: items of one list, or of one within the other."""
-    if before.kind is not Kind.TEXT or block.kind is not Kind.TEXT or not block.boxes:
+    if before.kind is not BlockKind.TEXT or block.kind is not BlockKind.TEXT or not block.containers:
         return False
-    own = block.boxes[-1]
-    common = [box for box, other in zip(before.boxes, block.boxes, strict=False) if box is other]
-    return own.kind is BoxKind.ITEM and not own.begun and bool(common) and common[-1].kind is not BoxKind.QUOTE
+    own = block.containers[-1]
+    common = [
+        container for container, other in zip(before.containers, block.containers, strict=False) if container is other
+    ]
+    return (
+        own.kind is ContainerKind.ITEM and not own.begun and bool(common) and common[-1].kind is not ContainerKind.QUOTE
+    )
 
 
 def _blank(before: Block, block: Block) -> str:
     """The line between two blocks, which keeps what they both stand in together."""
     common: list[str] = []
-    for box, other in zip(before.boxes, block.boxes, strict=False):
-        if box is not other:
+    for container, other in zip(before.containers, block.containers, strict=False):
+        if container is not other:
             break
-        common.append("> " if box.kind is BoxKind.QUOTE else " " * len(box.marker))
+        common.append("> " if container.kind is ContainerKind.QUOTE else " " * len(container.marker))
     return "".join(common).rstrip()

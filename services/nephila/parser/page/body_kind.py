@@ -14,7 +14,7 @@ HEAD_BYTES: Final = 512
 """Bytes of a body that are looked at; WHATWG's sniffing reads 1445, of which the rest is for audio and video."""
 
 
-class Kind(IntEnum):
+class BodyKind(IntEnum):
     """How a body is parsed."""
 
     HTML = 1
@@ -33,40 +33,45 @@ class Kind(IntEnum):
 
 
 _KNOWN: Final = {
-    "text/html": Kind.HTML,
-    "application/xhtml+xml": Kind.HTML,
-    "application/vnd.wap.xhtml+xml": Kind.HTML,
-    "application/json": Kind.JSON,
-    "text/json": Kind.JSON,
-    "application/x-ndjson": Kind.TEXT,
-    "application/xml": Kind.XML,
-    "text/xml": Kind.XML,
-    "text/csv": Kind.CSV,
-    "application/csv": Kind.CSV,
-    "text/comma-separated-values": Kind.CSV,
-    "text/tab-separated-values": Kind.CSV,
-    "application/pdf": Kind.PDF,
-    "application/x-pdf": Kind.PDF,
-    "application/javascript": Kind.TEXT,
-    "application/x-javascript": Kind.TEXT,
-    "application/yaml": Kind.TEXT,
-    "application/toml": Kind.TEXT,
-    "application/x-sh": Kind.TEXT,
-    "application/sql": Kind.TEXT,
-    "application/rtf": Kind.BINARY,
-    "text/rtf": Kind.BINARY,
-    "application/msword": Kind.OFFICE,
-    "application/vnd.ms-excel": Kind.OFFICE,
-    "application/vnd.ms-powerpoint": Kind.OFFICE,
-    "application/epub+zip": Kind.OFFICE,
-    "application/zip": Kind.OFFICE,
+    "text/html": BodyKind.HTML,
+    "application/xhtml+xml": BodyKind.HTML,
+    "application/vnd.wap.xhtml+xml": BodyKind.HTML,
+    "application/json": BodyKind.JSON,
+    "text/json": BodyKind.JSON,
+    "application/x-ndjson": BodyKind.TEXT,
+    "application/xml": BodyKind.XML,
+    "text/xml": BodyKind.XML,
+    "text/csv": BodyKind.CSV,
+    "application/csv": BodyKind.CSV,
+    "text/comma-separated-values": BodyKind.CSV,
+    "text/tab-separated-values": BodyKind.CSV,
+    "application/pdf": BodyKind.PDF,
+    "application/x-pdf": BodyKind.PDF,
+    "application/javascript": BodyKind.TEXT,
+    "application/x-javascript": BodyKind.TEXT,
+    "application/yaml": BodyKind.TEXT,
+    "application/toml": BodyKind.TEXT,
+    "application/x-sh": BodyKind.TEXT,
+    "application/sql": BodyKind.TEXT,
+    "application/rtf": BodyKind.BINARY,
+    "text/rtf": BodyKind.BINARY,
+    "application/msword": BodyKind.OFFICE,
+    "application/vnd.ms-excel": BodyKind.OFFICE,
+    "application/vnd.ms-powerpoint": BodyKind.OFFICE,
+    "application/epub+zip": BodyKind.OFFICE,
+    "application/zip": BodyKind.OFFICE,
 }
 _FAMILIES: Final = (
-    ("text/", Kind.TEXT),
-    ("application/vnd.openxmlformats-officedocument.", Kind.OFFICE),
-    ("application/vnd.oasis.opendocument.", Kind.OFFICE),
+    ("text/", BodyKind.TEXT),
+    ("application/vnd.openxmlformats-officedocument.", BodyKind.OFFICE),
+    ("application/vnd.oasis.opendocument.", BodyKind.OFFICE),
 )
-_SUFFIXES: Final = (("+json", Kind.JSON), ("+xml", Kind.XML), ("+yaml", Kind.TEXT), ("-yaml", Kind.TEXT))
+_SUFFIXES: Final = (
+    ("+json", BodyKind.JSON),
+    ("+xml", BodyKind.XML),
+    ("+yaml", BodyKind.TEXT),
+    ("-yaml", BodyKind.TEXT),
+)
 
 # Types that say nothing: old servers send them for whatever they do not know.
 _UNKNOWN: Final = frozenset(
@@ -97,9 +102,9 @@ _MAGIC: Final = {
 }
 _MAGIC_STARTS: Final = tuple(_MAGIC)
 _MAGIC_KINDS: Final = {
-    "application/pdf": Kind.PDF,
-    "application/zip": Kind.OFFICE,
-    "application/x-ole-storage": Kind.OFFICE,
+    "application/pdf": BodyKind.PDF,
+    "application/zip": BodyKind.OFFICE,
+    "application/x-ole-storage": BodyKind.OFFICE,
 }
 
 _HTML_STARTS: Final = (
@@ -128,7 +133,7 @@ _BOMS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _BINARY_BYTES: Final = bytes((*range(0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)))
 
 
-def kind_of(content_type: str, head: bytes) -> tuple[Kind, str]:
+def kind_of(content_type: str, head: bytes) -> tuple[BodyKind, str]:
     """Treatment of a body, and the type its bytes show when that differs from what the server said (else "").
 
     `content_type` is a media type in lower case without parameters; `head` the first `HEAD_BYTES` of the body.
@@ -136,17 +141,17 @@ def kind_of(content_type: str, head: bytes) -> tuple[Kind, str]:
     known = _KNOWN.get(content_type)
     if known is None and content_type not in _UNKNOWN:
         known = _by_family(content_type)
-    if known is Kind.BINARY:
-        return Kind.BINARY, ""
+    if known is BodyKind.BINARY:
+        return BodyKind.BINARY, ""
     if head.startswith(_MAGIC_STARTS):
         shown = _magic(head)
-        kind = _MAGIC_KINDS.get(shown, Kind.BINARY)
+        kind = _MAGIC_KINDS.get(shown, BodyKind.BINARY)
         return kind, "" if kind is known else shown
-    if known is Kind.OFFICE:
+    if known is BodyKind.OFFICE:
         # These are archives, or are called so: spreadsheets are often HTML or CSV under another name.
-        return Kind.BINARY, ""
+        return BodyKind.BINARY, ""
     if content_type == "text/plain" and _is_garbage(head):
-        return Kind.BINARY, "application/octet-stream"
+        return BodyKind.BINARY, "application/octet-stream"
     if known is not None:
         return known, ""
     return _sniff(head)
@@ -161,28 +166,28 @@ def _is_garbage(head: bytes) -> bool:
     return max(head[::2].count(0), head[1::2].count(0)) * 4 < len(head)
 
 
-def _by_family(content_type: str) -> Kind:
+def _by_family(content_type: str) -> BodyKind:
     for suffix, kind in _SUFFIXES:
         if content_type.endswith(suffix):
             return kind
-    return next((kind for start, kind in _FAMILIES if content_type.startswith(start)), Kind.BINARY)
+    return next((kind for start, kind in _FAMILIES if content_type.startswith(start)), BodyKind.BINARY)
 
 
 def _magic(head: bytes) -> str:
     return next(kind for start, kind in _MAGIC.items() if head.startswith(start))
 
 
-def _sniff(head: bytes) -> tuple[Kind, str]:
+def _sniff(head: bytes) -> tuple[BodyKind, str]:
     if head.startswith(_BOMS):
         # A mark says text; the page pass reads plain text under it just as well.
-        return Kind.HTML, "text/html"
+        return BodyKind.HTML, "text/html"
     start = head.lstrip(b" \t\n\r\f")[:16].lower()
     if start.startswith(_HTML_STARTS):
-        return Kind.HTML, "text/html"
+        return BodyKind.HTML, "text/html"
     if not head:
-        return Kind.TEXT, ""
+        return BodyKind.TEXT, ""
     if start.startswith(b"<?xml") and b"<html" in head.lower():
-        return Kind.HTML, "application/xhtml+xml"
+        return BodyKind.HTML, "application/xhtml+xml"
     if len(head.translate(None, _BINARY_BYTES)) != len(head):
-        return Kind.BINARY, "application/octet-stream"
-    return (Kind.XML, "text/xml") if start.startswith(b"<?xml") else (Kind.TEXT, "text/plain")
+        return BodyKind.BINARY, "application/octet-stream"
+    return (BodyKind.XML, "text/xml") if start.startswith(b"<?xml") else (BodyKind.TEXT, "text/plain")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from nephila.parser.page.headline import nearer
+from nephila.parser.page.headline import closer_to_title
 from nephila.parser.page.published import first_date
 
 MAX_JSON_BYTES: Final = 512 * 1024
@@ -156,7 +156,7 @@ def _is_article(kind: Any) -> bool:
 def _named(article: dict[str, Any], title: str) -> str:
     """Its name, or its headline where only that is like the document's title (sites put their own name there)."""
     name, said = _text(article.get("name")), _text(article.get("headline"))
-    return nearer(name, said, title) if name and said and name != said else name or said
+    return closer_to_title(name, said, title) if name and said and name != said else name or said
 
 
 def _unescaped(said: str, title: str) -> str:

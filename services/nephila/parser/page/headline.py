@@ -31,7 +31,7 @@ LONG_LEAD: Final = 5
 """Words before a colon that are a headline themselves."""
 SHORT, LONG = 15, 150
 """Characters of a <title> that is asked to show an h1 instead."""
-ALIKE: Final = 0.75
+MIN_OVERLAP: Final = 0.75
 
 
 def from_title(title: str, headings: Sequence[str], h1s: Sequence[str]) -> str:
@@ -91,12 +91,12 @@ def _letters(text: str) -> str:
     return "".join(_TOKEN.findall(text.lower()))
 
 
-def nearer(name: str, said: str, title: str) -> str:
+def closer_to_title(name: str, said: str, title: str) -> str:
     """Which of the two names of an article is like the document's title: `said` only where `name` is not."""
-    return said if alike(said, title) > ALIKE >= alike(name, title) else name
+    return said if word_overlap(said, title) > MIN_OVERLAP >= word_overlap(name, title) else name
 
 
-def alike(left: str, right: str) -> float:
+def word_overlap(left: str, right: str) -> float:
     """Share of `right`, by characters, whose words stand in `left` as well."""
     known = set(_TOKEN.findall(left.lower()))
     words = _TOKEN.findall(right.lower())

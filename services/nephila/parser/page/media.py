@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
-from nephila.parser.rules.document import css_first
+from nephila.parser.page.html_tree import css_first
 
 MAX_MEDIA: Final = 500
 """Of each kind; galleries have a few hundred."""

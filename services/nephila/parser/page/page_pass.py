@@ -5,7 +5,7 @@ The core itself (`nephila.native`) is chosen in `build()`; tests pass a fake wit
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class PagePass(Protocol):
@@ -107,3 +107,14 @@ class PageCall(Protocol):
     def __call__(
         self, body: bytes, url: str, encoding: str, *, max_links: int, max_text_bytes: int, agent: str
     ) -> PagePass: ...
+
+
+class PageFacts(NamedTuple):
+    """Facts of a parsed page that decide where its rule may run."""
+
+    encoding: str
+    """WHATWG name."""
+    depth: int
+    """Greatest nesting depth of its elements, an upper bound."""
+    follow: bool
+    """Whether its links may be followed."""

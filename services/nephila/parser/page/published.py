@@ -1,9 +1,9 @@
 """The date of publication of a document: ISO 8601, or none.
 
-A date that is stated counts when it is one: what is written otherwise is read as a rule would read it (rules/times.py),
-and what is none - a duration, a date that may be two days - is passed over. Where none is stated, a short line beside
-the headline that holds a date and little else is taken. Invariant: pure; the answer is "" or a day, or a day and time,
-of ISO 8601, of a year from 1970 to 2100.
+A date that is stated counts when it is one: what is written otherwise is read as a rule would read it
+(page/iso_dates.py), and what is none - a duration, a date that may be two days - is passed over. Where none is stated,
+a short line beside the headline that holds a date and little else is taken. Invariant: pure; the answer is "" or a day,
+or a day and time, of ISO 8601, of a year from 1970 to 2100.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from nephila.parser.rules.times import iso_date
+from nephila.parser.page.iso_dates import iso_date
 
 MAX_CHARS: Final = 100
 """A stated date is shorter, with its weekday and zone."""

@@ -12,6 +12,8 @@ from nephila.native import to_utf8
 
 _MARK: Final = "\ufeff".encode()
 _REPLACED: Final = "\ufffd".encode()
+CONTROLS: Final = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127), " ")
+"""Translation of control characters to blanks; line ends and tabs stay."""
 HASH_BYTES: Final = 8
 """Of a page's text two versions are compared, never two pages: 64 bits are plenty."""
 
@@ -46,3 +48,8 @@ def text_hash(text: bytes) -> bytes:
     Of a page it is given the main text where there is one: a new date in the footer is no change then.
     """
     return hashlib.sha256(text).digest()[:HASH_BYTES] if text else b""
+
+
+def one_line(text: str) -> str:
+    """Text without line ends and control characters, white space collapsed."""
+    return " ".join(text.translate(CONTROLS).split())

@@ -10,8 +10,8 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from nephila.parser.page.byline import name_of
+from nephila.parser.page.html_tree import css, css_first, one_by_one
 from nephila.parser.page.published import first_date
-from nephila.parser.rules.document import css, css_first, one_by_one
 
 MAX_METAS: Final = 300
 MAX_TEXTS: Final = 100
@@ -27,7 +27,7 @@ _MEDIA: Final = frozenset(("img", "source", "video", "iframe", "embed"))
 _BYLINES: Final = '[class*="byline"], [class*="author"]'
 
 
-class Parts:
+class PageElements:
     """What stands in `tree` (selectolax; None has nothing). What most pages say in their head is looked for in the rest
     of the tree only when it is asked for."""
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from nephila.kernel import messages as m
 from nephila.parser.rule_health.health import BUCKETS, ITEMS, LINKS
-from nephila.parser.rules.extract import Count, Extraction
+from nephila.parser.rules.extract import Extraction, FieldCount
 from nephila.parser.rules.spec import Rule
 
 MATCH: Final = "(match)"
@@ -66,7 +66,7 @@ class RuleCounts:
             field.filled += 1
             _add_value(field, number)
 
-    def _add_field(self, path: str, count: Count) -> None:
+    def _add_field(self, path: str, count: FieldCount) -> None:
         field = self._field(path)
         field.filled += count.filled / count.tried
         field.refused += count.refused / count.tried

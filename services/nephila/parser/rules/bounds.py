@@ -12,28 +12,13 @@ from __future__ import annotations
 from math import factorial
 from typing import Final
 
+from nephila.parser.page.html_tree import tree_fits
 from nephila.parser.rules.spec import Rule
 
-MAX_BYTES: Final = 256 << 10
-"""A larger page is looked at in the child: its trees alone take milliseconds."""
-MAX_DEPTH: Final = 120
-"""Elements within each other; real pages have under 60."""
 MAX_STEPS: Final = 1_000_000
 """Of 100 ns."""
 _SIBLINGS: Final = 30
 """Counted in the time of a step."""
-MAX_LEVELS: Final = 50_000_000
-"""Tags times depth of a tree that a command builds in its own process: 0.2 s."""
-
-
-def tree_fits(size_bytes: int, depth: int) -> bool:
-    """Whether a tree of a page may be built in the loop; `depth` as `PagePass` has it."""
-    return size_bytes <= MAX_BYTES and depth <= MAX_DEPTH
-
-
-def tree_is_linear(body: bytes, depth: int) -> bool:
-    """Whether a command may build a tree of a page in its own process. O(bytes)."""
-    return body.count(b"<") * max(depth, 1) <= MAX_LEVELS
 
 
 def fits(rule: Rule, body: bytes, depth: int) -> bool:

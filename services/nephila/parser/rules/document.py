@@ -8,14 +8,15 @@ of `rules.bounds` is built in a process that can be killed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache, cached_property
 from html import escape, unescape
 from typing import Any, Final
 
 import webencodings
 
-from nephila.parser.rules.jsons import JsonError, objects, parse_json
+from nephila.parser.page.html_tree import css, html_tree
+from nephila.parser.rules.json_values import JsonError, objects, parse_json
 
 _JSON_TYPE: Final = re.compile(r"(application|text)/([\w.-]+\+)?json$")
 _BLOCK_WORDS: Final = """
@@ -128,45 +129,6 @@ class Document:
     def is_json(self) -> bool:
         """Whether the server calls it JSON."""
         return _JSON_TYPE.match(self.content_type) is not None
-
-
-def html_tree(source: str | bytes) -> Any:
-    """lexbor's tree of HTML, UTF-8. Bytes are taken as they are; from text they are made again, which takes longer than
-    the tree. O(n) where `rules.bounds` says so, else up to O(n^2)."""
-    from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
-
-    # Without events <selectedcontent> stays empty, which nothing here reads: with them each <option> walks through all
-    # options before it.
-    return LexborHTMLParser(source, options=int(LexborDocumentOptions.WO_EVENTS))
-
-
-@cache
-def _selector() -> Any:
-    # One for all trees: each tree would make its own, for the time of five selections. Not for several threads.
-    from selectolax.lexbor import LexborCSSSelector
-
-    made: Any = LexborCSSSelector
-    return made()
-
-
-def css(node: Any, expression: str) -> list[Any]:
-    """Elements of lexbor's tree that a selector matches, `node` and below it, in order."""
-    found: list[Any] = _selector().find(expression, node)
-    return found
-
-
-def css_first(node: Any, expression: str) -> Any:
-    """The first of them, or None."""
-    found = _selector().find_first(expression, node)
-    return found[0] if found else None
-
-
-def one_by_one(node: Any, expression: str) -> Iterator[Any]:
-    """As `css`: the first by a search that ends there, the others only when they are asked for."""
-    first = css_first(node, expression)
-    if first is not None:
-        yield first
-        yield from css(node, expression)[1:]
 
 
 def lexbor_text(node: Any) -> str:

@@ -15,14 +15,15 @@ from zlib import crc32
 import msgspec
 
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.item_parts import MARK, NO_LINK, NOT_READ, NOT_YET, marked
+from nephila.kernel.item_parts import MISSING, NO_LINK, NOT_READ, NOT_YET, missing_parts
 from nephila.native import UrlError, parse_url, quoted
-from nephila.parser.rules.document import Document, css_first
-from nephila.parser.rules.jsons import storable
-from nephila.parser.rules.select import Css, Script, Xml, attributes, plain, select
+from nephila.parser.page.html_tree import css_first
+from nephila.parser.rules.document import Document
+from nephila.parser.rules.json_values import storable
+from nephila.parser.rules.select import LexborElement, LxmlElement, Script, attributes, select, value_or_text
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Field, Links, Rule, Take
-from nephila.parser.rules.values import plain_texts, value_of
+from nephila.parser.rules.spec import Field, Links, Rule, Selection
+from nephila.parser.rules.values import simple_texts, value_of
 
 MAX_ITEMS: Final = 10_000
 MAX_PROBLEMS: Final = 20
@@ -42,7 +43,7 @@ _MAX_TRIED: Final = 50
 """Further values that are tried for the first one when a value is not of the field's type."""
 
 
-class Link(msgspec.Struct, array_like=True, frozen=True):
+class RuleLink(msgspec.Struct, array_like=True, frozen=True):
     """A link that a rule selects; `depth` is added to the page's."""
 
     href: str
@@ -51,7 +52,7 @@ class Link(msgspec.Struct, array_like=True, frozen=True):
     anchor: str
 
 
-class Count(msgspec.Struct, array_like=True):
+class FieldCount(msgspec.Struct, array_like=True):
     """What became of one field on a page: where it was looked for, and what its first value looks like."""
 
     tried: int = 0
@@ -71,17 +72,17 @@ class Extraction(msgspec.Struct, array_like=True):
 
     items: list[bytes] = msgspec.field(default_factory=list)
     """JSON of each."""
-    links: list[Link] | None = None
+    links: list[RuleLink] | None = None
     """What goes on; None: all links of the page do."""
-    extra: list[Link] = msgspec.field(default_factory=list)
+    next_pages: list[RuleLink] = msgspec.field(default_factory=list)
     """Links of the pagination, beside them."""
     problems: list[str] = msgspec.field(default_factory=list)
     """What has no value and why, in words; the first few."""
     missing: list[str] = msgspec.field(default_factory=list)
     """Paths of fields that were empty at least once."""
-    counts: dict[str, Count] = msgspec.field(default_factory=dict)
+    counts: dict[str, FieldCount] = msgspec.field(default_factory=dict)
     """Path of a field → what became of it."""
-    second: list[Link] = msgspec.field(default_factory=list)
+    second_pages: list[RuleLink] = msgspec.field(default_factory=list)
     """Links to pages that complete the items, beside them."""
 
 
@@ -89,7 +90,7 @@ class TimeLimitError(Exception):
     """A rule takes longer than whoever runs it will wait; what it made so far is nothing."""
 
 
-Watch = Callable[[], None]
+TimeCheck = Callable[[], None]
 """Asked between two steps; raises `TimeLimitError` when there is no more time."""
 
 
@@ -97,30 +98,33 @@ class _Missing(Exception):
     """A required field has no value."""
 
 
-def _for_ever() -> None:
+def _no_time_limit() -> None:
     """Whoever waits can kill."""
 
 
-def extract(rule: Rule, document: Document, script: Script | None = None, *, watch: Watch = _for_ever) -> Extraction:
+def extract(
+    rule: Rule, document: Document, script: Script | None = None, *, check_time: TimeCheck = _no_time_limit
+) -> Extraction:
     """Items and links of a document. O(document) for bounded rules, but for expressions that look at all that follows
-    for each of many matches, and groups of many elements: who cannot kill this gives a `watch`. Raises what that does.
+    for each of many matches, and groups of many elements: who cannot kill this gives a `check_time`. Raises what that
+    does.
     """
-    run = _Run(rule, document, script, watch)
+    run = _Run(rule, document, script, check_time)
     if rule.fields:
         run.items()
     if rule.outlinks is not None:
         run.found.links = run.links(rule.outlinks)
     if rule.pages is not None:
-        run.found.extra = run.links((rule.pages,))
+        run.found.next_pages = run.links((rule.pages,))
     elif rule.counter is not None and run.found.items:
-        run.found.extra = run.next_page()
+        run.found.next_pages = run.next_page()
     return run.found
 
 
 class _Run:
-    def __init__(self, rule: Rule, document: Document, script: Script | None, watch: Watch) -> None:
+    def __init__(self, rule: Rule, document: Document, script: Script | None, check_time: TimeCheck) -> None:
         self.found = Extraction()
-        self._watch = watch
+        self._check_time = check_time
         self._rule = rule
         self._document = document
         self._script = script
@@ -128,7 +132,7 @@ class _Run:
         self._refused = False
         """Something in the field at hand is not of its type."""
         self._defaulted = False
-        self._second: dict[str, Link] = {}
+        self._second: dict[str, RuleLink] = {}
 
     # ---- items
 
@@ -154,7 +158,7 @@ class _Run:
                 size -= len(data)
                 continue
             self.found.items.append(data)
-        self.found.second = list(self._second.values())
+        self.found.second_pages = list(self._second.values())
 
     def _begin_parts(self, item: dict[str, Any], scope: Any) -> None:
         """What second pages will add to an item: empty fields, the mark, and the links to them."""
@@ -162,7 +166,7 @@ class _Run:
         for one in self._rule.follow_ups:
             for field in one.rule.fields:
                 item[field.name] = [] if field.many and field.join is None else None
-            values = self._selected(one.take, scope, f"followUps.{one.name}", first=True)
+            values = self._selected(one.selection, scope, f"followUps.{one.name}", first=True)
             href = next(filter(None, (self._href(value) for value in values)), "")
             if not href or len(self._second) >= MAX_LINKS:
                 missing[one.name] = (href, NO_LINK if not href else TOO_MANY)
@@ -170,13 +174,13 @@ class _Run:
                 missing[one.name] = (href, NOT_READ)
             else:
                 missing[one.name] = (href, NOT_YET)
-                self._second.setdefault(href, Link(href, 1, 0, ""))
-        item[MARK] = marked(missing)
+                self._second.setdefault(href, RuleLink(href, 1, 0, ""))
+        item[MISSING] = missing_parts(missing)
 
     def _object(self, fields: tuple[Field, ...], scope: Any, prefix: str) -> dict[str, Any]:
         item: dict[str, Any] = {}
         for field in fields:
-            self._watch()
+            self._check_time()
             path = prefix + field.name
             self._refused = self._defaulted = False
             item[field.name] = value = self._value(field, scope, path)
@@ -184,7 +188,7 @@ class _Run:
                 self._refused = self._defaulted = False
             count = self.found.counts.get(path)
             if count is not None or len(self.found.counts) < MAX_COUNTED:
-                self._count(count or self.found.counts.setdefault(path, Count()), value)
+                self._count(count or self.found.counts.setdefault(path, FieldCount()), value)
             if value is None or value == []:
                 self._empty(path)
                 if field.required:
@@ -192,7 +196,7 @@ class _Run:
                     raise _Missing
         return item
 
-    def _count(self, count: Count, value: Any) -> None:
+    def _count(self, count: FieldCount, value: Any) -> None:
         count.tried += 1
         if value is None or value is False or value == [] or self._defaulted:
             count.refused += self._refused
@@ -205,12 +209,12 @@ class _Run:
         count.filled += 1
 
     def _value(self, field: Field, scope: Any, path: str) -> Any:
-        if field.plain:
-            return self._combined(field, plain_texts(field, self._document, scope), path)
-        if field.attribute:
-            values = attributes(field.take, self._document, scope, first=not field.many)
+        if field.is_simple_text:
+            return self._combined(field, simple_texts(field, self._document, scope), path)
+        if field.is_simple_attribute:
+            values = attributes(field.selection, self._document, scope, first=not field.many)
             return self._combined(field, self._typed(field, values, path), path)
-        raw = self._selected(field.take, scope, path, first=field.exists or not field.many)
+        raw = self._selected(field.selection, scope, path, first=field.exists or not field.many)
         if field.exists:
             return any(True for _ in raw)
         if field.fields:
@@ -222,7 +226,7 @@ class _Run:
         if field.join is not None:
             if not values:
                 return self._default(field, path)
-            return field.join.join(values if field.plain else [_as_text(value) for value in values])
+            return field.join.join(values if field.is_simple_text else [_as_text(value) for value in values])
         if not values:
             default = self._default(field, path)
             return default if not field.many else ([] if default is None else [default])
@@ -241,7 +245,7 @@ class _Run:
         values: list[Any] = []
         for number, one in enumerate(raw):
             try:
-                value = value_of(field, one, self._base, self._watch)
+                value = value_of(field, one, self._base, self._check_time)
             except ValueError as error:
                 self._refused = True
                 self._problem(path, f"{_short(one)}: {error}")
@@ -266,23 +270,23 @@ class _Run:
 
     # ---- links
 
-    def links(self, rules: tuple[Links, ...]) -> list[Link]:
-        """Links that some of the rules take, each URL once, with the hints of the first."""
-        found: dict[str, Link] = {}
+    def links(self, rules: tuple[Links, ...]) -> list[RuleLink]:
+        """Links that some of the rules select, each URL once, with the hints of the first."""
+        found: dict[str, RuleLink] = {}
         for rule in rules:
-            take = rule.take if rule.take.source or rule.take.path else _ANCHORS
-            values = self._selected(take, None, "outlinks")
+            selection = rule.selection if rule.selection.source or rule.selection.path else _ANCHORS
+            values = self._selected(selection, None, "outlinks")
             for value in values:
                 href = self._href(value)
                 if href and href not in found and _goes_on(rule, href):
-                    anchor = plain(value) if isinstance(value, Css | Xml) else ""
-                    found[href] = Link(href, rule.depth, rule.priority, " ".join(anchor.split())[:200])
+                    anchor = value_or_text(value) if isinstance(value, LexborElement | LxmlElement) else ""
+                    found[href] = RuleLink(href, rule.depth, rule.priority, " ".join(anchor.split())[:200])
                     if len(found) >= MAX_LINKS:
                         self._problem("outlinks", f"more than {MAX_LINKS:,} links; the rest is left out")
                         return list(found.values())
         return list(found.values())
 
-    def next_page(self) -> list[Link]:
+    def next_page(self) -> list[RuleLink]:
         """The URL of the next page where a parameter counts them."""
         counter = self._rule.counter
         assert counter is not None
@@ -303,11 +307,11 @@ class _Run:
         rest = [(name, value) for name, value in pairs if name != counter.param]
         query = urlencode([*rest, (counter.param, str(now + counter.step))])
         fragment = parts.fragment if self._document.routes else ""
-        return [Link(parts._replace(query=query, fragment=fragment).geturl(), 0, 0, "")]
+        return [RuleLink(parts._replace(query=query, fragment=fragment).geturl(), 0, 0, "")]
 
     def _href(self, value: Any) -> str:
         raw = value
-        if isinstance(value, Css | Xml):
+        if isinstance(value, LexborElement | LxmlElement):
             raw = value.attr("href") or value.attr("src")
         if not isinstance(raw, str) or not raw.strip():
             return ""
@@ -319,10 +323,10 @@ class _Run:
 
     # ---- common
 
-    def _selected(self, take: Take, scope: Any, path: str, *, first: bool = False) -> Iterator[Any]:
+    def _selected(self, selection: Selection, scope: Any, path: str, *, first: bool = False) -> Iterator[Any]:
         try:
-            for value in select(take, self._document, scope, self._script, first=first):
-                self._watch()
+            for value in select(selection, self._document, scope, self._script, first=first):
+                self._check_time()
                 yield value
         except ValueError as error:
             self._problem(path, str(error))
@@ -381,10 +385,10 @@ def _as_text(value: Any) -> str:
 
 
 def _short(raw: Any) -> str:
-    value = plain(raw)
+    value = value_or_text(raw)
     text = value if isinstance(value, str) else str(value)
     text = " ".join(text.split())
     return ascii(text if len(text) <= 60 else text[:59] + "…")
 
 
-_ANCHORS: Final = Take(source="css", expression="a[href], area[href]")
+_ANCHORS: Final = Selection(source="css", expression="a[href], area[href]")

@@ -14,7 +14,7 @@ import re2
 from iregexp_check import check
 from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 
-from nephila.parser.rules.jsons import MAX_NODES
+from nephila.parser.rules.json_values import MAX_NODES
 
 
 @lru_cache(maxsize=4096)

@@ -39,9 +39,9 @@ class RuleDocument:
         return self.rule.name
 
     @property
-    def readers(self) -> list[RuleDocument]:
+    def page_rules(self) -> list[RuleDocument]:
         """Itself, and before it the same document as what reads its second pages."""
-        return [RuleDocument(self.content, rule, self.place) for rule in self.rule.readers]
+        return [RuleDocument(self.content, rule, self.place) for rule in self.rule.page_rules]
 
     @property
     def text(self) -> str:

@@ -13,7 +13,8 @@ from typing import Final
 
 import re2
 
-from nephila.parser.rules.document import Document, css_first
+from nephila.parser.page.html_tree import css_first
+from nephila.parser.rules.document import Document
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Rule
 
@@ -28,7 +29,7 @@ class RuleSet:
     """Rules that are asked together. Made once, O(all patterns); immutable."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        readers = [reader for rule in rules for reader in rule.readers]
+        readers = [reader for rule in rules for reader in rule.page_rules]
         # Before a rule what reads its second pages, whose URLs are the narrower ones.
         self.rules = tuple(sorted(readers, key=_order))
         self._owner: list[int] = []

@@ -13,9 +13,9 @@ from msgspec import Meta, field
 
 from nephila.kernel.documents.field_types import ApiVersion, Count, Expression, Metadata, Text
 from nephila.kernel.documents.struct_reader import ONE_OR_MORE, Section
+from nephila.parser.page.iso_dates import fault_of_format
 from nephila.parser.rules import selectors
-from nephila.parser.rules.replacing import fault
-from nephila.parser.rules.times import fault_of_format
+from nephila.parser.rules.replacement import fault
 
 SOURCES: Final = ("css", "xpath", "jsonld", "itemprop", "meta", "page", "constant")
 """Keys of where a value begins; at most one of them is given. The next steps, in this order: attr or html, regex,
@@ -42,7 +42,7 @@ def _language(name: str) -> dict[str, Any]:
     return {"what": f"an expression ({name})", "check": partial(_selector, name)}
 
 
-Css = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("css"))]
+LexborElement = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("css"))]
 XPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("xpath"))]
 JsonPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("jsonpath"))]
 JmesPath = Annotated[str, Meta(min_length=1, max_length=2000, extra=_language("jmespath"))]
@@ -95,7 +95,7 @@ class Each(Section):
     """How the items of a page are selected."""
 
     SHORT = True
-    css: Css = ""
+    css: LexborElement = ""
     """Elements, by a CSS selector."""
     xpath: XPath = ""
     """Elements or values, by XPath 1.0."""
@@ -117,7 +117,7 @@ class Field(Section):
     """One field of an item: a CSS selector, or a map."""
 
     SHORT = True
-    css: Css = ""
+    css: LexborElement = ""
     """Elements, by a CSS selector."""
     xpath: XPath = ""
     """Elements or values, by XPath 1.0."""
@@ -206,7 +206,7 @@ Fields = Annotated[dict[FieldName, Field], Meta(min_length=1, max_length=200)]
 class Content(Section):
     """What a page contains beside its URL; all of it holds."""
 
-    css: Css = ""
+    css: LexborElement = ""
     """An element that this CSS selector selects."""
     text: Expression = ""
     """RE2, searched in the page's source."""
@@ -229,7 +229,7 @@ class Links(Section):
     """Which links of a page are followed."""
 
     SHORT = True
-    css: Css = ""
+    css: LexborElement = ""
     """Elements whose address is followed. Without css, xpath and jsonpath: all links."""
     xpath: XPath = ""
     """The same, by XPath; attributes and texts are addresses themselves."""
@@ -256,7 +256,7 @@ class Pagination(Section):
     """Links to further pages of a list; they have the depth of the page itself."""
 
     SHORT = True
-    css: Css = ""
+    css: LexborElement = ""
     """Elements that lead to the next pages."""
     xpath: XPath = ""
     """The same, by XPath."""
@@ -283,7 +283,7 @@ class Pagination(Section):
 class FollowUp(Section, kw_only=True):
     """A second page that completes an item."""
 
-    css: Css = ""
+    css: LexborElement = ""
     """The element with the link to the second page, inside the item where the rule has each."""
     xpath: XPath = ""
     """The same, by XPath."""

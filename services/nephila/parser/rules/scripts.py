@@ -19,7 +19,7 @@ MAX_CHARS: Final = 4 << 20
 """Of a result as JSON."""
 
 
-class Scripts:
+class PageScripts:
     """The scripts of one page."""
 
     def __init__(self, document: Document) -> None:

@@ -1,4 +1,4 @@
-"""Raw values from a document: what a `Take` selects in its surroundings, before anything is said of their type.
+"""Raw values from a document: what a `Selection` selects in its surroundings, before anything is said of their type.
 
 Invariants: at most `MAX_VALUES` values of a selection; an element stays an element until its text, attribute or markup
 is taken, and so does data of JSON.
@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
-from nephila.parser.rules.document import Document, css, inner_html, lexbor_text, lxml_text, one_by_one, outer_html
-from nephila.parser.rules.jsons import JsonError, parse_json
+from nephila.parser.page.html_tree import css, one_by_one
+from nephila.parser.rules.document import Document, inner_html, lexbor_text, lxml_text, outer_html
+from nephila.parser.rules.json_values import JsonError, parse_json
 from nephila.parser.rules.selectors import compiled
-from nephila.parser.rules.spec import Take
+from nephila.parser.rules.spec import Selection
 
 MAX_VALUES: Final = 10_000
 
@@ -22,7 +23,7 @@ Script = Callable[[str, Any], Any]
 """Runs a script on a value; raises ValueError with the reason."""
 
 
-class Css:
+class LexborElement:
     """An element of lexbor's tree."""
 
     __slots__ = ("node",)
@@ -44,7 +45,7 @@ class Css:
         return (self.node.inner_html if which == "inner" else self.node.html) or ""
 
 
-class Xml:
+class LxmlElement:
     """An element of libxml2's tree."""
 
     __slots__ = ("node",)
@@ -66,26 +67,26 @@ class Xml:
         return inner_html(self.node) if which == "inner" else outer_html(self.node)
 
 
-Element = (Css, Xml)
+Element = (LexborElement, LxmlElement)
 
 
 def select(
-    take: Take, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
+    selection: Selection, document: Document, scope: Any, script: Script | None = None, *, first: bool = False
 ) -> Iterator[Any]:
     """The values of a selection within `scope` (None: the whole document), in order, `MAX_VALUES` at most; each is made
     when it is asked for. Elements where nothing of them is taken. `first`: most likely no more than one is asked for.
     Raises ValueError, when it is called or when a value is asked for."""
-    values: Iterable[Any] = _begin(take, document, scope, first)
-    if take.attr:
-        values = _attributes(values, take.attr)
-    elif take.html:
-        values = (one.html(take.html) for one in values if isinstance(one, Element))
-    if take.regex:
-        values = _matches(compiled("regex", take.regex), values, first)
-    if take.path:
-        values = _paths(take, values)
-    if take.js:
-        values = _scripted(take.js, values, script)
+    values: Iterable[Any] = _begin(selection, document, scope, first)
+    if selection.attr:
+        values = _attributes(values, selection.attr)
+    elif selection.html:
+        values = (one.html(selection.html) for one in values if isinstance(one, Element))
+    if selection.regex:
+        values = _matches(compiled("regex", selection.regex), values, first)
+    if selection.path:
+        values = _paths(selection, values)
+    if selection.js:
+        values = _scripted(selection.js, values, script)
     return islice(values, MAX_VALUES)
 
 
@@ -103,7 +104,7 @@ def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iter
     selected = False
     for value in values:
         selected = True
-        found = script(source, plain(value))
+        found = script(source, value_or_text(value))
         if found is not None:
             yield found
     if not selected:
@@ -114,7 +115,7 @@ def _scripted(source: str, values: Iterable[Any], script: Script | None) -> Iter
 
 def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -> Iterable[Any]:
     """Nodes that a CSS selector matches below `scope`, an element of that tree, else in the document; see `select`."""
-    if isinstance(scope, Css):
+    if isinstance(scope, LexborElement):
         found = css(scope.node, expression)
         if found and found[0].mem_id == scope.node.mem_id:
             del found[0]
@@ -123,45 +124,45 @@ def css_nodes(expression: str, document: Document, scope: Any, *, first: bool) -
     return islice(one_by_one(root, expression) if first else css(root, expression), MAX_VALUES)
 
 
-def attributes(take: Take, document: Document, scope: Any, *, first: bool) -> Iterator[str]:
+def attributes(selection: Selection, document: Document, scope: Any, *, first: bool) -> Iterator[str]:
     """What `select` gives for an attribute of elements by CSS and nothing else."""
-    name = take.attr
-    for node in css_nodes(take.expression, document, scope, first=first):
+    name = selection.attr
+    for node in css_nodes(selection.expression, document, scope, first=first):
         of = node.attributes
         if name in of:
             yield of[name] or ""
 
 
-def plain(value: Any) -> Any:
+def value_or_text(value: Any) -> Any:
     """The text of an element; anything else as it is."""
     return value.text() if isinstance(value, Element) else value
 
 
-def _begin(take: Take, document: Document, scope: Any, first: bool) -> Iterable[Any]:
-    match take.source:
+def _begin(selection: Selection, document: Document, scope: Any, first: bool) -> Iterable[Any]:
+    match selection.source:
         case "css":
-            return map(Css, css_nodes(take.expression, document, scope, first=first))
+            return map(LexborElement, css_nodes(selection.expression, document, scope, first=first))
         case "xpath":
-            return _xpath(take.expression, scope.node if isinstance(scope, Xml) else document.etree)
+            return _xpath(selection.expression, scope.node if isinstance(scope, LxmlElement) else document.etree)
         case "jsonld":
-            wanted = take.expression
+            wanted = selection.expression
             return [one for one in document.ld if wanted == "*" or _is_type(one.get("@type"), wanted)]
         case "meta":
-            return list(document.metas(take.expression)[:MAX_VALUES])
+            return list(document.metas(selection.expression)[:MAX_VALUES])
         case "itemprop":
-            return _itemprop(take.expression, document, scope)
+            return _itemprop(selection.expression, document, scope)
         case "page":
-            fact = document.facts.get(take.expression, "")
+            fact = document.facts.get(selection.expression, "")
             return [fact] if fact else []
         case "constant":
-            return [take.expression]
+            return [selection.expression]
     if scope is not None:
         return [scope]
-    if take.path and not take.regex:
+    if selection.path and not selection.regex:
         return [] if document.json is None else [document.json]
-    if take.regex:
+    if selection.regex:
         return [document.source]
-    return [document.json] if document.is_json and document.json is not None else [Css(document.tree.root)]
+    return [document.json] if document.is_json and document.json is not None else [LexborElement(document.tree.root)]
 
 
 def _xpath(expression: str, root: Any) -> list[Any]:
@@ -178,7 +179,7 @@ def _of_xpath(one: Any) -> Any:
         return one
     if isinstance(one, tuple):  # a namespace
         return ""
-    return Xml(one) if isinstance(one.tag, str) else (one.text or "")
+    return LxmlElement(one) if isinstance(one.tag, str) else (one.text or "")
 
 
 def _is_type(said: Any, wanted: str) -> bool:
@@ -192,7 +193,7 @@ def _itemprop(name: str, document: Document, scope: Any) -> Iterable[Any]:
     """Values of a microdata property as the standard takes them (HTML, 5.2.4)."""
     quoted = name.replace("\\", "\\\\").replace('"', '\\"')
     expression = f'[itemprop~="{quoted}"]'
-    return (_property(Css(node)) for node in css_nodes(expression, document, scope, first=False))
+    return (_property(LexborElement(node)) for node in css_nodes(expression, document, scope, first=False))
 
 
 _PROPERTY: Final = {
@@ -206,7 +207,7 @@ _PROPERTY: Final = {
 }
 
 
-def _property(element: Css) -> Any:
+def _property(element: LexborElement) -> Any:
     content = element.attr("content")
     if content is not None:
         return content
@@ -217,7 +218,7 @@ def _property(element: Css) -> Any:
 
 def _matches(pattern: Any, values: Iterable[Any], first: bool) -> Iterator[str]:
     for value in values:
-        text = plain(value)
+        text = value_or_text(value)
         if not isinstance(text, str):
             text = str(text)
         for found in pattern.finditer(text):
@@ -229,20 +230,20 @@ def _matches(pattern: Any, values: Iterable[Any], first: bool) -> Iterator[str]:
                 break
 
 
-def _paths(take: Take, values: Iterable[Any]) -> Iterator[Any]:
+def _paths(selection: Selection, values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        data = plain(value)
+        data = value_or_text(value)
         if isinstance(data, str):
             try:
                 data = parse_json(data)
             except JsonError:
                 continue
-        if take.path == "jsonpath":
+        if selection.path == "jsonpath":
             from nephila.parser.rules.jsonpath import query
 
-            yield from query(compiled("jsonpath", take.query), data)
+            yield from query(compiled("jsonpath", selection.query), data)
         else:
-            yield from _jmespath(take.query, data)
+            yield from _jmespath(selection.query, data)
 
 
 def _jmespath(expression: str, data: Any) -> Iterator[Any]:

@@ -12,17 +12,17 @@ from typing import Any, Final
 import msgspec
 
 from nephila.kernel.documents.struct_reader import Section
-from nephila.kernel.item_parts import MARK, part_rule
+from nephila.kernel.item_parts import MISSING, part_rule
 from nephila.parser.rules import rule_schema as schema
 from nephila.parser.rules.selectors import Shape, compiled, css_shape, is_bounded
 
 _NODES: Final = ("css", "xpath")
 _DATA: Final = ("jsonld", "jsonpath", "jmespath")
-_PLAIN: Final = frozenset(("css", "all", "join", "type", "default", "required"))
+_SIMPLE_KEYS: Final = frozenset(("css", "all", "join", "type", "default", "required"))
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class Selection:
     """What is selected, as a field, an item or a link says it: where it begins and what is done to each value."""
 
     source: str = ""
@@ -51,7 +51,7 @@ class Field:
     """One field of an item."""
 
     name: str
-    take: Take
+    selection: Selection
     many: bool
     """A list of all values, or of objects."""
     join: str | None
@@ -64,22 +64,22 @@ class Field:
     default: str | None
     required: bool
     fields: tuple[Field, ...]
-    plain: bool
+    is_simple_text: bool
     """The text of elements by CSS and nothing else: most fields are, and there is a short way for them."""
-    attribute: bool
+    is_simple_attribute: bool
     """An attribute of elements by CSS, of any type: there is a short way for these as well."""
 
     @property
     def bounded(self) -> bool:
-        """See `Take.bounded`."""
-        return self.take.bounded and all(inner.bounded for inner in self.fields)
+        """See `Selection.bounded`."""
+        return self.selection.bounded and all(inner.bounded for inner in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
     """Which links go on, and what they are told on their way."""
 
-    take: Take
+    selection: Selection
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     depth: int
@@ -101,7 +101,7 @@ class FollowUp:
     """A second page that completes an item."""
 
     name: str
-    take: Take
+    selection: Selection
     """The link to it."""
     rule: Rule
     """What reads it: it has the URLs and fields that are said, the version, priority and links of the rule."""
@@ -117,7 +117,7 @@ class Rule:
     urls: tuple[str, ...]
     not_urls: tuple[str, ...]
     content: Mapping[str, str]
-    each: Take | None
+    each: Selection | None
     fields: tuple[Field, ...]
     outlinks: tuple[Links, ...] | None
     """None: all links of the page go on."""
@@ -131,7 +131,7 @@ class Rule:
     follow_ups: tuple[FollowUp, ...] = ()
 
     @property
-    def readers(self) -> Iterator[Rule]:
+    def page_rules(self) -> Iterator[Rule]:
         """Itself, and before it what reads its second pages."""
         for follow_up in self.follow_ups:
             yield follow_up.rule
@@ -153,7 +153,7 @@ def leaves(fields: tuple[Field, ...], prefix: str = "") -> Iterator[tuple[str, F
 
 def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
     """The rule of a spec. Raises ValueError for selectors that cannot be used where they stand."""
-    each = take_of(spec.each) if spec.each else None
+    each = selection_of(spec.each) if spec.each else None
     fields = _fields(spec.fields)
     outlinks = tuple(_links(one) for one in spec.outlinks) if spec.outlinks is not None else None
     pagination = spec.pagination
@@ -166,12 +166,16 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
             pagination.max or 1000,
         )
     elif pagination:
-        pages = Links(take_of(pagination), (), (), 0, 0)
+        pages = Links(selection_of(pagination), (), (), 0, 0)
     _check_scopes(fields, each, "spec.fields")
     follow_ups = tuple(_follow_up(key, one, name, version, spec) for key, one in (spec.follow_ups or {}).items())
     _check_follow_ups(follow_ups, fields, each)
-    takes = [*([each] if each else []), *[links.take for links in outlinks or ()], *([pages.take] if pages else [])]
-    takes += [one.take for one in follow_ups]
+    selections = [
+        *([each] if each else []),
+        *[links.selection for links in outlinks or ()],
+        *([pages.selection] if pages else []),
+    ]
+    selections += [one.selection for one in follow_ups]
     content = msgspec.to_builtins(spec.match.content)
     return Rule(
         name=name,
@@ -185,11 +189,11 @@ def build(name: str, version: int, spec: schema.RuleSpec) -> Rule:
         outlinks=outlinks,
         pages=pages,
         counter=counter,
-        bounded=all(take.bounded for take in takes)
+        bounded=all(selection.bounded for selection in selections)
         and all(field.bounded for field in fields)
         and ("css" not in content or is_bounded("css", content["css"])),
-        shape=_shape(fields, each, takes, content),
-        scripts=any(field.take.js for _, field in leaves(fields)),
+        shape=_shape(fields, each, selections, content),
+        scripts=any(field.selection.js for _, field in leaves(fields)),
         follow_ups=follow_ups,
     )
 
@@ -198,27 +202,31 @@ def _follow_up(key: str, one: schema.FollowUp, name: str, version: int, spec: sc
     reader = schema.RuleSpec(
         match=schema.Match(url=one.url), priority=spec.priority, outlinks=spec.outlinks, fields=one.fields
     )
-    return FollowUp(key, take_of(one), build(part_rule(name, key), version, reader))
+    return FollowUp(key, selection_of(one), build(part_rule(name, key), version, reader))
 
 
-def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Take | None) -> None:
+def _check_follow_ups(follow_ups: tuple[FollowUp, ...], fields: tuple[Field, ...], each: Selection | None) -> None:
     """Their links stand where items do, and no two of them make the same field."""
-    if any(field.name == MARK for one in follow_ups for field in one.rule.fields) or MARK in {f.name for f in fields}:
-        raise ValueError(f"no field can be called {MARK!r}: items say there what they wait for")
+    if any(field.name == MISSING for one in follow_ups for field in one.rule.fields) or MISSING in {
+        f.name for f in fields
+    }:
+        raise ValueError(f"no field can be called {MISSING!r}: items say there what they wait for")
     if follow_ups and not fields:
         raise ValueError("spec.followUps complete items, and without fields there are none")
     owner = dict.fromkeys((field.name for field in fields), "spec.fields")
     for one in follow_ups:
         path = f"spec.followUps.{one.name}"
-        _check_source(one.take.source, _scope_of(each, "") if each is not None else "", path)
+        _check_source(one.selection.source, _scope_of(each, "") if each is not None else "", path)
         for field in one.rule.fields:
             other = owner.setdefault(field.name, path)
             if other != path:
                 raise ValueError(f"{path}.fields: {field.name!r} is a field of {other} as well; one item has both")
 
 
-def _shape(fields: tuple[Field, ...], each: Take | None, takes: list[Take], content: Mapping[str, str]) -> Shape:
-    shapes = [css_shape(take.expression) for take in takes if take.source == "css"]
+def _shape(
+    fields: tuple[Field, ...], each: Selection | None, selections: list[Selection], content: Mapping[str, str]
+) -> Shape:
+    shapes = [css_shape(selection.expression) for selection in selections if selection.source == "css"]
     shapes += [css_shape(content["css"])] if "css" in content else []
     shapes += _shapes(fields, int(each is not None and each.source == "css"))
     return Shape(max((one.up for one in shapes), default=0), any(one.counts for one in shapes))
@@ -226,14 +234,14 @@ def _shape(fields: tuple[Field, ...], each: Take | None, takes: list[Take], cont
 
 def _shapes(fields: tuple[Field, ...], within: int) -> Iterator[Shape]:
     for field in fields:
-        is_css = field.take.source == "css"
+        is_css = field.selection.source == "css"
         if is_css:
-            own = css_shape(field.take.expression)
+            own = css_shape(field.selection.expression)
             yield Shape(own.up + within, own.counts)
         yield from _shapes(field.fields, within + is_css)
 
 
-def take_of(section: Section) -> Take:
+def selection_of(section: Section) -> Selection:
     """The selection that a section describes."""
 
     def given(key: str) -> str:
@@ -241,7 +249,7 @@ def take_of(section: Section) -> Take:
 
     source = next((key for key in schema.SOURCES if getattr(section, key, None) not in (None, "")), "")
     path = next((key for key in ("jsonpath", "jmespath") if given(key)), "")
-    return Take(
+    return Selection(
         source=source,
         expression=given(source),
         attr=given("attr"),
@@ -259,12 +267,12 @@ def _fields(fields: Mapping[str, schema.Field] | None) -> tuple[Field, ...]:
 
 def _field(name: str, one: schema.Field) -> Field:
     inner = _fields(one.fields)
-    take = take_of(one)
+    selection = selection_of(one)
     options = {"decimal": one.decimal, "currency": one.currency, "format": one.format, "dayFirst": one.day_first}
     kind = one.type or "text"
     return Field(
         name=name,
-        take=take,
+        selection=selection,
         many=(bool(inner) if one.all is None else one.all) or one.join is not None,
         join=one.join,
         type=kind,
@@ -275,25 +283,29 @@ def _field(name: str, one: schema.Field) -> Field:
         default=one.default,
         required=one.required,
         fields=inner,
-        attribute=bool(take.attr and not inner) and take == Take("css", take.expression, take.attr) and not one.exists,
-        plain=take == Take("css", take.expression) and one.given <= _PLAIN and kind == "text",
+        is_simple_attribute=bool(selection.attr and not inner)
+        and selection == Selection("css", selection.expression, selection.attr)
+        and not one.exists,
+        is_simple_text=selection == Selection("css", selection.expression)
+        and one.given <= _SIMPLE_KEYS
+        and kind == "text",
     )
 
 
 def _links(one: schema.Links) -> Links:
-    return Links(take_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority)
+    return Links(selection_of(one), tuple(one.include), tuple(one.exclude), one.depth, one.priority)
 
 
-def _scope_of(take: Take, outer: str) -> str:
+def _scope_of(selection: Selection, outer: str) -> str:
     """What values of a selection are: elements of the tree of css or of xpath, or data."""
-    if take.path or take.source in _DATA:
+    if selection.path or selection.source in _DATA:
         return "data"
-    if take.source in _NODES:
-        return "text" if take.attr or take.html or take.regex else take.source
-    return "text" if take.source or take.regex else outer
+    if selection.source in _NODES:
+        return "text" if selection.attr or selection.html or selection.regex else selection.source
+    return "text" if selection.source or selection.regex else outer
 
 
-def _check_scopes(fields: tuple[Field, ...], each: Take | None, path: str) -> None:
+def _check_scopes(fields: tuple[Field, ...], each: Selection | None, path: str) -> None:
     """Inside elements that css selected only css can go on, and likewise xpath: they are two trees. In data, paths."""
     scope = _scope_of(each, "") if each is not None else ""
     for field in fields:
@@ -301,8 +313,8 @@ def _check_scopes(fields: tuple[Field, ...], each: Take | None, path: str) -> No
 
 
 def _check_scope(field: Field, scope: str, path: str) -> None:
-    _check_source(field.take.source, scope, path)
-    inner = _scope_of(field.take, scope)
+    _check_source(field.selection.source, scope, path)
+    inner = _scope_of(field.selection, scope)
     for one in field.fields:
         _check_scope(one, inner, f"{path}.{one.name}")
 

@@ -69,7 +69,7 @@ def decode_result(data: bytes) -> Response:
     found = answer.found
     for item in found.items:
         _decode_item(item)
-    for link in (*(found.links or ()), *found.extra, *found.second):
+    for link in (*(found.links or ()), *found.next_pages, *found.second_pages):
         if not (0 <= link.priority <= MAX_PRIORITY and 0 <= link.depth <= MAX_LINK_DEPTH):
             raise ValueError("a link with hints that no rule gives")
     return answer
@@ -96,14 +96,14 @@ def run(payload: bytes) -> bytes:
     for number, (text, name) in enumerate(zip(request.rules, request.names, strict=True)):
         rule = _rule(text, name)
         if request.chosen or holds(rule, document):
-            script = scripts.Scripts(document).call if request.scripts and rule.scripts else None
+            script = scripts.PageScripts(document).call if request.scripts and rule.scripts else None
             return _encode(Response(number, extract(rule, document, script)))
     return _encode(Response(-1, Extraction()))
 
 
 @lru_cache(maxsize=1000)
 def _rule(text: str, name: str) -> Rule:
-    return next(rule for rule in from_text(text).rule.readers if rule.name == name)
+    return next(rule for rule in from_text(text).rule.page_rules if rule.name == name)
 
 
 def request_of(rules: Mapping[str, str], document: Document, *, scripts: bool, chosen: bool = False) -> bytes:

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 from nephila.native import UrlError, is_tidy, parse_url
 from nephila.native import trimmed as all_trimmed
+from nephila.parser.page.iso_dates import iso_date
 from nephila.parser.rules.document import Document, lexbor_text, lexbor_texts
 from nephila.parser.rules.numbers import number, price
-from nephila.parser.rules.replacing import expanded
-from nephila.parser.rules.select import css_nodes, plain
+from nephila.parser.rules.replacement import expand
+from nephila.parser.rules.select import css_nodes, value_or_text
 from nephila.parser.rules.selectors import compiled
 from nephila.parser.rules.spec import Field
-from nephila.parser.rules.times import iso_date
 
 MAX_TEXT_CHARS: Final = 1_000_000
 """Of one value; a longer one is cut."""
@@ -28,12 +28,12 @@ _TRUE: Final = frozenset(("true", "yes", "y", "1", "on", "instock", "ja", "oui",
 _FALSE: Final = frozenset(("false", "no", "n", "0", "off", "outofstock", "nein", "non", "não", "nie", "нет", "否"))
 
 
-def value_of(field: Field, raw: Any, base: Base, watch: Callable[[], object] = bool) -> Any:
-    """The value of a field; None for an empty text. `base` says what URLs are relative to, `watch` is asked at each
-    thing that is replaced. Raises ValueError."""
-    value = plain(raw)
+def value_of(field: Field, raw: Any, base: Base, check_time: Callable[[], object] = bool) -> Any:
+    """The value of a field; None for an empty text. `base` says what URLs are relative to, `check_time` is asked at
+    each thing that is replaced. Raises ValueError."""
+    value = value_or_text(raw)
     if isinstance(value, str):
-        value = _tidied(field, value, watch)
+        value = _tidied(field, value, check_time)
         if not value:
             return None
     elif value is None:
@@ -41,9 +41,9 @@ def value_of(field: Field, raw: Any, base: Base, watch: Callable[[], object] = b
     return TYPES[field.type](value, field.options, base)
 
 
-def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
+def simple_texts(field: Field, document: Document, scope: Any) -> list[str]:
     """What `value_of` gives for the elements of a field that is `plain`: the first text that is not empty, or all."""
-    nodes = css_nodes(field.take.expression, document, scope, first=not field.many)
+    nodes = css_nodes(field.selection.expression, document, scope, first=not field.many)
     if field.many:
         return all_trimmed(lexbor_texts(nodes), MAX_TEXT_CHARS)
     for node in nodes:
@@ -52,18 +52,18 @@ def plain_texts(field: Field, document: Document, scope: Any) -> list[str]:
     return []
 
 
-def _tidied(field: Field, text: str, watch: Callable[[], object]) -> str:
+def _tidied(field: Field, text: str, check_time: Callable[[], object]) -> str:
     text = text[:MAX_TEXT_CHARS]
     if field.trim:
         text = trimmed(text)
     for pattern, instead in field.replace:
-        text = compiled("regex", pattern).sub(partial(_replaced, instead, watch), text)
+        text = compiled("regex", pattern).sub(partial(_replaced, instead, check_time), text)
     return trimmed(text) if field.trim and field.replace else text
 
 
-def _replaced(instead: str, watch: Callable[[], object], found: Any) -> str:
-    watch()
-    return expanded(instead, found)
+def _replaced(instead: str, check_time: Callable[[], object], found: Any) -> str:
+    check_time()
+    return expand(instead, found)
 
 
 def trimmed(text: str) -> str:

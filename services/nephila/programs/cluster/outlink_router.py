@@ -158,10 +158,7 @@ def split(links: Outlinks, chosen: Sequence[int], partitions: int) -> list[tuple
     groups: dict[int, list[int]] = {}
     for i in chosen:
         groups.setdefault(found[i], []).append(i)
-    parts = [(partition, only(links, indices)) for partition, indices in groups.items()]
-    for _, part in parts:
-        part.page_links = count
-    return parts
+    return [(partition, only(links, indices)) for partition, indices in groups.items()]
 
 
 def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:

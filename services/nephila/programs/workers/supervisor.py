@@ -39,9 +39,9 @@ from nephila.kernel.bus.workers.protocol import (
 from nephila.kernel.bus.workers.socket_pipe import Pipe, connect, pair
 from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import UsageError, UserError
+from nephila.kernel.runtime.process_setup import FOR_MAIN
 from nephila.kernel.topics import PAGES
 from nephila.parser.config import ParserConfig
-from nephila.programs.process_setup import FOR_MAIN
 
 log = logging.getLogger(__name__)
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.coordination import Coordination
 from nephila.downloader.service import Downloader
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.contract import Delivery
@@ -41,11 +42,11 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.runtime.parent_death import die_with
+from nephila.kernel.runtime.process_setup import FOR_MAIN, raise_open_files, run_loop
 from nephila.kernel.topics import DEAD, EXCHANGES, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS, RULE_STATS
 from nephila.parser.config import ParserConfig
 from nephila.parser.service import Parser
 from nephila.parser.service import build as build_parser
-from nephila.programs.process_setup import FOR_MAIN, raise_open_files, run_loop
 from nephila.programs.recently_seen import RecentLinks
 
 GROUP = "main"
@@ -107,9 +108,8 @@ class Worker:
                 msgspec.msgpack.decode(settings.parser, type=ParserConfig), bus, self.clock, with_judge=False
             )
             config = msgspec.msgpack.decode(settings.downloader, type=DownloaderConfig)
-            self._downloader = build_downloader(config, bus, self.clock)
-            self._downloader.late_address_check = self._ask
-            self._downloader.on_sent = lambda address, at: link.send_control(RequestSent(address, at))
+            coordination = Coordination(self._ask, lambda address, at: link.send_control(RequestSent(address, at)))
+            self._downloader = build_downloader(config, bus, self.clock, coordination)
             await self._parser.start()
             await self._downloader.start()
         except UserError as error:

@@ -1,4 +1,4 @@
-"""What a turn of a partition has changed, on its way out through three gates, in order.
+"""What a turn of a partition has changed, on its way out through three pipelines, in order.
 
 1. what belongs to other partitions is with the broker; 2. the commit is in the log `frontier`, and counts there
 (`fence.py`); 3. this member may still speak for the partition. Behind the third rows and requests are published and
@@ -17,18 +17,18 @@ from nephila.kernel.bus.contract import Bus, Delivery, LogReader, Receipt
 from nephila.kernel.messages import FrontierCommit, FrontierRecord, Seed
 from nephila.kernel.runtime.failpoints import reach
 from nephila.kernel.topics import FRONTIER, RECORDS, REQUESTS, SEEDS
-from nephila.scheduler.cluster.fencing import Fence
+from nephila.scheduler.cluster.fencing import EpochFence
 from nephila.scheduler.frontier.host_state import TurnOutput
 
 REFUSED_SEEDS = 1000
 
 
-class Outside(Bus, LogReader, Protocol):
+class LogBus(Bus, LogReader, Protocol):
     """What a partition needs of its bus."""
 
 
 @dataclass(slots=True)
-class Counts:
+class SchedulerCounters:
     """What a program counts over all its partitions."""
 
     requests: int = 0
@@ -40,13 +40,13 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Step:
+class Batch:
     """One turn on its way out."""
 
     commits: list[FrontierCommit]
     out: TurnOutput
     acks: list[Delivery]
-    foreign: int = 0
+    pending_receipts: int = 0
     """Receipts of other partitions that are waited for."""
     receipt: Receipt | None = None
     offset: int = -1
@@ -55,11 +55,11 @@ class Step:
     """Called with the offset once everything before is out."""
 
 
-class Gates:
+class CommitPipeline:
     """The steps of one partition."""
 
     def __init__(
-        self, partition: int, bus: Outside, counts: Counts, fence: Fence, on_blocked: Callable[[], None]
+        self, partition: int, bus: LogBus, counts: SchedulerCounters, fence: EpochFence, on_blocked: Callable[[], None]
     ) -> None:
         """`on_blocked`: called when something is held back at the third gate; `advance` has to be called again."""
         self.epoch = 0
@@ -68,30 +68,30 @@ class Gates:
         self._bus = bus
         self._counts = counts
         self._on_blocked = on_blocked
-        self._sending: deque[Step] = deque()
-        self._written: deque[Step] = deque()
+        self._publishing: deque[Batch] = deque()
+        self._committed: deque[Batch] = deque()
         self._advancing = False
-        self.sent = 0
+        self.submitted = 0
         """Steps that were sent on their way."""
-        self.out = 0
-        """Those of them that have passed all gates, or never will."""
+        self.completed = 0
+        """Those of them that have passed all pipelines, or never will."""
 
     def __len__(self) -> int:
         """Steps on their way."""
-        return len(self._sending) + len(self._written)
+        return len(self._publishing) + len(self._committed)
 
-    def send(self, step: Step, foreign: Iterable[tuple[int, Seed]] = ()) -> None:
+    def submit(self, batch: Batch, foreign: Iterable[tuple[int, Seed]] = ()) -> None:
         """Send a step on its way, behind all others; then `advance`."""
         receipts = [self._bus.publish(SEEDS, partition, seed) for partition, seed in foreign]
-        step.foreign = len(receipts)
-        self.sent += 1
-        self._sending.append(step)
+        batch.pending_receipts = len(receipts)
+        self.submitted += 1
+        self._publishing.append(batch)
         for receipt in receipts:
-            receipt.add_done_callback(lambda: self._sent_on(step))
+            receipt.add_done_callback(lambda: self._on_receipt(batch))
 
-    def _sent_on(self, step: Step) -> None:
-        step.foreign -= 1
-        if not step.foreign:
+    def _on_receipt(self, batch: Batch) -> None:
+        batch.pending_receipts -= 1
+        if not batch.pending_receipts:
             self.advance()
 
     def advance(self) -> None:
@@ -100,60 +100,60 @@ class Gates:
             return
         self._advancing = True
         try:
-            while self._sending and not self._sending[0].foreign:
-                self._write(self._sending.popleft())
-            while self._written and self._written[0].offset >= 0:
+            while self._publishing and not self._publishing[0].pending_receipts:
+                self._write(self._publishing.popleft())
+            while self._committed and self._committed[0].offset >= 0:
                 if not self._bus.may_emit("scheduler"):
                     self._counts.blocked += 1
                     self._on_blocked()
                     return
-                if self._fence.shut:
+                if self._fence.blocked:
                     return
-                self._emit(self._written.popleft())
+                self._emit(self._committed.popleft())
         finally:
             self._advancing = False
 
     @property
     def blocked(self) -> bool:
         """Something may not go out before it is known that the partition is still ours."""
-        return bool(self._written) and self._written[0].offset >= 0 and not self._fence.shut
+        return bool(self._committed) and self._committed[0].offset >= 0 and not self._fence.blocked
 
-    def _write(self, step: Step) -> None:
+    def _write(self, batch: Batch) -> None:
         # Without a commit it goes behind the one before it, if that is still on its way.
-        step.receipt = self._written[-1].receipt if self._written else None
-        self._written.append(step)
+        batch.receipt = self._committed[-1].receipt if self._committed else None
+        self._committed.append(batch)
         reach("frontier_commit_before")
-        for commit in step.commits:
+        for commit in batch.commits:
             self._counts.commits += 1
-            step.receipt = self._bus.publish(FRONTIER, self._partition, FrontierRecord(None, commit))
-        if step.receipt is None:
-            step.offset = max(self._bus.last_offset(FRONTIER, self._partition), self.epoch)
+            batch.receipt = self._bus.publish(FRONTIER, self._partition, FrontierRecord(None, commit))
+        if batch.receipt is None:
+            batch.offset = max(self._bus.last_offset(FRONTIER, self._partition), self.epoch)
         else:
-            step.receipt.add_done_callback(lambda: self._in_log(step))
+            batch.receipt.add_done_callback(lambda: self._in_log(batch))
 
-    def _in_log(self, step: Step) -> None:
+    def _in_log(self, batch: Batch) -> None:
         # At once: later commits may be in the log by the time that this step's turn comes.
-        step.offset = self._bus.last_offset(FRONTIER, self._partition)
-        self._fence.written(step.offset)
+        batch.offset = self._bus.last_offset(FRONTIER, self._partition)
+        self._fence.on_written(batch.offset)
         reach("frontier_commit_after")
         self.advance()
 
-    def _emit(self, step: Step) -> None:
+    def _emit(self, batch: Batch) -> None:
         publish = self._bus.publish
-        for _, record in step.out.records:
+        for _, record in batch.out.records:
             publish(RECORDS, self._partition, record)
-        for delivery in step.acks:
+        for delivery in batch.acks:
             delivery.ack()
-        self._counts.requests += len(step.out.requests)
-        for _, request in step.out.requests:
+        self._counts.requests += len(batch.out.requests)
+        for _, request in batch.out.requests:
             publish(REQUESTS, self._partition, request)
-        self.out += 1
-        if step.then is not None:
-            step.then(step.offset)
+        self.completed += 1
+        if batch.then is not None:
+            batch.then(batch.offset)
 
     def close(self) -> None:
         """Nothing goes out any more."""
         self._fence.close()
-        self._sending.clear()
-        self._written.clear()
-        self.out = self.sent
+        self._publishing.clear()
+        self._committed.clear()
+        self.completed = self.submitted

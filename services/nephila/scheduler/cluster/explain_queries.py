@@ -15,11 +15,11 @@ import msgspec
 
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.fragment_routes import parse_for, parse_routed
-from nephila.kernel.messages import Answer, CrawlJob, Question
+from nephila.kernel.messages import CrawlJob, ExplainAnswer, ExplainQuery
 from nephila.kernel.runtime.clock import Clock
-from nephila.kernel.topics import ANSWERS, QUESTIONS
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES
 from nephila.native import UrlError, parse_url, partition_of
-from nephila.scheduler.cluster.partition import Shard
+from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.engine.release_quarantine import release_quarantine
 from nephila.scheduler.explain.explain import Explanation, explain
 from nephila.scheduler.explain.facts import Home
@@ -34,33 +34,33 @@ CANDIDATES = 20
 """Jobs that are asked about a URL when none is named."""
 
 
-class Shards(Protocol):
+class JobPartitions(Protocol):
     """Whose partitions are asked about."""
 
     jobs: dict[str, CrawlJob]
-    shards: dict[int, Shard]
+    owners: dict[int, PartitionOwner]
 
 
-class Asked:
+class ExplainQueryHandler:
     """See the module."""
 
-    def __init__(self, shards: Shards, partitions: int, member: str, bus: Bus, clock: Clock) -> None:
-        self._shards = shards
+    def __init__(self, owners: JobPartitions, partitions: int, member: str, bus: Bus, clock: Clock) -> None:
+        self._owners = owners
         self._partitions = partitions
         self._member = member
         self._bus = bus
         self._clock = clock
-        self._waiting: deque[tuple[Question, float]] = deque(maxlen=WAITING)
+        self._waiting: deque[tuple[ExplainQuery, float]] = deque(maxlen=WAITING)
         self._due = False
 
     def start(self) -> None:
         """Begin; what is left of questions that nobody waits for any more is skipped."""
-        self._bus.subscribe(QUESTIONS, "scheduler", self._on_question, credits=100)
+        self._bus.subscribe(EXPLAIN_QUERIES, "scheduler", self._on_question, credits=100)
 
     def _on_question(self, delivery: Delivery) -> None:
-        question: Question = delivery.message
+        question: ExplainQuery = delivery.message
         delivery.ack()
-        left_s = question.until - self._clock.now()
+        left_s = question.deadline - self._clock.now()
         if 0 < left_s <= LONGEST_S and len(question.url) <= MAX_URL_CHARS:
             self._waiting.append((question, self._clock.monotonic() + left_s))
             self._soon()
@@ -79,64 +79,64 @@ class Asked:
             self._soon()
         answer = self.answer(question) if self._clock.monotonic() < until else None
         if answer is not None and answer.released:
-            shard = self._shards.shards[int(answer.place)]
-            self._tell_once_out(answer, shard, shard.gates.sent + 1, until)
+            owner = self._owners.owners[int(answer.slot)]
+            self._answer_when_committed(answer, owner, owner.pipeline.submitted + 1, until)
         elif answer is not None:
-            self._bus.publish(ANSWERS, 0, answer)
+            self._bus.publish(EXPLAIN_ANSWERS, 0, answer)
 
-    def _tell_once_out(self, answer: Answer, shard: Shard, step: int, until: float) -> None:
-        """When the turn with the change has passed the gates. Who loses the partition before has nothing to say."""
+    def _answer_when_committed(self, answer: ExplainAnswer, owner: PartitionOwner, batch: int, until: float) -> None:
+        """When the turn with the change has passed the pipelines. Who loses the partition before has nothing to say."""
         now = self._clock.monotonic()
-        if shard.dead or now > until:
+        if owner.dead or now > until:
             return
-        if shard.gates.out >= step:
-            self._bus.publish(ANSWERS, 0, answer)
+        if owner.pipeline.completed >= batch:
+            self._bus.publish(EXPLAIN_ANSWERS, 0, answer)
         else:
-            self._clock.call_at(now + PAUSE_S, lambda: self._tell_once_out(answer, shard, step, until))
+            self._clock.call_at(now + PAUSE_S, lambda: self._answer_when_committed(answer, owner, batch, until))
 
-    def answer(self, question: Question) -> Answer | None:
+    def answer(self, question: ExplainQuery) -> ExplainAnswer | None:
         """None when it is another's to answer. O(queue of the URL's host, bounded) for each job that has seen it."""
-        answer = Answer(question.place, question.id)
+        answer = ExplainAnswer(question.slot, question.id)
         try:
             parts = parse_url(question.url)
         except UrlError as error:
-            answer.error, answer.usage = f"not a URL that can be crawled: {error}", True
+            answer.error, answer.usage_error = f"not a URL that can be crawled: {error}", True
             return answer
-        shard = self._shards.shards.get(partition_of(parts.fingerprint, self._partitions))
-        if shard is None:
+        owner = self._owners.owners.get(partition_of(parts.fingerprint, self._partitions))
+        if owner is None:
             return None
-        answer.place = str(shard.number)
-        known = {uid: job for uid, job in self._shards.jobs.items() if not job.deleted}
+        answer.slot = str(owner.number)
+        known = {uid: job for uid, job in self._owners.jobs.items() if not job.deleted}
         if question.job and question.job not in known:
-            answer.error, answer.usage = f"the system has no job {question.job[:200]!r}", True
+            answer.error, answer.usage_error = f"the system has no job {question.job[:200]!r}", True
         elif not known:
             answer.error = "the system has no job yet; see nephila crawl --bootstrap"
         elif question.release:
-            shard.at()
-            answer.released = release_quarantine(shard.frontier, question.job, parts.host_key, question.release)
+            owner.begin_turn()
+            answer.released = release_quarantine(owner.frontier, question.job, parts.host_key, question.release)
             if answer.released:
-                shard.wake()
+                owner.wake()
             else:
                 answer.error = f"{parts.host_key}{question.release[:200]} is not in quarantine for {question.job!r}"
         else:
-            told = self._told(shard, question, [question.job] if question.job else known, known)
-            if told is None:
+            found = self._best_explanation(owner, question, [question.job] if question.job else known, known)
+            if found is None:
                 what = f"job {question.job}" if question.job else "any job"
-                answer.error = f"never found: nothing of {what} has come to partition {shard.number}, where it belongs"
+                answer.error = f"never found: nothing of {what} has come to partition {owner.number}, where it belongs"
             else:
-                told.owner = f"scheduler {self._member}, epoch {shard.epoch}"
-                answer.explanation = msgspec.json.encode(told)
+                found.owner = f"scheduler {self._member}, epoch {owner.epoch}"
+                answer.explanation = msgspec.json.encode(found)
         return answer
 
-    def _told(
-        self, shard: Shard, question: Question, uids: Iterable[str], known: Mapping[str, CrawlJob]
+    def _best_explanation(
+        self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], known: Mapping[str, CrawlJob]
     ) -> Explanation | None:
         """The word of the job that knows the URL best; None when none of them has anything in the partition."""
-        href, home, now = parse_routed(question.url).href, Home(system=question.system), shard.at()
-        here = shard.frontier.jobs
+        href, home, now = parse_routed(question.url).href, Home(system=question.system), owner.begin_turn()
+        here = owner.frontier.jobs
         jobs = [here[uid] for uid in uids if uid in here and uid in known]
-        told = [explain(shard.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)]
-        return min(told, key=lambda one: (one.queued is None and one.lease is None, not one.seen), default=None)
+        found = [explain(owner.dispatcher, job, href, now, running=True, home=home) for job in _candidates(jobs, href)]
+        return min(found, key=lambda one: (one.queued is None and one.lease is None, not one.seen), default=None)
 
 
 def _candidates(jobs: list[Job], url: str) -> list[Job]:

@@ -1,8 +1,8 @@
-"""One partition of a frontier over a broker: its views, its log, and what may go out when.
+"""One partition of a distributed frontier: its in-memory state, its log, and what may be published when.
 
-Inputs change the views; a turn dispatches and sends all that has changed through `gates.py`. The views run ahead of the
-log, the outside never does. A snapshot is one of the things that pass the gates. Who owns the partition, and when it
-takes a turn, is said in `shards.py`.
+Inputs change the state. A turn dispatches requests and submits all changes to the commit pipeline. The state in memory
+runs ahead of the log; what is published never does. A snapshot passes the same pipeline. `scheduler.py` decides which
+partitions exist here and when each takes a turn.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import FRONTIER
 from nephila.native import HostStore, UrlError
-from nephila.scheduler.cluster.addresses.shared_pace import Lines, Share
+from nephila.scheduler.cluster.addresses.shared_pace import PartitionView, SharedAddressQueue
 from nephila.scheduler.cluster.changelog import RECORD_BYTES, pieces, weight
-from nephila.scheduler.cluster.commit_pipeline import Counts, Gates, Outside, Step
-from nephila.scheduler.cluster.fencing import Fence
-from nephila.scheduler.cluster.snapshot_store import ShardFiles
+from nephila.scheduler.cluster.commit_pipeline import Batch, CommitPipeline, LogBus, SchedulerCounters
+from nephila.scheduler.cluster.fencing import EpochFence
+from nephila.scheduler.cluster.snapshot_store import SnapshotStore
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
 from nephila.scheduler.engine.admission import add_forwarded, add_links, add_seed, note_anchor
@@ -53,38 +53,38 @@ LEAST_HOT_HOSTS = 256
 ANCHORS_PER_MESSAGE = 2000
 
 
-class Owner(Protocol):
-    """Who has the shards of a program."""
+class OwnerHost(Protocol):
+    """Who has the owners of a program."""
 
-    def wake(self, shard: Shard) -> None:
+    def wake(self, owner: PartitionOwner) -> None:
         """It is to take a turn."""
 
     def fatal(self, error: BaseException) -> None:
         """The program cannot go on."""
 
-    def anchored(self, shard: Shard, uid: str, place: str) -> None:
+    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
         """The scope of a job has a further anchor."""
 
 
-class Shard:
+class PartitionOwner:
     """See the module."""
 
     def __init__(
         self,
         config: SchedulerConfig,
-        files: ShardFiles,
-        bus: Outside,
+        store: SnapshotStore,
+        bus: LogBus,
         clock: Clock,
-        lines: Lines,
-        counts: Counts,
-        owner: Owner,
+        address_queue: SharedAddressQueue,
+        counts: SchedulerCounters,
+        host: OwnerHost,
     ) -> None:
-        self.number = files.partition
-        self.files = files
+        self.number = store.partition
+        self.store = store
         self.bus = bus
         self.clock = clock
         self.counts = counts
-        directory = str(files.directory)
+        directory = str(store.directory)
         self.config = msgspec.structs.replace(
             config,
             partitions=1,
@@ -96,12 +96,12 @@ class Shard:
             self.config,
             HostStore(directory),
             lambda number: new_seen(directory, number),
-            partition_slice=PartitionSlice(files.partition, files.partitions),
+            partition_slice=PartitionSlice(store.partition, store.partitions),
         )
-        self._owner = owner
-        self._share = Share(lines, self.wake)
+        self._host = host
+        self._share = PartitionView(address_queue, self.wake)
         self.frontier.addresses = self._share
-        self.frontier.heard_at = -math.inf
+        self.frontier.consumed_until = -math.inf
         self.frontier.on_anchor = self._anchored
         self._anchors: dict[str, list[str]] = {}
         """Job → places that other partitions have to know, before the commit in which they are known here."""
@@ -120,8 +120,8 @@ class Shard:
         self.epoch = 0
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
-        self._fence = Fence(self.number, bus, clock, self.wake, owner.fatal)
-        self.gates = Gates(self.number, bus, counts, self._fence, self._held_back)
+        self._fence = EpochFence(self.number, bus, clock, self.wake, host.fatal)
+        self.pipeline = CommitPipeline(self.number, bus, counts, self._fence, self._held_back)
         self._turning = False
         self._quiet = asyncio.Event()
         self._snapshot: asyncio.Task[None] | None = None
@@ -133,12 +133,12 @@ class Shard:
 
     def wake(self) -> None:
         """It is to take a turn."""
-        self._owner.wake(self)
+        self._host.wake(self)
 
     def begin(self, epoch: int, again: TurnOutput) -> None:
         """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
-        self.epoch = self.gates.epoch = self.frontier.partitions[0].epoch = epoch
-        self._fence.begin(epoch)
+        self.epoch = self.pipeline.epoch = self.frontier.partitions[0].epoch = epoch
+        self._fence.start(epoch)
         for _, request in again.requests:
             request.epoch = epoch
         self._out = again
@@ -165,25 +165,25 @@ class Shard:
     @property
     def quiet(self) -> bool:
         """Nothing is on its way out, and no turn is due."""
-        return not (len(self.gates) or self._acks or self.due)
+        return not (len(self.pipeline) or self._acks or self.due)
 
     def drop(self) -> list[str]:
         """It is another's: nothing goes out any more, and nothing here counts but, until its next owner has told of
         them, its fetches in flight; returns their addresses."""
-        self.dead = self.stopped = self.files.dropped = True
+        self.dead = self.stopped = self.store.dropped = True
         self.waits = False
         frontier = self.frontier
-        for place in frontier.lined_up.values():
+        for place in frontier.waiting_for_address.values():
             self._share.leave(place)
         outstanding = frontier.partitions[0].outstanding
-        self.gates.close()
+        self.pipeline.close()
         self._acks.clear()
         self._quiet.set()
         return [address for key in frontier.leases if (address := outstanding[key].address)]
 
     # ---- in
 
-    def at(self) -> float:
+    def begin_turn(self) -> float:
         """The instant at hand."""
         now = self.clock.monotonic()
         self.frontier.begin_turn(now, self.clock.now())
@@ -193,7 +193,7 @@ class Shard:
         """The job here; one that had nothing in this partition is taken into its log."""
         job = self.frontier.jobs.get(uid)
         if job is None:
-            self.at()
+            self.begin_turn()
             job = self.frontier.put_job(spec)
             assert job is not None
         return job
@@ -202,7 +202,7 @@ class Shard:
         """Another desired state of a job that has something here."""
         known = self.frontier.jobs.get(spec.uid)
         if known is not None and known.spec != spec:
-            self.at()
+            self.begin_turn()
             mode = known.scope.mode
             self.frontier.put_job(spec)
             if known.scope.mode != mode:
@@ -212,7 +212,7 @@ class Shard:
 
     def go_on(self, job: Job) -> None:
         """The job may take more than before."""
-        self.at()
+        self.begin_turn()
         self.frontier.resume_hosts(job)
         self.wake()
 
@@ -225,7 +225,7 @@ class Shard:
 
     def _anchored(self, uid: str, place: str) -> None:
         self._anchors.setdefault(uid, []).append(place)
-        self._owner.anchored(self, uid, place)
+        self._host.anchored(self, uid, place)
 
     def seed(self, delivery: Delivery, job: Job) -> None:
         """A URL to begin with, or one that another partition has found, or anchors of the scope."""
@@ -235,7 +235,7 @@ class Shard:
                 self.anchor(job.uid, place)
             self.taken(delivery)
             return
-        self.at()
+        self.begin_turn()
         try:
             parts = parse_for(job.spec, seed.url)
         except UrlError as error:
@@ -244,7 +244,16 @@ class Shard:
             if seed.sent_on:
                 add_forwarded(self.frontier, job, seed, parts)
             else:
-                refused = add_seed(self.frontier, job, parts.host_key, parts.path_query, parts.href, parts.fingerprint)
+                refused = add_seed(
+                    self.frontier,
+                    job,
+                    parts.host_key,
+                    parts.path_query,
+                    parts.href,
+                    parts.fingerprint,
+                    seed.context,
+                    seed.render,
+                )
                 if refused:
                     self.counts.refused_seeds.append((seed.url, refused))
         self.taken(delivery)
@@ -252,7 +261,7 @@ class Shard:
     def outlinks(self, delivery: Delivery) -> None:
         """Links of a page."""
         links: Outlinks = delivery.message
-        self.at()
+        self.begin_turn()
         add_links(self.frontier, links)
         self.taken(delivery)
 
@@ -261,13 +270,13 @@ class Shard:
         outcome: FetchOutcome = delivery.message
         if is_error(outcome):
             self.counts.errors[outcome.reason] += 1
-        self.dispatcher.outcomes.outcome(outcome, self.at(), self._out)
+        self.dispatcher.outcomes.outcome(outcome, self.begin_turn(), self._out)
         self.taken(delivery)
 
     def receipts(self, delivery: Delivery) -> None:
         """URLs are durable."""
         receipts: Receipts = delivery.message
-        self.at()
+        self.begin_turn()
         self.dispatcher.outcomes.receipts(receipts)
         self.taken(delivery)
 
@@ -283,7 +292,7 @@ class Shard:
         self.due = False
         if self.dead:
             return
-        now = self.at()
+        now = self.begin_turn()
         frontier = self.frontier
         out, self._out = self._out, TurnOutput()
         acks, self._acks = self._acks, []
@@ -293,7 +302,7 @@ class Shard:
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
-            self.gates.send(Step(self._fitting(commits), out, acks, then=self._went_out), foreign)
+            self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._went_out), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
         frontier.hosts.trim(frontier.pinned_hosts)
@@ -310,7 +319,7 @@ class Shard:
                 continue
             by_partition: dict[int, list[str]] = {}
             for place in places:
-                for partition in anchored_in(job.scope.mode, place, self.files.partitions) - {self.number}:
+                for partition in anchored_in(job.scope.mode, place, self.store.partitions) - {self.number}:
                     by_partition.setdefault(partition, []).append(place)
             for partition, some in by_partition.items():
                 for at in range(0, len(some), ANCHORS_PER_MESSAGE):
@@ -334,7 +343,7 @@ class Shard:
 
     def advance(self) -> None:
         """What was held back may go out by now."""
-        self.gates.advance()
+        self.pipeline.advance()
         self._quiet.set()
 
     def _went_out(self, offset: int) -> None:
@@ -347,7 +356,7 @@ class Shard:
     @property
     def blocked(self) -> bool:
         """Something may not go out before it is known that the partition is still ours."""
-        return self.gates.blocked
+        return self.pipeline.blocked
 
     # ---- snapshots
 
@@ -369,9 +378,9 @@ class Shard:
         self._taking = True
         self._kept_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
-        self.files.write_state(snapshots(self.dispatcher), sequence)
+        self.store.write_state(snapshots(self.dispatcher), sequence)
         self.log_bytes = self.frontier.hosts.written_bytes = 0
-        self.gates.send(Step([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
+        self.pipeline.submit(Batch([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
 
     def _begin_keeping(self, sequence: int, offset: int) -> None:
         # The files of the snapshot before go first: what they held is in the log, and in the blob store.
@@ -380,21 +389,21 @@ class Shard:
 
     async def _keep(self, sequence: int, offset: int) -> None:
         try:
-            manifest = await asyncio.to_thread(self.files.keep, self.epoch, sequence, offset, self.clock.now())
-            if self.files.blobs is not None:
+            manifest = await asyncio.to_thread(self.store.keep, self.epoch, sequence, offset, self.clock.now())
+            if self.store.blobs is not None:
                 await self._send(manifest)
         except TemporaryError as error:
             log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
         except Exception as error:
             if not self.dead:
-                self._owner.fatal(error)
+                self._host.fatal(error)
         finally:
             self._taking = False
             self._snapshot = None
 
     async def _send(self, manifest: FrontierManifest) -> None:
         """To the blob store; then what it makes redundant goes."""
-        if not await asyncio.to_thread(self.files.send, manifest) or not self.bus.may_emit("scheduler"):
+        if not await asyncio.to_thread(self.store.send, manifest) or not self.bus.may_emit("scheduler"):
             return
         await self.bus.delete_before(FRONTIER, {self.number: manifest.offset})
-        await asyncio.to_thread(self.files.clear, manifest)
+        await asyncio.to_thread(self.store.clear, manifest)

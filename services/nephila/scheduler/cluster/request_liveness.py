@@ -31,13 +31,13 @@ class HasFrontier(Protocol):
     frontier: Frontier
 
 
-class Listener:
+class RequestLiveness:
     """Asks for the partitions of one scheduler what has been read of their requests."""
 
     def __init__(
-        self, shards: Mapping[int, HasFrontier], config: SchedulerConfig, bus: LogReader, clock: Clock
+        self, owners: Mapping[int, HasFrontier], config: SchedulerConfig, bus: LogReader, clock: Clock
     ) -> None:
-        self._shards = shards
+        self._owners = owners
         self._config = config
         self._bus = bus
         self._clock = clock
@@ -59,7 +59,7 @@ class Listener:
     def _look(self) -> None:
         self.start()
         before = self._clock.monotonic() - self._config.start_by_s
-        silent = [number for number, shard in self._shards.items() if _waits_since(shard.frontier, before)]
+        silent = [number for number, owner in self._owners.items() if _waits_since(owner.frontier, before)]
         if silent and (self._question is None or self._question.done()):
             self._question = asyncio.get_running_loop().create_task(self._ask(silent, before))
 
@@ -70,17 +70,17 @@ class Listener:
         except TemporaryError as error:
             log.info("nobody can say whether requests are taken: %s", error)
             return
-        for number in taken & self._shards.keys():
-            frontier = self._shards[number].frontier
-            frontier.heard_at = max(frontier.heard_at, before)
+        for number in taken & self._owners.keys():
+            frontier = self._owners[number].frontier
+            frontier.consumed_until = max(frontier.consumed_until, before)
 
 
-def is_taken(frontier: Frontier, until: float) -> bool:
+def was_consumed(frontier: Frontier, until: float) -> bool:
     """Whether somebody has taken the request of a lease that ends then."""
-    return frontier.heard_at >= _given_at(frontier, until)
+    return frontier.consumed_until >= _given_at(frontier, until)
 
 
-def given_at(frontier: Frontier, key: Key) -> float:
+def lease_given_at(frontier: Frontier, key: Key) -> float:
     """When the lease of a URL was given, in seconds since 1970 UTC."""
     return _given_at(frontier, frontier.leases[key]) + frontier.utc_offset
 
@@ -93,4 +93,4 @@ def _given_at(frontier: Frontier, until: float) -> float:
 def _waits_since(frontier: Frontier, before: float) -> bool:
     """Whether a request of then has no outcome, and nothing was heard after it."""
     until = next(iter(frontier.leases.values()), None)
-    return until is not None and not is_taken(frontier, until) and _given_at(frontier, until) <= before
+    return until is not None and not was_consumed(frontier, until) and _given_at(frontier, until) <= before

@@ -1,11 +1,11 @@
-"""The scheduler over a broker: one frontier for each partition that is this member's, taken over and handed on.
+"""The scheduler of a cluster: one frontier per partition that this member owns, taken over and handed on.
 
-IN   jobs, seeds, outlinks, outcomes, receipts     OUT  requests, records, frontier, seeds of other partitions
+    IN   jobs, seeds, outlinks, outcomes, receipts     OUT  requests, records, frontier, seeds of other partitions
 
-A delivery goes to the shard of its partition. Shards to which something has happened take a turn in the next pass of
-the loop, and those whose time has come: one timer for all of them, and none that has nothing to do costs anything.
-What they share is the pace by server address, and the room that the downloaders have. How a partition's changes
-get out is `shard.py`, how it comes here is `takeover.py`.
+Each delivery goes to the owner object of its partition. A partition takes a turn in the next pass of the event loop
+after an input, or when its wake-up time comes. One timer serves all partitions, and an idle partition costs nothing.
+Partitions of one program share the pace per server address and the capacity of the downloaders. See `partition.py` for
+how changes are published and `takeover.py` for how a partition is loaded.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nephila.kernel.blobs import open_blobs, reach
+from nephila.kernel.blobs import check_reachable, open_blobs
 from nephila.kernel.bus.contract import Delivery
 from nephila.kernel.messages import CrawlJob, Outcome
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, SEEDS
-from nephila.scheduler.cluster.addresses.address_lock_topic import TurnDesk
-from nephila.scheduler.cluster.addresses.shared_pace import Lines
-from nephila.scheduler.cluster.commit_pipeline import Counts, Gates, Outside
-from nephila.scheduler.cluster.explain_queries import Asked
-from nephila.scheduler.cluster.jobs.status_reporter import Reporter
-from nephila.scheduler.cluster.partition import Shard
-from nephila.scheduler.cluster.request_liveness import Listener
-from nephila.scheduler.cluster.snapshot_store import ShardFiles, lock
+from nephila.scheduler.cluster.addresses.address_lock_topic import AddressLockTopic
+from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
+from nephila.scheduler.cluster.commit_pipeline import CommitPipeline, LogBus, SchedulerCounters
+from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
+from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
+from nephila.scheduler.cluster.partition import PartitionOwner
+from nephila.scheduler.cluster.request_liveness import RequestLiveness
+from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
-from nephila.scheduler.cluster.unknown_jobs import Strangers
+from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
@@ -54,37 +54,37 @@ MAX_TURNS = 1000
 """Rounds of serving lines of server addresses in one pass of the loop."""
 
 
-class Shards:
+class ClusterScheduler:
     """See the module; the bus tells it which partitions come and go (`RebalanceListener`)."""
 
-    def __init__(self, config: SchedulerConfig, bus: Outside, clock: Clock) -> None:
+    def __init__(self, config: SchedulerConfig, bus: LogBus, clock: Clock) -> None:
         self.config = config
         self.bus = bus
         self.clock = clock
         self.jobs: dict[str, CrawlJob] = {}
         """Every job as it was told last, deleted ones too."""
-        self.shards: dict[int, Shard] = {}
-        self.counts = Counts()
+        self.owners: dict[int, PartitionOwner] = {}
+        self.counts = SchedulerCounters()
         self.on_fatal: Callable[[BaseException], None] | None = None
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self._gates: dict[int, Gates] = {}
+        self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
-        self.lines = Lines(networks, clock.monotonic(), me, config.partitions, self._gates)
+        self.address_queue = SharedAddressQueue(networks, clock.monotonic(), me, config.partitions, self._pipelines)
         self._paced = not networks.unlimited
-        self.turns = TurnDesk(bus, clock, self.lines, self._turns_changed)
-        self.listener = Listener(self.shards, config, bus, clock)
-        self.reporter = Reporter(self, bus, clock, config.status_interval_s)
-        self._asked = Asked(self, config.partitions, bus.member, bus, clock)
+        self.address_locks = AddressLockTopic(bus, clock, self.address_queue, self._on_address_locks_changed)
+        self.request_liveness = RequestLiveness(self.owners, config, bus, clock)
+        self.reporter = StatusReporter(self, bus, clock, config.status_interval_s)
+        self._explain_queries = ExplainQueryHandler(self, config.partitions, bus.member, bus, clock)
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
-        self._coming: dict[int, object] = {}
+        self._taking_over: dict[int, object] = {}
         """Partitions that are being taken over, and which call of `on_assigned` does it."""
-        self._due: list[Shard] = []
+        self._due: list[PartitionOwner] = []
         self._turn_due = False
-        self._wakes = WakeupHeap()
+        self._wakeups = WakeupHeap()
         self._timer: tuple[float, Timer] | None = None
         self._share_timer: Timer | None = None
-        self._strangers = Strangers(clock)
+        self._unknown_jobs = UnknownJobBuffer(clock)
         self._emitting = True
         self._dead = False
         self._lock = -1
@@ -102,7 +102,7 @@ class Shards:
             (RECEIPTS, self._on_receipts),
         ):
             self.bus.subscribe(topic, "scheduler", handler, credits=CREDITS)
-        for part in (self.reporter, self.listener, self.turns, self._asked):
+        for part in (self.reporter, self.request_liveness, self.address_locks, self._explain_queries):
             part.start()
         self._share()
 
@@ -110,21 +110,21 @@ class Shards:
         """Return when the store of snapshots answers. Raises `NotReadyError`."""
         if self._blobs is not None:
             try:
-                await asyncio.to_thread(reach, self._blobs)
+                await asyncio.to_thread(check_reachable, self._blobs)
             except TemporaryError as error:
                 raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 
     async def drain(self, grace_s: float) -> None:
         """Hand out nothing more; the bus takes the partitions back afterwards, and waits for what is on its way."""
         self._emitting = False
-        for shard in self.shards.values():
-            shard.stopped = True
+        for owner in self.owners.values():
+            owner.stopped = True
 
     async def close(self) -> None:
         """Tell nothing more; what the bus still hands back in `on_revoking` is finished there."""
         self._emitting = False
-        await asyncio.gather(self.reporter.close(), self.listener.close())
-        self.turns.close()
+        await asyncio.gather(self.reporter.close(), self.request_liveness.close())
+        self.address_locks.close()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -137,68 +137,68 @@ class Shards:
         """See `RebalanceListener`: claim them, restore them, go on."""
         # What is lost and gained again meanwhile is taken over twice, and the later one counts.
         token = object()
-        self._coming |= dict.fromkeys(partitions, token)
+        self._taking_over |= dict.fromkeys(partitions, token)
         try:
             epochs = await claim(self.bus, sorted(partitions), self._started, self.clock.now())
             takeover = Takeover(
-                self.bus, self.clock, self._new_shard, lambda p: self._coming.get(p) is token, self._discard
+                self.bus, self.clock, self._new_owner, lambda p: self._taking_over.get(p) is token, self._abandon
             )
-            shards = await takeover.run(epochs)
+            owners = await takeover.run(epochs)
         except UserError as error:
             self.fatal(error)
             # Nothing of these partitions may be delivered: the program ends, or a person has to look.
             await asyncio.Event().wait()
-        for shard in shards:
-            if self._coming.get(shard.number) is token and not self._dead:
-                del self._coming[shard.number]
-                self._adopt(shard)
+        for owner in owners:
+            if self._taking_over.get(owner.number) is token and not self._dead:
+                del self._taking_over[owner.number]
+                self._adopt(owner)
             else:
-                self._discard(shard)
+                self._abandon(owner)
 
-    def _discard(self, shard: Shard) -> None:
-        for address in shard.drop():
-            self.lines.end(address, self.clock.monotonic())
+    def _abandon(self, owner: PartitionOwner) -> None:
+        for address in owner.drop():
+            self.address_queue.end(address, self.clock.monotonic())
 
-    def _new_shard(self, partition: int, epoch: int) -> Shard:
-        files = ShardFiles(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
-        return Shard(self.config, files, self.bus, self.clock, self.lines, self.counts, self)
+    def _new_owner(self, partition: int, epoch: int) -> PartitionOwner:
+        files = SnapshotStore(Path(self.config.directory), partition, self.config.partitions, self._blobs, epoch)
+        return PartitionOwner(self.config, files, self.bus, self.clock, self.address_queue, self.counts, self)
 
-    def _adopt(self, shard: Shard) -> None:
-        self.shards[shard.number] = shard
-        self._gates[shard.number] = shard.gates
-        shard.waits = self._paced
-        shard.stopped = shard.waits or not self._emitting
-        if shard.waits:
-            self.turns.own(shard.number, shard.epoch)
-        for uid in list(shard.frontier.jobs):
+    def _adopt(self, owner: PartitionOwner) -> None:
+        self.owners[owner.number] = owner
+        self._pipelines[owner.number] = owner.pipeline
+        owner.waits = self._paced
+        owner.stopped = owner.waits or not self._emitting
+        if owner.waits:
+            self.address_locks.own(owner.number, owner.epoch)
+        for uid in list(owner.frontier.jobs):
             if uid in self.jobs:
-                shard.change_job(self.jobs[uid])
-        self._divide()
+                owner.change_job(self.jobs[uid])
+        self._share_capacity()
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: hand out nothing more of them, let go when all that was taken is out."""
-        going = [self.shards[p] for p in partitions if p in self.shards]
+        going = [self.owners[p] for p in partitions if p in self.owners]
         try:
-            await asyncio.gather(*(shard.finish() for shard in going))
+            await asyncio.gather(*(owner.finish() for owner in going))
         finally:
             self.on_lost(partitions)
 
     def on_lost(self, partitions: frozenset[int]) -> None:
         """See `RebalanceListener`: they are another's."""
         for partition in partitions:
-            self._coming.pop(partition, None)
-            shard = self.shards.pop(partition, None)
-            if shard is not None:
-                del self._gates[partition]
-                self._give_away(shard)
-        self._strangers.on_lost(partitions)
-        self._divide()
+            self._taking_over.pop(partition, None)
+            owner = self.owners.pop(partition, None)
+            if owner is not None:
+                del self._pipelines[partition]
+                self._give_away(owner)
+        self._unknown_jobs.drop(partitions)
+        self._share_capacity()
 
-    def _give_away(self, shard: Shard) -> None:
+    def _give_away(self, owner: PartitionOwner) -> None:
         if self._paced:
-            self.turns.give_away(shard.number, shard.epoch, shard.drop())
+            self.address_locks.on_partition_lost(owner.number, owner.epoch, owner.drop())
         else:
-            self._discard(shard)
+            self._abandon(owner)
 
     # ---- in
 
@@ -207,33 +207,33 @@ class Shards:
         known = self.jobs.get(job.uid)
         if known is None or known.generation <= job.generation or known.deleted:
             self.jobs[job.uid] = job
-            for shard in self.shards.values():
-                shard.change_job(job)
+            for owner in self.owners.values():
+                owner.change_job(job)
         delivery.ack()
-        self._strangers.told(job.uid)
+        self._unknown_jobs.on_job_known(job.uid)
 
-    def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[Shard, Job] | None:
+    def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[PartitionOwner, Job] | None:
         """Where a seed or links belong; None when they need not be looked at, or wait for their job."""
-        shard = self.shards.get(delivery.partition)
+        owner = self.owners.get(delivery.partition)
         uid = delivery.message.job
         spec = self.jobs.get(uid)
-        if shard is None:
+        if owner is None:
             return None  # the partition is lost: it comes again where it is
         if spec is None:
-            self._strangers.wait(uid, delivery, handler)
+            self._unknown_jobs.wait(uid, delivery, handler)
             return None
         if spec.deleted:
-            shard.taken(delivery)
+            owner.taken(delivery)
             return None
-        fresh = uid not in shard.frontier.jobs
-        job = shard.job(uid, spec)
+        fresh = uid not in owner.frontier.jobs
+        job = owner.job(uid, spec)
         if fresh:
-            for other in self.shards.values():
+            for other in self.owners.values():
                 known = other.frontier.jobs.get(uid)
                 for place in list(known.scope.anchors) if known is not None else ():
-                    shard.anchor(uid, place)
+                    owner.anchor(uid, place)
             self.reporter.soon(uid)
-        return shard, job
+        return owner, job
 
     def _on_seed(self, delivery: Delivery) -> None:
         found = self._job(delivery, self._on_seed)
@@ -246,53 +246,53 @@ class Shards:
             found[0].outlinks(delivery)
 
     def _on_outcome(self, delivery: Delivery) -> None:
-        shard = self.shards.get(delivery.partition)
-        if shard is not None:
-            shard.outcome(delivery)
+        owner = self.owners.get(delivery.partition)
+        if owner is not None:
+            owner.outcome(delivery)
 
     def _on_receipts(self, delivery: Delivery) -> None:
-        shard = self.shards.get(delivery.partition)
-        if shard is not None:
-            shard.receipts(delivery)
+        owner = self.owners.get(delivery.partition)
+        if owner is not None:
+            owner.receipts(delivery)
 
-    def anchored(self, shard: Shard, uid: str, place: str) -> None:
-        """See `Owner`: those that are here need not wait for the message."""
-        for other in self.shards.values():
-            if other is not shard:
+    def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
+        """See `OwnerHost`: those that are here need not wait for the message."""
+        for other in self.owners.values():
+            if other is not owner:
                 other.anchor(uid, place)
 
     # ---- turns
 
-    def _turns_changed(self) -> None:
-        """What everybody knows to be here may begin; hosts may be next in their lines."""
+    def _on_address_locks_changed(self) -> None:
+        """What everybody knows to be here may begin; hosts may be next in their address_queue."""
         if self._dead:
             return
-        for shard in self.shards.values():
-            if shard.waits and self._emitting and self.turns.may_begin(shard.number, shard.epoch):
-                shard.waits = shard.stopped = False
-                self.wake(shard)
+        for owner in self.owners.values():
+            if owner.waits and self._emitting and self.address_locks.may_fetch(owner.number, owner.epoch):
+                owner.waits = owner.stopped = False
+                self.wake(owner)
         self._arm()
 
-    def wake(self, shard: Shard) -> None:
-        """See `Owner`."""
-        if shard.due or shard.dead:
+    def wake(self, owner: PartitionOwner) -> None:
+        """See `OwnerHost`."""
+        if owner.due or owner.dead:
             return
-        shard.due = True
-        self._due.append(shard)
+        owner.due = True
+        self._due.append(owner)
         if not self._turn_due:
             self._turn_due = True
             self.clock.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One pass: every shard that is due, and those whose server address has room."""
+        """One pass: every owner that is due, and those whose server address has room."""
         if self._dead:
             return
         now = self.clock.monotonic()
         try:
-            for shard in self._woken(now):
-                self.wake(shard)
+            for owner in self._woken(now):
+                self.wake(owner)
             for _ in range(MAX_TURNS):
-                called = self.lines.call(now)
+                called = self.address_queue.call(now)
                 self._take_turns(now + SLICE_S)
                 if self._due or not called:
                     break
@@ -304,38 +304,38 @@ class Shards:
             self._turn_due = True
             self.clock.call_soon(self._turn)
         self._arm()
-        self.turns.soon()
+        self.address_locks.soon()
 
     def _take_turns(self, until: float) -> None:
         """Those that are due, as long as there is time: heartbeats wait meanwhile."""
         due, self._due = self._due, []
-        for done, shard in enumerate(due, 1):
-            shard.turn()
-            self._note_wake(shard)
+        for done, owner in enumerate(due, 1):
+            owner.turn()
+            self._note_wake(owner)
             if self.clock.monotonic() > until:
                 self._due = due[done:] + self._due
                 return
 
-    def _woken(self, now: float) -> Iterator[Shard]:
-        for shard in self._wakes.come(now):
-            if shard.blocked:
-                shard.advance()
-            yield shard
+    def _woken(self, now: float) -> Iterator[PartitionOwner]:
+        for owner in self._wakeups.pop_due(now):
+            if owner.blocked:
+                owner.advance()
+            yield owner
 
-    def _note_wake(self, shard: Shard) -> None:
-        if shard.dead:
+    def _note_wake(self, owner: PartitionOwner) -> None:
+        if owner.dead:
             return
-        now = shard.frontier.now
-        when = shard.dispatcher.next_event() if not shard.stopped else None
+        now = owner.frontier.now
+        when = owner.dispatcher.next_event() if not owner.stopped else None
         if when is not None:
             when = min(max(when, now), now + LOOK_S)
-        if shard.blocked:
+        if owner.blocked:
             when = min(when, now + BLOCKED_S) if when is not None else now + BLOCKED_S
-        self._wakes.set(shard, when)
+        self._wakeups.set(owner, when)
 
     def _arm(self) -> None:
         """Set the one timer."""
-        instants = (self._wakes.first, self.lines.next_ready() if self.shards else None)
+        instants = (self._wakeups.first, self.address_queue.next_ready() if self.owners else None)
         when = min((at for at in instants if at is not None), default=None)
         if when is None or (self._timer is not None and self._timer[0] == when):
             return
@@ -353,26 +353,26 @@ class Shards:
 
     def _share(self) -> None:
         """Now and then: who has something to do has changed."""
-        for shard in self.shards.values():
-            shard.look_at_age()
+        for owner in self.owners.values():
+            owner.look_at_age()
         self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
-        self._divide()
+        self._share_capacity()
 
-    def _divide(self) -> None:
-        """Share the downloaders' room out among the partitions that have something to do. O(partitions)."""
-        busy = [shard for shard in self.shards.values() if shard.has_work]
+    def _share_capacity(self) -> None:
+        """PartitionView the downloaders' room out among the partitions that have something to do. O(partitions)."""
+        busy = [owner for owner in self.owners.values() if owner.has_work]
         parts = max(len(busy), 1)
         room = max(self.config.concurrency // parts, LEAST_ROOM)
         window = max(self.config.window // parts, LEAST_WINDOW)
-        for shard in self.shards.values():
-            frontier = shard.frontier
+        for owner in self.owners.values():
+            frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
             frontier.concurrency, frontier.window = room, window
             if more and frontier.outstanding:
-                self.wake(shard)
+                self.wake(owner)
 
     def fatal(self, error: BaseException) -> None:
-        """See `Owner`."""
+        """See `OwnerHost`."""
         self._dead = True
         if self.on_fatal is None:
             raise error
@@ -381,13 +381,13 @@ class Shards:
     # ---- seen from outside
 
     def jobs_here(self) -> Iterable[Job]:
-        """The jobs of all shards, each as often as it has a partition."""
-        return (job for shard in self.shards.values() for job in shard.frontier.jobs.values())
+        """The jobs of all owners, each as often as it has a partition."""
+        return (job for owner in self.owners.values() for job in owner.frontier.jobs.values())
 
     @property
     def unsettled(self) -> str:
         """Why partitions that are here hand nothing out yet, in one line."""
-        waiting = sum(shard.waits for shard in self.shards.values())
+        waiting = sum(owner.waits for owner in self.owners.values())
         return f"{waiting} partitions are announced to the other schedulers" if waiting else ""
 
     @property
@@ -402,11 +402,11 @@ class Shards:
             found.update(job.ended)
         return Counter({outcome.name.lower(): count for outcome, count in found.items()})
 
-    def total(self, read: Callable[[Shard], int]) -> int:
-        """The sum of something over all shards."""
-        return sum(map(read, self.shards.values()))
+    def total(self, read: Callable[[PartitionOwner], int]) -> int:
+        """The sum of something over all owners."""
+        return sum(map(read, self.owners.values()))
 
 
-def build(config: SchedulerConfig, bus: Outside, clock: Clock) -> Shards:
+def build(config: SchedulerConfig, bus: LogBus, clock: Clock) -> ClusterScheduler:
     """The scheduler of a system, with its real parts."""
-    return Shards(config, bus, clock)
+    return ClusterScheduler(config, bus, clock)

@@ -56,7 +56,7 @@ def lock(root: Path) -> int:
     return fd
 
 
-class ShardFiles:
+class SnapshotStore:
     """See the module. `blobs` None: snapshots stay here, and nothing is removed from the log."""
 
     def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None, epoch: int = 0) -> None:

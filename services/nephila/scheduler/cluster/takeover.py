@@ -17,8 +17,8 @@ from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import FRONTIER, REQUESTS
 from nephila.scheduler.cluster.changelog import Reading
-from nephila.scheduler.cluster.commit_pipeline import Outside
-from nephila.scheduler.cluster.partition import Shard
+from nephila.scheduler.cluster.commit_pipeline import LogBus
+from nephila.scheduler.cluster.partition import PartitionOwner
 from nephila.scheduler.cluster.snapshot_store import snapshot_name
 from nephila.scheduler.durability.commit_log import read_snapshot
 from nephila.scheduler.durability.recovery import Replay, Restored
@@ -39,7 +39,7 @@ AT_ONCE = 8
 class _Opening:
     """One partition on its way here."""
 
-    shard: Shard
+    owner: PartitionOwner
     epoch: int
     manifest: FrontierManifest | None
     replay: Replay
@@ -48,7 +48,7 @@ class _Opening:
     found: Restored | None = None
 
 
-async def claim(bus: Outside, partitions: Iterable[int], started: float, now: float) -> dict[int, int]:
+async def claim(bus: LogBus, partitions: Iterable[int], started: float, now: float) -> dict[int, int]:
     """Claim partitions; returns the epoch of each."""
     record = FrontierRecord(FrontierClaim(bus.member, started, now))
     epochs: dict[int, int] = {}
@@ -64,25 +64,25 @@ async def claim(bus: Outside, partitions: Iterable[int], started: float, now: fl
 
 
 class Takeover:
-    """Makes shards of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
+    """Makes owners of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
     partition is still to be taken over; `discard` ends one whose leases have been taken over, for nobody will have
     it."""
 
     def __init__(
         self,
-        bus: Outside,
+        bus: LogBus,
         clock: Clock,
-        new: Callable[[int, int], Shard],
+        new: Callable[[int, int], PartitionOwner],
         wanted: Callable[[int], bool],
-        discard: Callable[[Shard], None],
+        discard: Callable[[PartitionOwner], None],
     ) -> None:
         self._bus = bus
         self._clock = clock
         self._new = new
         self._wanted = wanted
-        self._discard = discard
+        self._abandon = discard
 
-    async def run(self, epochs: dict[int, int]) -> list[Shard]:
+    async def run(self, epochs: dict[int, int]) -> list[PartitionOwner]:
         """All of them, ready for their first turn. Raises `UserError` for what a person has to put right."""
         tries = TRIES
         while any(map(self._wanted, epochs)):
@@ -103,11 +103,11 @@ class Takeover:
             await asyncio.sleep(AGAIN_S)
         return []
 
-    async def _all(self, epochs: dict[int, int]) -> list[Shard]:
+    async def _all(self, epochs: dict[int, int]) -> list[PartitionOwner]:
         bounds = await self._bus.bounds(FRONTIER, epochs)
         slots = asyncio.Semaphore(AT_ONCE)
         openings = await asyncio.gather(*(self._open(p, epoch, bounds[p], slots) for p, epoch in epochs.items()))
-        by_number = {opening.shard.number: opening for opening in openings}
+        by_number = {opening.owner.number: opening for opening in openings}
         ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
         turned = self._clock.monotonic()
         async for partition, records in self._bus.read(FRONTIER, ranges):
@@ -125,24 +125,24 @@ class Takeover:
         except BaseException:
             for opening in openings:
                 if opening.found is not None:
-                    self._discard(opening.shard)
+                    self._abandon(opening.owner)
             raise
         for opening in openings:
             assert opening.found is not None
-            opening.shard.begin(opening.epoch, opening.found.again)
-        return [opening.shard for opening in openings]
+            opening.owner.begin(opening.epoch, opening.found.again)
+        return [opening.owner for opening in openings]
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
-        shard = self._new(partition, epoch)
+        owner = self._new(partition, epoch)
         async with slots:
-            manifest = await asyncio.to_thread(shard.files.prepare)
-        shard.at()
-        replay = Replay(shard.dispatcher)
+            manifest = await asyncio.to_thread(owner.store.prepare)
+        owner.begin_turn()
+        replay = Replay(owner.dispatcher)
         start = bounds[0]
         reading = Reading(partition)
         if manifest is not None:
             self._check(manifest, bounds)
-            for state in read_snapshot(shard.files.directory / snapshot_name(manifest.sequence)):
+            for state in read_snapshot(owner.store.directory / snapshot_name(manifest.sequence)):
                 replay.take(state)
             start = max(manifest.offset, bounds[0])
             reading = Reading(partition, manifest.epoch, manifest.sequence)
@@ -151,7 +151,7 @@ class Takeover:
                 f"frontier/{partition} begins at {bounds[0]}, and there is no snapshot of what was before; name the "
                 "blob store that has it (scheduler: blobs)"
             )
-        return _Opening(shard, epoch, manifest, replay, reading, start)
+        return _Opening(owner, epoch, manifest, replay, reading, start)
 
     @staticmethod
     def _check(manifest: FrontierManifest, bounds: tuple[int, int]) -> None:
@@ -170,29 +170,29 @@ class Takeover:
 
     @staticmethod
     def _replay(opening: _Opening, records: list[tuple[int, FrontierRecord]]) -> None:
-        shard = opening.shard
-        shard.at()
+        owner = opening.owner
+        owner.begin_turn()
         for offset, record in records:
             commit = opening.reading.take(offset, record)
             if commit is not None:
-                shard.restored(commit)
+                owner.restored(commit)
                 opening.replay.take(commit)
 
     def _finish(self, opening: _Opening) -> None:
-        shard = opening.shard
-        opening.found = opening.replay.finish(shard.at(), self._clock.now())
+        owner = opening.owner
+        opening.found = opening.replay.finish(owner.begin_turn(), self._clock.now())
         log.log(
             logging.INFO if opening.found.commits else logging.DEBUG,
             "partition %d: epoch %d, %d commits, %d ignored, %d URLs wait, %d are on their way",
-            *(shard.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
-            shard.frontier.outstanding,
+            *(owner.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
+            owner.frontier.outstanding,
         )
 
     async def _drop_sent(self, openings: list[_Opening]) -> None:
         """Take out of what is to be published again the requests that have been published."""
         if not openings:
             return
-        by_number = {opening.shard.number: opening for opening in openings}
+        by_number = {opening.owner.number: opening for opening in openings}
         bounds = await self._bus.bounds(REQUESTS, by_number)
         tails = {p: (max(first, last - TAIL), last) for p, (first, last) in bounds.items()}
         sent: dict[int, list[FetchRequest]] = {p: [] for p in tails}

@@ -1,6 +1,7 @@
-"""Messages of jobs that nobody has told yet: jobs and what belongs to them are different topics and have no order.
+"""Buffers messages of jobs that are not known yet: the topics of jobs and of URLs are not ordered with each other.
 
-They wait for STRANGER_S and are dropped then. What belongs to partitions that were lost comes again where they are.
+A message waits UNKNOWN_JOB_WAIT_S and is then dropped. Messages of a lost partition are delivered again to its next
+owner.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from nephila.kernel.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
-STRANGER_S = 10.0
+UNKNOWN_JOB_WAIT_S = 10.0
 """How long a message of a job that nobody has told may wait for it."""
 
 
-class Strangers:
+class UnknownJobBuffer:
     """See the module."""
 
     def __init__(self, clock: Clock) -> None:
@@ -27,19 +28,19 @@ class Strangers:
 
     def wait(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
         """Hand the delivery to `handler` once more when its job is told."""
-        until = self._clock.monotonic() + STRANGER_S
+        until = self._clock.monotonic() + UNKNOWN_JOB_WAIT_S
         if uid not in self._waiting:
             self._clock.call_at(until, lambda: self._give_up(uid))
         self._waiting.setdefault(uid, []).append((until, delivery, handler))
 
-    def told(self, uid: str) -> None:
+    def on_job_known(self, uid: str) -> None:
         """The job is known now."""
         if uid in self._waiting:
             waiting, self._waiting[uid] = self._waiting[uid], []
             for _, delivery, handler in waiting:
                 handler(delivery)
 
-    def on_lost(self, partitions: frozenset[int]) -> None:
+    def drop(self, partitions: frozenset[int]) -> None:
         """These are another's."""
         for uid, waiting in self._waiting.items():
             self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]

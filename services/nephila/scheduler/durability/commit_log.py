@@ -33,7 +33,7 @@ M = TypeVar("M")
 
 log = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 _MAGIC = b"NPHFRNT\x00"
 _HEADER = _MAGIC + struct.pack("<I", VERSION)
 _FRAME = struct.Struct("<II")

@@ -22,7 +22,7 @@ from nephila.kernel.messages import (
     QueuedUrl,
 )
 from nephila.kernel.runtime.errors import UserError
-from nephila.native import HostStore
+from nephila.native import HostStore, check_implementation
 from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.durability.commit_log import remedy
 from nephila.scheduler.durability.lease_recovery import recover_leases
@@ -32,9 +32,8 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
 from nephila.scheduler.frontier.host_state import TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of, take_state
-from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, pack_queued, repack, unpack
+from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
 from nephila.scheduler.recrawl.due_table import CHECKED_OUT
@@ -125,12 +124,20 @@ class Replay:
     def snapshot(self, state: FrontierSnapshot) -> None:
         frontier = self.frontier
         if state.hosts:
+            directory = Path(frontier.config.directory)
+            try:
+                check_implementation(state.hosts)
+            except ValueError as error:
+                raise UserError(
+                    f"the snapshot of {directory} was {error}; resume with the same, or remove {directory}: --resume "
+                    "then begins at the seeds again and keeps all rows"
+                ) from None
             try:
                 frontier.store.restore(state.hosts)
                 for job in state.jobs:
                     self._job(job)
             except ValueError as error:
-                raise UserError(f"{error}; {remedy(Path(frontier.config.directory))}") from None
+                raise UserError(f"{error}; {remedy(directory)}") from None
             frontier.next_job = state.next_job
             frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
         for position in state.partitions:
@@ -172,9 +179,6 @@ class Replay:
         job = self.frontier.apply_job(state.spec, state.number)
         assert job is not None
         job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
-        if state.importance:
-            job.importance = job.importance or Importance()
-            job.importance.unpack(state.importance)
         job.seen.restore(state.seen)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
@@ -253,19 +257,8 @@ class Replay:
         number = self.frontier.store.find(host)
         if job is None or number < 0:
             return None
-        packed = self._take_queued(job, number, key[1])
+        packed = self.frontier.store.take(number, job.number, key[1])
         return None if packed is None else (number, packed)
-
-    def _take_queued(self, job: Job, number: int, url_key: bytes) -> bytes | None:
-        while (packed := self.frontier.store.take(number, job.number, url_key)) is not None:
-            importance = job.importance
-            if importance is None:
-                break
-            if not importance.is_stale(url_key, unpack(packed).flags >> COPY_SHIFT):
-                importance.take(url_key)
-                break
-            importance.dropped(url_key)
-        return packed
 
     def _ended(self, partition: Partition, ended: EndedUrl) -> None:
         job = self.frontier.jobs.get(ended.job)
@@ -297,13 +290,13 @@ class Replay:
         strategy = job.strategy
         order = HEAD if queued.head else strategy.order(queued.depth, queued.priority)
         newest_first = strategy.newest_first and not queued.head
-        packed = pack_queued(queued, job.copy_of(queued.url_key))
+        packed = pack_queued(queued)
         store.push(store.host(queued.host), job.number, order, packed, newest_first)
 
     def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
         key = (queued.job, queued.url_key)
         number = self.frontier.store.host(queued.host)
-        packed = pack_queued(queued, self.frontier.jobs[queued.job].copy_of(queued.url_key))
+        packed = pack_queued(queued)
         if on_way:
             self.found.on_way[key] = (number, packed)
         else:

@@ -67,7 +67,6 @@ def _job_state(job: Job) -> JobState:
         list(job.quarantines.values()),
         job.first_fetch_no,
         job.last_fetch_no,
-        job.importance.pack() if job.importance is not None else b"",
     )
 
 

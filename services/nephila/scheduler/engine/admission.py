@@ -6,16 +6,29 @@ One seen test and one push per page's links, not per link: the common link was s
 from __future__ import annotations
 
 from nephila.kernel.fragment_routes import Routed
-from nephila.kernel.messages import Anchor, LinkSource, Outlinks, QueuedUrl, Seed
+from nephila.kernel.messages import Anchor, Context, LinkSource, Outlinks, QueuedUrl, Render, Seed
 from nephila.kernel.net.robots import Robots
+from nephila.kernel.runtime.errors import PermanentError
 from nephila.native import UrlParts
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.sitemap_seeds import sitemap_seeds
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_table import novelty_of
-from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, host_of, pack
+from nephila.scheduler.frontier.queue_entry import (
+    RENDER_SHIFT,
+    SEED,
+    TOO_LONG,
+    TOO_MANY,
+    Entry,
+    entry_flags,
+    host_of,
+    pack,
+    pack_context,
+    queued_of,
+    repack,
+    unpack_context,
+)
 from nephila.scheduler.frontier.strategies import SEED_PRIORITY, inherited
 from nephila.scheduler.politeness.robots import origin_of
 from nephila.scheduler.traps.url_shape import without_session
@@ -34,15 +47,29 @@ every page. Each of n jobs has an n-th of them; one that has more, since there a
 """
 
 
-def add_seed(frontier: Frontier, job: Job, host_key: str, path_query: str, url: str, url_key: bytes) -> str:
+def add_seed(
+    frontier: Frontier,
+    job: Job,
+    host_key: str,
+    path_query: str,
+    url: str,
+    url_key: bytes,
+    context: Context | None = None,
+    render: Render = Render.UNSPECIFIED,
+) -> str:
     """Admit a seed and anchor the scope at it; returns why not, or the empty string."""
+    try:
+        packed_context = pack_context(context)
+    except PermanentError as error:
+        return str(error)
     excluded = job.scope.excluded(url)
     if excluded:
         return f"excluded by {excluded!r}"
     job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
     anchor(frontier, job, host_key, path_query)
     if url_key not in job.seen:
-        admit(frontier, job, url_key, url, host_key, 0, flags=SEED, priority=SEED_PRIORITY)
+        flags = entry_flags(True, render)
+        admit(frontier, job, url_key, url, host_key, 0, flags=flags, priority=SEED_PRIORITY, context=packed_context)
     if job.ignore_robots:
         add_sitemaps(frontier, job, host_key, origin_of(url, host_key), None)
     return ""
@@ -90,9 +117,10 @@ def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Ro
         parts.host_key,
         seed.depth,
         hops=seed.hops,
-        flags=SEED if seed.seed else 0,
+        flags=entry_flags(seed.seed, seed.render),
         head=seed.head,
         priority=seed.priority,
+        context=pack_context(seed.context),
     )
 
 
@@ -108,13 +136,14 @@ def admit(
     flags: int = 0,
     head: bool = False,
     priority: int = 0,
+    context: bytes = b"",
 ) -> None:
     """Insert one URL into seen, queue and log: one atomic change of the URL's partition. One of a partition that is not
     here is left to it."""
     if frontier.is_other_partition(url_key):
-        seed = Seed(
-            job.uid, url, "", True, depth, hops, head, bool(flags & SEED), priority, bool(flags & SEED and hops)
-        )
+        is_seed = bool(flags & SEED)
+        seed = Seed(job.uid, url, "", True, depth, hops, head, is_seed, priority, is_seed and hops > 0)
+        seed.context, seed.render = unpack_context(context), Render(flags >> RENDER_SHIFT & 3)
         frontier.forward(seed, url_key)
         return
     job.seen.add(url_key)
@@ -122,11 +151,9 @@ def admit(
     strategy = job.strategy
     order = HEAD if head else strategy.order(depth, priority)
     first = job.first_fetch_no
-    packed = pack(url_key, depth, url.encode(), first, hops=hops, flags=flags, priority=priority)
-    frontier.store.push(number, job.number, order, packed, not head and strategy.newest_first)
-    frontier.pending(frontier.partition(url_key)).queued.append(
-        QueuedUrl(job.uid, url_key, url, host_key, depth, hops, first, 0, head, bool(flags & SEED), 0.0, priority)
-    )
+    entry = Entry(url_key, depth, first, 0, hops, flags, priority, url, context)
+    frontier.store.push(number, job.number, order, repack(entry, 0), not head and strategy.newest_first)
+    frontier.pending(frontier.partition(url_key)).queued.append(queued_of(entry, job.uid, host_key, 0, head))
     frontier.newly_queued(number, job, order)
 
 
@@ -154,6 +181,7 @@ class _Page:
         """Host key → number, of this page's links."""
         self.firsts: dict[int, int] = {}
         """Host → best order of the page's new URLs there."""
+        self.context = pack_context(links.context)
         self.hops = self._hops()
         """Of its links: a sitemap is one more step in a row of sitemaps and redirects, which bounds endless ones."""
         self.hosts: list[int] = []
@@ -166,9 +194,7 @@ class _Page:
         ends = memoryview(links.url_ends).cast("I")
         spans = memoryview(links.host_spans).cast("I")
         fingerprints, urls, priorities = links.fingerprints, links.urls, links.priorities
-        if job.importance is not None:
-            priorities = self._importance(job.importance, new)
-        elif job.strategy.relevance:
+        if job.strategy.relevance:
             priorities = self._relevance(new)
         depth, rejected, scope = links.depth, job.rejected, job.scope
         limit = REJECTED_LIMIT // len(frontier.jobs)
@@ -184,7 +210,8 @@ class _Page:
             host_key = urls[spans[2 * i] : spans[2 * i + 1]].decode()
             if frontier.partition_slice is not None and frontier.is_other_partition(url_key):
                 priority = priorities[i] if priorities else 0
-                frontier.forward(Seed(job.uid, url, "", True, depth, priority=priority), url_key)
+                seed = Seed(job.uid, url, "", True, depth, priority=priority, context=links.context)
+                frontier.forward(seed, url_key)
                 job.reject(url_key, limit)
                 continue
             hops = self.hops
@@ -211,8 +238,6 @@ class _Page:
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
             for number, order in self.firsts.items():
                 frontier.newly_queued(number, job, order)
-        if job.importance is not None and len(keys) < len(new):
-            self._turn_away(job.importance, new, set(keys))
         return len(keys)
 
     def _hops(self) -> int:
@@ -236,13 +261,6 @@ class _Page:
             return TOO_MANY
         return TOO_LONG if self.hops > self.frontier.config.max_hops else self.hops
 
-    def _turn_away(self, importance: Importance, new: list[int], admitted: set[bytes]) -> None:
-        """What was refused does not wait: come back as a seed, it must not rise as the link that it was."""
-        fingerprints = self.links.fingerprints
-        for url_key in (fingerprints[16 * i : 16 * i + 16] for i in new):
-            if url_key not in admitted:
-                importance.take(url_key)
-
     def _is_twin(self, url: str, host_key: str) -> bool:
         """Whether it is one more copy of a page under a new session id."""
         if not without_session(url):
@@ -261,33 +279,6 @@ class _Page:
         if host is not None:
             novelty_of(host, job).linked(links.parent_url, admitted)
             host.changed = True
-
-    def _importance(self, importance: Importance, new: list[int]) -> bytes:
-        """Priorities of all links by what the pages fetched so far give them; queued URLs that rose move up."""
-        links = self.links
-        found, risen = importance.give(links.parent_key, links.fingerprints, new, links.page_links)
-        for i, priority in risen:
-            self._move_up(importance, i, priority)
-        priorities = bytearray(len(links.fingerprints) // 16)
-        for i, priority in zip(new, found, strict=True):
-            priorities[i] = priority
-        return bytes(priorities)
-
-    def _move_up(self, importance: Importance, i: int, priority: int) -> None:
-        """One entry more, before those that the URL has. Not in the log: without it a restart loses an order."""
-        links, job, store = self.links, self.job, self.frontier.store
-        url_key = bytes(links.fingerprints[16 * i : 16 * i + 16])
-        spans = memoryview(links.host_spans).cast("I")
-        number = store.find(links.urls[spans[2 * i] : spans[2 * i + 1]].decode())
-        if number < 0 or url_key not in job.seen or not store.length(number, job.number):
-            return
-        ends = memoryview(links.url_ends).cast("I")
-        raw = links.urls[ends[i - 1] if i else 0 : ends[i]]
-        flags = importance.copied(url_key) << COPY_SHIFT
-        order = job.strategy.order(links.depth, priority)
-        packed = pack(url_key, links.depth, raw, job.first_fetch_no, flags=flags, priority=priority)
-        store.push(number, job.number, order, packed)
-        self.frontier.newly_queued(number, job, order)
 
     def _relevance(self, new: list[int]) -> bytes:
         """Priorities of all links by relevance: their own, or what is left of their parent's."""
@@ -315,11 +306,26 @@ class _Page:
         order = job.strategy.order(depth, priority)
         self.hosts.append(number)
         self.orders.append(order)
-        self.packed.append(pack(url_key, depth, raw, job.first_fetch_no, hops=hops, priority=priority))
+        first_no = job.first_fetch_no
+        self.packed.append(pack(url_key, depth, raw, first_no, 0, hops, 0, priority, self.context))
         first = self.firsts.get(number)
         if first is None or order < first:
             self.firsts[number] = order
         frontier.pending(frontier.partition(url_key)).queued.append(
-            QueuedUrl(job.uid, url_key, url, host_key, depth, hops, job.first_fetch_no, 0, False, False, 0.0, priority)
+            QueuedUrl(
+                job.uid,
+                url_key,
+                url,
+                host_key,
+                depth,
+                hops,
+                first_no,
+                0,
+                False,
+                False,
+                0.0,
+                priority,
+                self.links.context,
+            )
         )
         return True

@@ -13,7 +13,15 @@ from nephila.scheduler.frontier.fair_share import FairShare
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Host, Outstanding, TurnOutput
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, TOO_LONG, TOO_MANY, Entry, unpack
+from nephila.scheduler.frontier.queue_entry import (
+    RENDER_SHIFT,
+    SEED,
+    TOO_LONG,
+    TOO_MANY,
+    Entry,
+    unpack,
+    unpack_context,
+)
 from nephila.scheduler.politeness.robots import origin_of, robots_request
 from nephila.scheduler.traps.url_shape import shape
 
@@ -152,7 +160,7 @@ class Dispatcher:
         able = [job for job in jobs if job.open and not self._idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
-            self._serve(frontier.hosts.get(number), job, now, out, lined_up=True)
+            self._serve(frontier.hosts.get(number), job, now, out, waiting_for_address=True)
         else:
             frontier.schedule(number, now)
         return True
@@ -213,7 +221,7 @@ class Dispatcher:
 
     # ---- one host
 
-    def _has_to_wait(self, host: Host, job: Job, now: float, lined_up: bool) -> bool:
+    def _has_to_wait(self, host: Host, job: Job, now: float, waiting_for_address: bool) -> bool:
         """Whether the host's own pace or that of its server address is in the way; it is set aside for it."""
         frontier = self.frontier
         if host.pace.not_before > now:  # it was only bytes when its turn was set
@@ -223,18 +231,18 @@ class Dispatcher:
             frontier.schedule(host.number, now)
             return True
         if host.address and job.policies.paced_by_address:
-            room = frontier.addresses.room(host.address, now, lined_up)
+            room = frontier.addresses.room(host.address, now, waiting_for_address)
             if room != 0.0:
-                frontier.wait_for_address(host, lined_up)
+                frontier.wait_for_address(host, waiting_for_address)
                 return True
         return False
 
-    def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, lined_up: bool = False) -> None:
+    def _serve(self, host: Host, job: Job, now: float, out: TurnOutput, waiting_for_address: bool = False) -> None:
         """One fetch from a ready host, and whatever ends without one on the way to it."""
         frontier = self.frontier
         store = frontier.store
         charged, self._charged = self._charged, -1
-        if self._has_to_wait(host, job, now, lined_up):
+        if self._has_to_wait(host, job, now, waiting_for_address):
             self.shares.refund(charged)
             return
         for _ in range(ENDED_PER_TURN):
@@ -249,17 +257,11 @@ class Dispatcher:
                 frontier.set_waiting_for_job(host.number, (job,))
                 break
             entry = unpack(packed)
-            if job.importance is not None and job.importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT):
-                store.pop(host.number, job.number)
-                job.importance.dropped(entry.url_key)
-                continue
             unwanted = self._unwanted(host, job, entry)
             if not unwanted and not job.ignore_robots and self._robots_first(host, job, entry, now, out):
                 return  # the outcome of robots.txt puts the host back
             self._effort += self._cost(host, job, entry)
             store.pop(host.number, job.number)
-            if job.importance is not None:
-                job.importance.take(entry.url_key)
             job.free_reservation(entry.url_key)
             if unwanted:
                 self.outcomes.end_unfetched(host, job, entry, out, Outcome.DROPPED, unwanted)
@@ -357,6 +359,8 @@ class Dispatcher:
             hops=entry.hops,
             priority=float(entry.priority),
             seed=bool(entry.flags & SEED),
+            context=unpack_context(entry.context),
+            render=entry.render if entry.flags >> RENDER_SHIFT else job.render,
         )
         if entry.fetch_no > 1:
             self._make_conditional(request, job)

@@ -12,7 +12,7 @@ from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier
 from nephila.scheduler.frontier.host_state import Outstanding, State
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, Entry, unpack
+from nephila.scheduler.frontier.queue_entry import unpack
 
 
 def check(dispatcher: Dispatcher) -> None:
@@ -21,7 +21,9 @@ def check(dispatcher: Dispatcher) -> None:
     frontier.hosts.check()
     frontier.ready.check()
     frontier.addresses.check()
-    assert {place.number for place in frontier.addresses.waiting()} == set(frontier.lined_up), "lines and hosts differ"
+    assert {place.number for place in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
+        "lines and hosts differ"
+    )
     on_way = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
     _check_leases(frontier, on_way)
     _check_hosts(frontier)
@@ -49,12 +51,12 @@ def _check_hosts(frontier: Frontier) -> None:
     for number in store.ids():
         name = store.name(number)
         scheduled, ready = store.ready_at(number) is not None, number in frontier.ready
-        lined_up = number in frontier.lined_up
-        assert scheduled + ready + lined_up <= 1, f"{name} stands in two places"
+        waiting_for_address = number in frontier.waiting_for_address
+        assert scheduled + ready + waiting_for_address <= 1, f"{name} stands in two places"
         host = frontier.hosts.hot.get(number)
         if ready and host is not None:
             assert host.pace.not_before <= frontier.now, f"{name} would be taken before its pace allows"
-        if not store.queued(number) or scheduled or ready or lined_up or number in parked:
+        if not store.queued(number) or scheduled or ready or waiting_for_address or number in parked:
             continue
         users = [frontier.numbered[job] for job, _ in store.jobs(number)]
         flying = host is not None and host.in_flight
@@ -62,17 +64,12 @@ def _check_hosts(frontier: Frontier) -> None:
         assert flying or stalled, f"{name}: queued, and nothing will ever take it"
 
 
-def _is_stale(job: Job, entry: Entry) -> bool:
-    importance = job.importance
-    return importance is not None and importance.is_stale(entry.url_key, entry.flags >> COPY_SHIFT)
-
-
 def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> None:
     store = dispatcher.frontier.store
     queued: list[bytes] = []
     for number in store.hosts_of(job.number):
         entries = [unpack(packed) for _, packed in store.items(number, job.number)]
-        queued += [entry.url_key for entry in entries if not _is_stale(job, entry)]
+        queued += [entry.url_key for entry in entries]
     queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.delayed() if uid == job.uid]
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"

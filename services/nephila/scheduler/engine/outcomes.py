@@ -18,21 +18,21 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
-from nephila.scheduler.cluster.request_liveness import given_at, is_taken
+from nephila.scheduler.cluster.request_liveness import lease_given_at, was_consumed
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
 from nephila.scheduler.frontier.host_state import Host, Outstanding, State, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import SEED, Entry, queued_of, repack
-from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, UNHEARD, is_refusal, may_retry, took_s
+from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, queued_of, repack
+from nephila.scheduler.politeness.host_pace import LEASE_EXPIRED, NOT_CONSUMED, is_refusal, may_retry, took_s
 from nephila.scheduler.politeness.robots import from_outcome
 
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
-OF_SILENCE = (LEASE_EXPIRED, UNHEARD)
+OF_SILENCE = (LEASE_EXPIRED, NOT_CONSUMED)
 """Reasons that are found here when no outcome comes."""
 GONE_TRIES = 3
 """Times the usual tries for a URL whose downloaders end: most of those in hand at a crash did not cause it."""
@@ -53,7 +53,7 @@ class OutcomeHandler:
         """One attempt has ended. A late or unknown outcome changes the host's pace only."""
         frontier = self.frontier
         if outcome.reason not in OF_SILENCE:
-            frontier.heard_at = max(frontier.heard_at, now)
+            frontier.consumed_until = max(frontier.consumed_until, now)
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
@@ -65,7 +65,7 @@ class OutcomeHandler:
             or waiting.state is not State.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
-            or (outcome.reason == LEASE_EXPIRED and given_at(frontier, key) > outcome.ended_at)
+            or (outcome.reason == LEASE_EXPIRED and lease_given_at(frontier, key) > outcome.ended_at)
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
@@ -147,7 +147,7 @@ class OutcomeHandler:
             self._end(waiting, job, out, Outcome.DENIED, outcome.reason or "address", outcome)
         elif result is FetchResult.CONTENT_TYPE:
             self._end(waiting, job, out, Outcome.DROPPED, "content_type", outcome)
-        elif may_retry(outcome.reason) and (waiting.attempt < self._tries(outcome) or outcome.reason == UNHEARD):
+        elif may_retry(outcome.reason) and (waiting.attempt < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
             self._requeue(waiting, job, waiting.attempt, now, self._retry_wait(waiting, outcome))
         else:
             self._end(waiting, job, out, Outcome.FAILED, outcome.reason, outcome)
@@ -178,7 +178,7 @@ class OutcomeHandler:
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
-        if unsettled and (tried < self._tries(outcome) or outcome.reason == UNHEARD):
+        if unsettled and (tried < self._tries(outcome) or outcome.reason == NOT_CONSUMED):
             host.robots_tries = tried
             if not is_refusal(outcome):
                 host.pace.after_fetch(now, self._retry_wait(waiting, outcome))
@@ -217,8 +217,8 @@ class OutcomeHandler:
             started_at=utc,
             ended_at=utc,
         )
-        if not is_taken(self.frontier, self.frontier.leases[key]):
-            silence.reason = "unheard"
+        if not was_consumed(self.frontier, self.frontier.leases[key]):
+            silence.reason = "not_consumed"
         self.outcome(silence, now, out)
 
     def _requeue(
@@ -290,9 +290,10 @@ class OutcomeHandler:
                 target.host_key,
                 entry.depth,
                 hops=hops,
-                flags=SEED if seed else 0,
+                flags=entry_flags(seed, entry.render),
                 head=True,
                 priority=entry.priority,
+                context=entry.context,
             )
 
     # ---- ends

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import math
 
-from nephila.kernel.messages import Outcome, Outlinks, QueuedUrl, Receipt, UrlState
+from nephila.kernel.messages import Outcome, Outlinks, Receipt, UrlState
 from nephila.scheduler.frontier.frontier import Frontier
 from nephila.scheduler.frontier.host_state import Outstanding
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.frontier.queue_entry import COPY_SHIFT, SEED, pack
+from nephila.scheduler.frontier.queue_entry import (
+    SEED,
+    Entry,
+    entry_flags,
+    pack_context,
+    queued_of,
+    repack,
+    unpack_context,
+)
 from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
 from nephila.scheduler.recrawl.due_table import REWIND_S
 
@@ -63,22 +71,11 @@ def enqueue(frontier: Frontier, job: Job, state: UrlState) -> None:
     order = HEAD if head else strategy.order(state.depth, AVERAGE_PRIORITY)
     fetch_no = state.fetch_no + 1
     job.last_fetch_no = max(job.last_fetch_no, fetch_no)
-    flags = job.copy_of(state.url_key) << COPY_SHIFT | (SEED if state.seed else 0)
-    packed = pack(state.url_key, state.depth, state.url.encode(), fetch_no, flags=flags, priority=AVERAGE_PRIORITY)
-    frontier.store.push(number, job.number, order, packed, strategy.newest_first and not head)
-    frontier.pending(partition).queued.append(
-        QueuedUrl(
-            job.uid,
-            state.url_key,
-            state.url,
-            state.host,
-            state.depth,
-            fetch_no=fetch_no,
-            head=head,
-            seed=state.seed,
-            priority=AVERAGE_PRIORITY,
-        )
-    )
+    flags = entry_flags(state.seed, state.render)
+    context = pack_context(state.context)
+    entry = Entry(state.url_key, state.depth, fetch_no, 0, 0, flags, AVERAGE_PRIORITY, state.url, context)
+    frontier.store.push(number, job.number, order, repack(entry, 0), strategy.newest_first and not head)
+    frontier.pending(partition).queued.append(queued_of(entry, job.uid, state.host, 0, head))
     frontier.newly_queued(number, job, order)
 
 
@@ -100,6 +97,7 @@ def record_fetch(frontier: Frontier, job: Job, waiting: Outstanding, receipt: Re
         if not watched:
             return
         old = UrlState(job.uid, entry.url_key, entry.url, waiting.host.key, entry.depth, seed)
+        old.context, old.render = unpack_context(entry.context), entry.render
     new = job.recrawl.after(old, receipt, frontier.utc_now)
     if not watched:
         # It was taken out when it was: back it goes, for a policy that watches it again.

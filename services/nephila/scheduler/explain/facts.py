@@ -271,7 +271,7 @@ def host_fact(dispatcher: Dispatcher, host: Host | None, job: Job, now: float) -
         address=host.address,
         in_flight=host.in_flight,
     )
-    if host.number in frontier.lined_up:
+    if host.number in frontier.waiting_for_address:
         numbers = [place.number for place in frontier.addresses.line(host.address)]
         fact.line_of = len(numbers)
         fact.line = numbers.index(host.number) + 1 if host.number in numbers else 0

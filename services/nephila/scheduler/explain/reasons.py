@@ -44,7 +44,7 @@ NO_END: Final[dict[str, str]] = {
     "busy": "its server address had no room: given back, no try is counted",
     "stale": "a kept connection broke before any answer: given back, no try is counted",
     "expired": "it was not started in time: given back, no try is counted",
-    "unheard": "no downloader has taken it: it is handed out again until one does",
+    "not_consumed": "no downloader has taken it: it is handed out again until one does",
 }
 """Reasons after which a URL goes back into its queue; no row has them."""
 

@@ -18,7 +18,7 @@ from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.host_state import Host, Outstanding, Place, State
+from nephila.scheduler.frontier.host_state import Host, Outstanding, QueueSlot, State
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
@@ -29,8 +29,6 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 Key = tuple[str, bytes]
 DELETED = "\0"
 """Before the uid of a job that was deleted while URLs of it were being fetched."""
-MAX_JOBS = 65_535
-"""Numbers a frontier can give to jobs in its life."""
 
 
 class PartitionSlice(NamedTuple):
@@ -102,11 +100,11 @@ class Frontier:
         """URLs taken from their queue and without receipt."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease ends, in order; all leases are equally long."""
-        self.heard_at = math.inf
+        self.consumed_until = math.inf
         """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
         self.networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self.addresses: AddressQueue[Place] = AddressQueue(self.networks)
-        self.lined_up: dict[int, Place] = {}
+        self.addresses: AddressQueue[QueueSlot] = AddressQueue(self.networks)
+        self.waiting_for_address: dict[int, QueueSlot] = {}
         """Hosts that wait in the line of a server address."""
         self.pinned_hosts: Callable[[], set[int]] = set
         """Numbers of hosts that must stay objects."""
@@ -230,8 +228,6 @@ class Frontier:
     def _new_job(self, spec: CrawlJob, number: int) -> Job:
         if number < 0:
             number = self.next_job
-        if number > MAX_JOBS:
-            raise ValueError(f"a frontier holds {MAX_JOBS:,} jobs in its life; start another directory")
         self.next_job = max(self.next_job, number + 1)
         job = Job(spec, number, self.store, self.new_seen(number))
         job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
@@ -245,8 +241,8 @@ class Frontier:
         del self.jobs[job.uid], self.numbered[job.number]
         self.deleted[job.uid] = job.last_fetch_no
         self.store.drop_job(job.number)
-        for number in [number for number in self.lined_up if not self.store.queued(number)]:
-            self.addresses.leave(self.lined_up.pop(number))
+        for number in [number for number in self.waiting_for_address if not self.store.queued(number)]:
+            self.addresses.leave(self.waiting_for_address.pop(number))
         renamed = {}
         for partition in self.partitions:
             for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
@@ -297,7 +293,7 @@ class Frontier:
     def schedule(self, number: int, earliest: float = 0.0) -> None:
         """Put a host on the workbench when it could be fetched from at all."""
         store = self.store
-        if store.ready_at(number) is not None or number in self.ready or number in self.lined_up:
+        if store.ready_at(number) is not None or number in self.ready or number in self.waiting_for_address:
             return
         if not store.queued(number):
             return
@@ -353,7 +349,7 @@ class Frontier:
 
     def wait_for_address(self, host: Host, head: bool) -> None:
         """Line a host up for its server address; `head` when it was first of that line before."""
-        place = self.lined_up.setdefault(host.number, Place(host.number))
+        place = self.waiting_for_address.setdefault(host.number, QueueSlot(host.number))
         self.addresses.wait(host.address, place, self.now, head)
 
     def take_waiting_for_address(self) -> int:
@@ -361,7 +357,7 @@ class Frontier:
         taken = self.addresses.take(self.now)
         if taken is None:
             return -1
-        del self.lined_up[taken[1].number]
+        del self.waiting_for_address[taken[1].number]
         return taken[1].number
 
     def note_quarantine(self, job: Job, host: Host, quarantine: Quarantine) -> None:

@@ -84,7 +84,7 @@ class State(IntEnum):
 
 
 @dataclass(slots=True)
-class Place:
+class QueueSlot:
     """A host's place in the line of its server address: lighter than the host, which may be bytes meanwhile."""
 
     number: int

@@ -11,12 +11,12 @@ from nephila.kernel.messages import (
     Outcome,
     Politeness,
     Quarantine,
+    Render,
     Scope,
     ScopeMode,
     Traps,
 )
 from nephila.native import HostStore, UrlError, parse_url
-from nephila.scheduler.frontier.importance import Importance
 from nephila.scheduler.frontier.queue_entry import SEED, Entry
 from nephila.scheduler.frontier.scope import CompiledScope
 from nephila.scheduler.frontier.seen import Seen
@@ -43,8 +43,6 @@ class Job:
         self.rejected: set[bytes] = set()
         self.out_of_scope = 0
         """URLs that the scope refused since the program started; one is counted again when `rejected` was cleared."""
-        self.importance: Importance | None = None
-        """What pages fetched so far give their links, where the strategy asks for it."""
         self.waiting_hosts: dict[int, None] = {}
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
         self.over_budget_hosts: dict[int, None] = {}
@@ -86,8 +84,6 @@ class Job:
         self.uid = spec.uid
         self.scope = CompiledScope(spec.scope or Scope(), anchors)
         self.strategy: StrategyRow = row_of(int(spec.strategy))
-        if self.strategy.importance and self.importance is None:
-            self.importance = Importance()
         politeness = spec.politeness or Politeness()
         self.policies = HostPolicies(politeness)
         self.ignore_robots = politeness.ignore_robots
@@ -97,6 +93,7 @@ class Job:
         """Whether what the job spends on each host is counted."""
         self.traps = spec.traps or Traps()
         self.recrawl = RecrawlPolicy(spec.recrawl)
+        self.render = spec.render or Render.NEVER
         self._seed_hosts: frozenset[str] | None = None
 
     def change(self, spec: CrawlJob) -> None:
@@ -118,8 +115,7 @@ class Job:
     @property
     def queued(self) -> int:
         """URLs that wait, those kept aside included."""
-        stale = self.importance.stale if self.importance is not None else 0
-        return self._store.job_length(self.number) + self.delayed - stale
+        return self._store.job_length(self.number) + self.delayed
 
     @property
     def waiting(self) -> int:
@@ -165,10 +161,6 @@ class Job:
         if self.reserved or self.priority_refetch:
             self.reserved.discard(url_key)
             self.priority_refetch.discard(url_key)
-
-    def copy_of(self, url_key: bytes) -> int:
-        """Which copy of a URL an entry that is queued now belongs to."""
-        return self.importance.copy_of(url_key) if self.importance is not None else 0
 
     def may_take(self, url_key: bytes) -> bool:
         """Whether this URL may be taken: the last places of the budget are for those that are kept or owed one."""

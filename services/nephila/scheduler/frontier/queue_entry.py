@@ -1,29 +1,42 @@
-"""A queued URL as one bytes object: fingerprint, counters, URL. The host store keeps it as it is and never looks inside
-beyond the fingerprint; an object with attributes for each of ten million would not fit beside anything else.
+"""A queued URL as one bytes object: fingerprint, counters, context, URL.
+
+The host store keeps the bytes and reads nothing beyond the fingerprint. Ten million objects with attributes would not
+fit in memory beside anything else. A URL without a context costs no byte for it.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from nephila.kernel.messages import QueuedUrl
+import msgspec
 
-_PACK = struct.Struct("<16sIIHBBB")
-_HEAD = _PACK.size
-SEED = 1
+from nephila.kernel.messages import Context, QueuedUrl, Render
+from nephila.kernel.runtime.errors import PermanentError
+
+_PACK: Final = struct.Struct("<16sIIHBBB")
+_HEAD: Final = _PACK.size
+_FLAGS_AT: Final = 27
+_CONTEXT_HEAD: Final = struct.Struct("<H")
+SEED: Final = 1
+_HAS_CONTEXT: Final = 2
+RENDER_SHIFT: Final = 2
+"""Bits 2 and 3 of the flags hold the URL's `Render`."""
+_KEPT_FLAGS: Final = SEED | 3 << RENDER_SHIFT
+MAX_CONTEXT_BYTES: Final = 16 * 1024
+"""Limit of a packed context."""
 TOO_MANY, TOO_LONG = 254, 255
-"""Hops of a sitemap that is not fetched any more: its host has too many, or it ends too long a row of them."""
-COPY_SHIFT = 1
-"""Above it in flags: which of a URL's copies the entry is (see `importance`)."""
-
+"""Values of `hops` of a sitemap that is not fetched: its host has too many, or its chain of sitemaps is too long."""
 
 _make = tuple.__new__
-"""Half of what the constructor of a named tuple takes."""
+"""Half the cost of the constructor of a named tuple."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Context).decode
+_NOTHING: Final = Context()
 
 
 class Entry(NamedTuple):
-    """A queued URL, unpacked. `attempts` counts tries already made of fetch `fetch_no`; `flags`: SEED and copy."""
+    """A queued URL, unpacked. `attempts` counts the tries already made of fetch `fetch_no`."""
 
     url_key: bytes
     depth: int
@@ -31,8 +44,36 @@ class Entry(NamedTuple):
     attempts: int
     hops: int
     flags: int
+    """SEED and the rendering."""
     priority: int
     url: str
+    context: bytes = b""
+    """As `pack_context` made it."""
+
+    @property
+    def render(self) -> Render:
+        """Rendering of this URL; UNSPECIFIED: as the job says."""
+        return Render(self.flags >> RENDER_SHIFT & 3)
+
+
+def pack_context(context: Context | None) -> bytes:
+    """The packed form of a context; empty when it says nothing. Raises `PermanentError` when it is too large."""
+    if context is None or context == _NOTHING:
+        return b""
+    packed: bytes = _encode(context)
+    if len(packed) > MAX_CONTEXT_BYTES:
+        raise PermanentError(f"a context has at most {MAX_CONTEXT_BYTES:,} bytes, not {len(packed):,}")
+    return packed
+
+
+def unpack_context(packed: bytes) -> Context | None:
+    """The inverse of `pack_context`."""
+    return _decode(packed) if packed else None
+
+
+def entry_flags(seed: bool, render: Render = Render.UNSPECIFIED) -> int:
+    """The flags of an entry."""
+    return (SEED if seed else 0) | render << RENDER_SHIFT
 
 
 def pack(
@@ -44,23 +85,34 @@ def pack(
     hops: int = 0,
     flags: int = 0,
     priority: int = 0,
+    context: bytes = b"",
 ) -> bytes:
     """One queued URL; counters are clamped to their fields."""
+    if context:
+        flags |= _HAS_CONTEXT
+        url = _CONTEXT_HEAD.pack(len(context)) + context + url
     return _PACK.pack(url_key, depth, fetch_no, min(attempts, 65535), min(hops, 255), flags, priority) + url
 
 
 def repack(entry: Entry, attempts: int) -> bytes:
     """The entry as queued again after `attempts` tries of its fetch."""
     url = entry.url.encode()
-    return pack(entry.url_key, entry.depth, url, entry.fetch_no, attempts, entry.hops, entry.flags, entry.priority)
+    flags = entry.flags & _KEPT_FLAGS
+    return pack(
+        entry.url_key, entry.depth, url, entry.fetch_no, attempts, entry.hops, flags, entry.priority, entry.context
+    )
 
 
 def unpack(packed: bytes) -> Entry:
     """The inverse of `pack`."""
-    return _make(Entry, (*_PACK.unpack_from(packed), packed[_HEAD:].decode()))
+    if packed[_FLAGS_AT] & _HAS_CONTEXT:
+        start = _HEAD + _CONTEXT_HEAD.size
+        end = start + _CONTEXT_HEAD.unpack_from(packed, _HEAD)[0]
+        return _make(Entry, (*_PACK.unpack_from(packed), packed[end:].decode(), packed[start:end]))
+    return _make(Entry, (*_PACK.unpack_from(packed), packed[_HEAD:].decode(), b""))
 
 
-def pack_queued(queued: QueuedUrl, copy: int = 0) -> bytes:
+def pack_queued(queued: QueuedUrl) -> bytes:
     """The packed form of a logged URL."""
     return pack(
         queued.url_key,
@@ -69,8 +121,9 @@ def pack_queued(queued: QueuedUrl, copy: int = 0) -> bytes:
         queued.fetch_no,
         queued.attempts,
         queued.hops,
-        copy << COPY_SHIFT | (SEED if queued.seed else 0),
+        entry_flags(queued.seed, queued.render),
         queued.priority,
+        pack_context(queued.context),
     )
 
 
@@ -91,6 +144,8 @@ def queued_of(
         bool(entry.flags & SEED),
         not_before,
         entry.priority,
+        unpack_context(entry.context),
+        entry.render,
     )
 
 

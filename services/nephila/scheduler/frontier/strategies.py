@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from nephila.kernel.link_position import NAV, PLACES
+from nephila.kernel.link_position import NAV, POSITIONS
 from nephila.kernel.messages import Strategy
 
 HEAD: Final = 0
@@ -34,8 +34,6 @@ class StrategyRow(NamedTuple):
     newest_first: bool = False
     relevance: bool = False
     """Priorities come from the parser (Outlinks.priorities) and are inherited."""
-    importance: bool = False
-    """Priorities come from `importance.Importance`."""
 
 
 def _by_depth(depth: int, priority: int) -> int:
@@ -54,7 +52,6 @@ STRATEGIES: Final[dict[str, StrategyRow]] = {
     "bfs": StrategyRow(Strategy.UNSPECIFIED, _by_depth),
     "dfs": StrategyRow(Strategy.DFS, _deepest, newest_first=True),
     "best-first": StrategyRow(Strategy.BEST_FIRST, _by_priority, relevance=True),
-    "opic": StrategyRow(Strategy.OPIC, _by_priority, importance=True),
 }
 _BY_NUMBER: Final = {int(row.number): row for row in STRATEGIES.values()}
 
@@ -67,4 +64,4 @@ def row_of(number: int) -> StrategyRow:
 def inherited(priority: int, parent_priority: int, flag: int = 0) -> int:
     """Priority of a link under best-first: its own, or what is left of its parent's. A way through pages that say
     nothing stays open for a few steps below one that did. `flag` is the link's byte in `Outlinks.flags`."""
-    return max(priority, int(parent_priority * (DECAY_IN_NAV if PLACES[flag] == NAV else DECAY)))
+    return max(priority, int(parent_priority * (DECAY_IN_NAV if POSITIONS[flag] == NAV else DECAY)))

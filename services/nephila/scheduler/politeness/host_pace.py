@@ -143,6 +143,6 @@ def may_retry(reason: str) -> bool:
     return reason in RETRYABLE or reason.startswith("http_5")
 
 
-LEASE_EXPIRED, UNHEARD = "lease_expired", "unheard"
+LEASE_EXPIRED, NOT_CONSUMED = "lease_expired", "not_consumed"
 """Why a try has failed of which no outcome came; the second where nobody has taken the request: it ends no URL."""
-RETRYABLE = frozenset({"http_429", "dns", "connect", "tls", "timeout", "disconnected", LEASE_EXPIRED, UNHEARD})
+RETRYABLE = frozenset({"http_429", "dns", "connect", "tls", "timeout", "disconnected", LEASE_EXPIRED, NOT_CONSUMED})

@@ -17,7 +17,9 @@ import math
 import struct
 from collections.abc import Iterable, Iterator
 
-from nephila.kernel.messages import Outcome, UrlState
+import msgspec
+
+from nephila.kernel.messages import Context, Outcome, Render, UrlState
 
 SLOT_S = 60.0
 REWIND_S = 120.0
@@ -25,14 +27,18 @@ REWIND_S = 120.0
 _NEXT = struct.Struct("<d")
 _HEAD = struct.Struct("<ddIIIfffIHHHBBHBB")
 """next_at, fetched_at, first_at, changed_at, lastmod, interval_s, quiet_s, changed_s, fetch_no, checks, changes, depth,
-missing, flags, and the lengths of URL, ETag and hash; then text_hash, URL, host where the URL does not hold it, ETag or
-date, each after the other. So in snapshots, too: a change of this needs another number of the frontier's format."""
+missing, flags, and the lengths of URL, ETag and hash. Behind it: text_hash, URL, ETag or date, the host where the URL
+does not hold it, then (with a context or a rendering) both as MessagePack and their length. Snapshots hold the same
+bytes: a change of this layout needs another number of the frontier's format."""
 CHECKED_OUT = -1.0
 """next_at, in a snapshot, of a URL that is queued or on its way."""
 _CHECKED_OUT = _NEXT.pack(CHECKED_OUT)
 _NEVER = _NEXT.pack(0.0)
-_SEED, _DATE, _HOST = 1, 2, 4
+_SEED, _DATE, _HOST, _CONTEXT = 1, 2, 4, 8
 _OUTCOME_SHIFT = 4
+_CONTEXT_TAIL = struct.Struct("<H")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[Context | None, Render]).decode
 _MAX_INSTANT = 2**32 - 1
 _SPARE = 4096
 _KEY = 16
@@ -255,6 +261,11 @@ def _pack(state: UrlState) -> bytes:
     host = b"" if held else state.host.encode("utf-8", "surrogatepass")
     text_hash = state.text_hash[:255]
     flags = _SEED * state.seed | _DATE * (not state.etag) | _HOST * (not held) | int(state.outcome) << _OUTCOME_SHIFT
+    context = b""
+    if state.context is not None or state.render:
+        flags |= _CONTEXT
+        context = _encode((state.context, state.render))
+        context += _CONTEXT_TAIL.pack(len(context))
     head = _HEAD.pack(
         state.next_at if 0 < state.next_at < math.inf else 0.0,
         state.fetched_at,
@@ -274,7 +285,7 @@ def _pack(state: UrlState) -> bytes:
         len(validator),
         len(text_hash),
     )
-    return b"".join((head, text_hash, url, validator, host))
+    return b"".join((head, text_hash, url, validator, host, context))
 
 
 def _unpack(job: str, url_key: bytes, packed: bytes) -> UrlState:
@@ -287,7 +298,12 @@ def _unpack(job: str, url_key: bytes, packed: bytes) -> UrlState:
     validator_end += url_end
     url = packed[hash_end:url_end].decode("utf-8", "surrogatepass")
     validator = packed[url_end:validator_end].decode("utf-8", "replace")
-    host = packed[validator_end:].decode("utf-8", "surrogatepass") if flags & _HOST else _host_of(url)
+    end, context, render = len(packed), None, Render.UNSPECIFIED
+    if flags & _CONTEXT:
+        start = end - _CONTEXT_TAIL.size
+        end = start - _CONTEXT_TAIL.unpack_from(packed, start)[0]
+        context, render = _decode(packed[end:start])
+    host = packed[validator_end:end].decode("utf-8", "surrogatepass") if flags & _HOST else _host_of(url)
     return UrlState(
         job=job,
         url_key=url_key,
@@ -311,4 +327,6 @@ def _unpack(job: str, url_key: bytes, packed: bytes) -> UrlState:
         missing=missing,
         outcome=Outcome(flags >> _OUTCOME_SHIFT),
         lastmod=float(lastmod),
+        context=context,
+        render=render,
     )

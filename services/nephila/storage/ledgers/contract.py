@@ -1,6 +1,6 @@
 """The ledger contract: the database whose commit is what makes a fetch have happened.
 
-    open → (durable → stage → commit → committed | rollback)* → close
+    open → (durable → stage → commit → after_commit | rollback)* → close
 
 `durable` begins a flush and `commit` or `rollback` ends it: between the two nobody else writes these keys. Methods
 raise `UserError`, `StoreLost` among them, or `sqlite3.Error` where the database is a file; after a `StoreLost` only
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from nephila.storage.changes import Standing
+from nephila.storage.changes import StoredVersion
 from nephila.storage.rows import Batch
 
 Key = tuple[str, str]
@@ -36,10 +36,10 @@ class Ledger(Protocol):
     def open(self) -> None:
         """Open or make the database. Raises `UserError` in one line for every reason not to."""
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """Of the keys of each job what stands of those that have a row."""
 
-    def mark(self, job: str, key: str) -> bytes:
+    def copy_hash(self, job: str, key: str) -> bytes:
         """The mark of a copy that was stored without one."""
 
     def sinks(self) -> dict[str, int]:
@@ -54,7 +54,7 @@ class Ledger(Protocol):
     def commit(self, lengths: Mapping[str, int]) -> None:
         """Commit rows and file lengths together."""
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Upkeep behind the receipts."""
 
     def rollback(self) -> None:

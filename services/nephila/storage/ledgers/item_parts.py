@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.item_parts import NOT_YET, completed, is_part, part_rule, waits_of
+from nephila.kernel.item_parts import NOT_YET, complete_item, is_part, part_rule, waits_of
 from nephila.native import UrlError
-from nephila.storage.read.reading import Reading
+from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.rows import Batch, Items
 
 MAX_HOPS: Final = 10
@@ -34,25 +34,25 @@ class _Waiting(NamedTuple):
     data: str
 
 
-def concerns(database: Reading, batch: Batch) -> bool:
+def has_parts(database: ReadConnection, batch: Batch) -> bool:
     """Whether a batch has to do with items that wait: it brings some, or parts, or its jobs have some."""
     if any(is_part(one.rule) or any(map(waits_of, one.data)) for one in batch.items.values()):
         return True
-    jobs = {job for job, _ in _touched(batch)}
+    jobs = {job for job, _ in _pages_of(batch)}
     query = "SELECT 1 FROM waits WHERE job = :job UNION ALL SELECT 1 FROM parts WHERE job = :job LIMIT 1"
     return any(database.execute(query, {"job": job}).fetchone() is not None for job in jobs)
 
 
-def complete(database: Reading, batch: Batch) -> None:
+def complete(database: ReadConnection, batch: Batch) -> None:
     """Put parts and items of a batch together with those that are stored; its rows are written already."""
     for (job, key), items in batch.items.items():
         put(database, job, key, items)
         _settle_all(database, job, "url_key", key)
-    for job, key in _touched(batch):
+    for job, key in _pages_of(batch):
         _settle_all(database, job, "to_key", key)
 
 
-def put(database: Reading, job: str, key: str, items: Items) -> None:
+def put(database: ReadConnection, job: str, key: str, items: Items) -> None:
     """What a page's items wait for, or its part, in place of what stood there. Its items are written already."""
     page = {"job": job, "key": key}
     database.execute("DELETE FROM parts WHERE job = :job AND url_key = :key", page)
@@ -68,18 +68,18 @@ def put(database: Reading, job: str, key: str, items: Items) -> None:
             database.execute("INSERT INTO waits VALUES (:job, :key, :ordinal, :name, :url, :to)", values)
 
 
-def settle(database: Reading, job: str, key: str) -> None:
+def settle(database: ReadConnection, job: str, key: str) -> None:
     """Bring up to date the items of a page and those that wait for it."""
     _settle_all(database, job, "url_key", key)
     _settle_all(database, job, "to_key", key)
 
 
-def _settle_all(database: Reading, job: str, column: str, key: str) -> None:
+def _settle_all(database: ReadConnection, job: str, column: str, key: str) -> None:
     for one in _waiting(database, job, column, key):
         _settle(database, job, one)
 
 
-def _waiting(database: Reading, job: str, column: str, key: str) -> Iterator[_Waiting]:
+def _waiting(database: ReadConnection, job: str, column: str, key: str) -> Iterator[_Waiting]:
     """Items of a page, or for a page, a few at a time. What follows a redirect is moved behind the reader's back."""
     last = ("", -1, "")
     query = (
@@ -98,7 +98,7 @@ def _waiting(database: Reading, job: str, column: str, key: str) -> Iterator[_Wa
         last = found[-1][:3]
 
 
-def _settle(database: Reading, job: str, one: _Waiting) -> None:
+def _settle(database: ReadConnection, job: str, one: _Waiting) -> None:
     to_key, part, why = _follow(database, job, one)
     item = {"job": job, "key": one.url_key, "ordinal": one.ordinal}
     if to_key != one.to_key:
@@ -107,13 +107,13 @@ def _settle(database: Reading, job: str, one: _Waiting) -> None:
     # Of several parts of an item each has changed it for the next.
     query = "SELECT data FROM items WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
     ((data,),) = database.execute(query, item).fetchall()
-    now = completed(data, one.name, part, one.url, why)
+    now = complete_item(data, one.name, part, one.url, why)
     if now != data:
         query = "UPDATE items SET data = :data WHERE job = :job AND url_key = :key AND ordinal = :ordinal"
         database.execute(query, {**item, "data": now})
 
 
-def _follow(database: Reading, job: str, one: _Waiting) -> tuple[str, str | None, str]:
+def _follow(database: ReadConnection, job: str, one: _Waiting) -> tuple[str, str | None, str]:
     """The page that has the part, behind redirects; the part, or why there is none."""
     wanted, key = part_rule(one.rule, one.name), one.to_key
     for _ in range(MAX_HOPS):
@@ -142,7 +142,7 @@ def _why(outcome: str, reason: str, rule: str, wanted: str) -> str:
     )
 
 
-def _touched(batch: Batch) -> Iterable[tuple[str, str]]:
+def _pages_of(batch: Batch) -> Iterable[tuple[str, str]]:
     return dict.fromkeys([*((row[2], row[1]) for row in batch.fetches()), *batch.items])
 
 

@@ -16,16 +16,16 @@ from psycopg.pq import TransactionStatus
 
 from nephila import __version__
 from nephila.kernel import messages as m
-from nephila.storage.changes import BURIED, Standing, mark_of_row
+from nephila.storage.changes import DEAD_LETTER, StoredVersion, copy_hash_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Key
-from nephila.storage.ledgers.item_parts import complete, concerns
+from nephila.storage.ledgers.item_parts import complete, has_parts
 from nephila.storage.ledgers.postgres_arrays import columns, int_array, register, text_array
-from nephila.storage.ledgers.postgres_link import Connection, connect, speaking
+from nephila.storage.ledgers.postgres_link import Connection, connect, translate_errors
 from nephila.storage.ledgers.postgres_schema import LOCKS, migrate
+from nephila.storage.ledgers.read_connection import PostgresReadConnection
 from nephila.storage.ledgers.schema import INTEGERS
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
-from nephila.storage.read.reading import PostgresReading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -76,14 +76,14 @@ _FETCH = ", ".join(
 _UPSERT = (
     _INSERT + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in ("job", "url_key")) + _GUARD
 )
-_TOUCH = f"{_INSERT}{_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason ELSE '' END{_GUARD}"
-_KEEP = f"{_INSERT}{_FETCH}, reason = excluded.reason{_GUARD}"
-_KEEP_TEXT = f"{INTO} WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[])) {ON_CONFLICT}"
+_NOT_MODIFIED = f"{_INSERT}{_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason ELSE '' END{_GUARD}"
+_COPY_KEPT = f"{_INSERT}{_FETCH}, reason = excluded.reason{_GUARD}"
+_KEEP_PREVIOUS = f"{INTO} WHERE (job, url_key) IN (SELECT * FROM unnest(%s::text[], %s::text[])) {ON_CONFLICT}"
 _HISTORY = (
     f"INSERT INTO fetches ({', '.join(_HISTORY_COLUMNS)}) SELECT * FROM {_arrays(_HISTORY_COLUMNS)}"
     " ON CONFLICT (job, url_key, fetch_no) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _HISTORY_COLUMNS if name not in ("job", "url_key", "fetch_no"))
-    + f" WHERE fetches.reason = '{BURIED}'"
+    + f" WHERE fetches.reason = '{DEAD_LETTER}'"
 )
 _UNLINK = (
     "DELETE FROM links USING unnest(%s::text[], %s::text[]) AS old (job, key)"
@@ -98,9 +98,9 @@ _ITEM = f"INSERT INTO items ({', '.join(_ITEM_COLUMNS)}) SELECT * FROM {_arrays(
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK = f"SELECT pg_advisory_xact_lock({LOCKS}, bucket::int) FROM unnest(%s::bigint[]) AS bucket"
 _LOCK_WAITS = f"SELECT pg_advisory_xact_lock({LOCKS}, -2)"
-_STANDING = (
-    f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{BURIED}' FROM pages"
-    " WHERE job = %s AND url_key = ANY (%s::text[])"
+_STORED_COLUMNS = (
+    f"SELECT url_key, fetch_no, outcome, sha256 <> '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
+    " FROM pages WHERE job = %s AND url_key = ANY (%s::text[])"
 )
 _REGISTER = (
     "INSERT INTO sinks VALUES (%s, %s, %s, %s) ON CONFLICT (writer, name) DO UPDATE SET length = excluded.length,"
@@ -134,32 +134,34 @@ class Postgres:
         self._connection = connection = connect(self._url, fsync=self._fsync)
         try:
             register(connection)
-            with speaking(self._url):
+            with translate_errors(self._url):
                 migrate(connection, self._url, f"nephila {__version__}")
         except BaseException:
             self.close()
             raise
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """See `Ledger`; begins the transaction and waits for whoever holds one of these buckets."""
         keys = {job: list(of_job) for job, of_job in wanted.items()}
         buckets = sorted({int(key[:2], 16) for of_job in keys.values() for key in of_job})
-        found: dict[Key, Standing] = {}
+        found: dict[Key, StoredVersion] = {}
         with self._speaking() as connection:
             connection.execute(_BEGIN)
             connection.execute(_LOCK, (int_array(buckets),), prepare=True)
             for job, of_job in keys.items():
-                cursor = connection.execute(_STANDING, (job, text_array(of_job)), prepare=True)
-                for key, fetch_no, outcome, copy, mark, *instants in cursor:
-                    found[job, key] = Standing(fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(mark), *instants)
+                cursor = connection.execute(_STORED_COLUMNS, (job, text_array(of_job)), prepare=True)
+                for key, fetch_no, outcome, copy, copy_hash, *instants in cursor:
+                    found[job, key] = StoredVersion(
+                        fetch_no, _OUTCOMES[outcome], copy, bytes.fromhex(copy_hash), *instants
+                    )
         return found
 
-    def mark(self, job: str, key: str) -> bytes:
+    def copy_hash(self, job: str, key: str) -> bytes:
         """See `Ledger`."""
         query = "SELECT text, sha256 FROM pages WHERE job = %s AND url_key = %s"
         with self._speaking() as connection:
             ((text, sha256),) = connection.execute(query, (job, key)).fetchall()
-        return mark_of_row(text.encode(), bytes.fromhex(sha256))
+        return copy_hash_of_row(text.encode(), bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
         """See `Ledger`; only those of this writer, by the name it has in the configuration."""
@@ -169,26 +171,30 @@ class Postgres:
 
     def register(self, name: str, length: int = 0, last_fetch: int = 0) -> None:
         """See `Ledger`; by a connection of its own, as a flush may be under way on the other."""
-        with speaking(self._url), connect(self._url, fsync=self._fsync) as connection:
+        with translate_errors(self._url), connect(self._url, fsync=self._fsync) as connection:
             connection.execute(_REGISTER, (self._writer, name, length, last_fetch))
 
     def stage(self, batch: Batch) -> None:
         """See `Ledger`."""
-        told = batch.told
+        attempt_and_old_hash = batch.attempt_and_old_hash
         # By fetch: a dead letter and what came of it after all may be in one batch, and the later counts.
         fetches = {(row[JOB], row[URL_KEY], row[FETCH_NO]): row for row in batch.fetches()}
-        history = [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in fetches.values()]
+        history = [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in fetches.values()]
         with self._speaking() as connection:
             if connection.info.transaction_status == TransactionStatus.IDLE:
                 connection.execute(_BEGIN)
-            database = PostgresReading(connection)
-            completing = concerns(database, batch)
+            database = PostgresReadConnection(connection)
+            completing = has_parts(database, batch)
             if completing:
                 # Before the first row: of two flushes with a part and the item that waits for it, one sees the other's.
                 connection.execute(_LOCK_WAITS, prepare=True)
             if batch.changed:
-                connection.execute(_KEEP_TEXT, columns(list(dict.fromkeys(batch.changed))), prepare=True)
-            for statement, rows in ((_UPSERT, batch.rows), (_TOUCH, batch.touched), (_KEEP, batch.kept)):
+                connection.execute(_KEEP_PREVIOUS, columns(list(dict.fromkeys(batch.changed))), prepare=True)
+            for statement, rows in (
+                (_UPSERT, batch.rows),
+                (_NOT_MODIFIED, batch.not_modified),
+                (_COPY_KEPT, batch.copy_kept),
+            ):
                 for part in _parts(rows):
                     connection.execute(statement, columns(part), prepare=True)
             if history:
@@ -210,7 +216,7 @@ class Postgres:
                 connection.execute(query, (length, self._writer, name))
             connection.execute("COMMIT")
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Nothing: the server keeps its log by itself."""
 
     def rollback(self) -> None:
@@ -236,7 +242,7 @@ class Postgres:
     def _speaking(self) -> Iterator[Connection]:
         if self._connection is None:
             raise RuntimeError("the database is not open")
-        with speaking(self._url):
+        with translate_errors(self._url):
             yield self._connection
 
 

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import StoreLost
-from nephila.storage.read.source import place_of
+from nephila.storage.source import display_name
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -49,14 +49,14 @@ def connect(url: str, *, readonly: bool = False, fsync: bool = True) -> Connecti
         settings = conninfo_to_dict(url)
     except psycopg.ProgrammingError:
         raise UsageError(
-            f"{place_of(url)} is no URL of a database; it is of the form postgresql://user@host:5432/database"
+            f"{display_name(url)} is no URL of a database; it is of the form postgresql://user@host:5432/database"
         ) from None
     try:
         connection = psycopg.connect("", autocommit=True, **{**_DEFAULTS, **settings})
     except psycopg.Error as error:
         raise _unreachable(error, url) from None
     try:
-        with speaking(url):
+        with translate_errors(url):
             _prepare(connection, url, readonly=readonly, fsync=fsync)
     except BaseException:
         connection.close()
@@ -68,7 +68,7 @@ def _prepare(connection: Connection, url: str, *, readonly: bool, fsync: bool) -
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise UserError(
-            f"{place_of(url)} has encoding {encoding} and crawled text needs UTF8; make another database with"
+            f"{display_name(url)} has encoding {encoding} and crawled text needs UTF8; make another database with"
             " ENCODING 'UTF8' TEMPLATE template0"
         )
     # A server may be set to acknowledge before it has written; a receipt says that it has.
@@ -83,7 +83,7 @@ def _prepare(connection: Connection, url: str, *, readonly: bool, fsync: bool) -
 
 
 @contextmanager
-def speaking(url: str) -> Iterator[None]:
+def translate_errors(url: str) -> Iterator[None]:
     """Translate what goes wrong inside."""
     try:
         yield
@@ -93,7 +93,7 @@ def speaking(url: str) -> Iterator[None]:
 
 def fault(error: psycopg.Error, url: str) -> UserError:
     """What an error on an open connection is in our words."""
-    place, state = place_of(url), error.sqlstate
+    place, state = display_name(url), error.sqlstate
     if state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreLost(f"the connection to {place} is lost ({_line(error)})")
     if state is not None and state.startswith(_PASSING):
@@ -106,7 +106,7 @@ def fault(error: psycopg.Error, url: str) -> UserError:
 
 
 def _unreachable(error: psycopg.Error, url: str) -> UserError:
-    place, text = place_of(url), _line(error)
+    place, text = display_name(url), _line(error)
     remedy = "is the server running, and the host and port right?"
     if "password" in text or "authentication" in text:
         remedy = "give the password in NEPHILA_STORAGE__STORE, PGPASSWORD or ~/.pgpass"

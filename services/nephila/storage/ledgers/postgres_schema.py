@@ -14,8 +14,8 @@ from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
 from nephila.storage.ledgers.parts_schema import VERSIONS
 from nephila.storage.ledgers.postgres_link import Connection
 from nephila.storage.ledgers.schema import CHANGES, INTEGERS, SCHEMA_VERSION
-from nephila.storage.read.source import place_of
 from nephila.storage.rows import COLUMNS
+from nephila.storage.source import display_name
 
 LOCKS = 0x6E657068
 """First number of every advisory lock of ours ("neph"); the second is a bucket of keys, -1 for the schema, -2 for items
@@ -97,7 +97,7 @@ def version(connection: Connection, url: str, newest: int = SCHEMA_VERSION) -> i
     if not names & {"pages", "fetches", "links", "items", "sinks", "meta"}:
         return 0  # tables of others do not disturb
     if not {"pages", "fetches", "meta"} <= names:
-        raise UserError(f"{place_of(url)} holds tables of another program by these names; choose another database")
+        raise UserError(f"{display_name(url)} holds tables of another program by these names; choose another database")
     meta: dict[str, str] = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     theirs = meta.get("schema_version", "")
     if not theirs.isdecimal() or int(theirs) > newest:
@@ -109,6 +109,6 @@ def version(connection: Connection, url: str, newest: int = SCHEMA_VERSION) -> i
 
 def _refusal(url: str, meta: Mapping[str, str], what: str, needed: int) -> UserError:
     return UserError(
-        f"{place_of(url)} has {what} {meta.get(what, 'none')} (written by {meta.get('created_by', 'unknown')}), this"
-        f" program needs {needed}; use the program that wrote it, or choose another database"
+        f"{display_name(url)} has {what} {meta.get(what, 'none')} (written by {meta.get('created_by', 'unknown')}),"
+        f" this program needs {needed}; use the program that wrote it, or choose another database"
     )

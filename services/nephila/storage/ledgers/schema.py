@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nephila.kernel.runtime.errors import UserError
 from nephila.native import KEY_VERSION
-from nephila.storage.faults import damaged, sqlite_fault, unopened
+from nephila.storage.faults import cannot_open, damaged, sqlite_fault
 from nephila.storage.ledgers.parts_schema import TABLES as COMPLETING
 from nephila.storage.ledgers.parts_schema import VERSIONS
 from nephila.storage.rows import COLUMNS
@@ -150,7 +150,7 @@ def connect_readonly(directory: Path) -> sqlite3.Connection:
         try:
             return _connect(path, mode)
         except sqlite3.Error as error:
-            if mode == modes[-1] or not unopened(error):
+            if mode == modes[-1] or not cannot_open(error):
                 raise UserError(str(sqlite_fault(error, path)).replace("cannot write", "cannot read")) from None
     raise AssertionError("unreachable")
 

@@ -18,15 +18,16 @@ from pathlib import Path
 from nephila import __version__
 from nephila.kernel import messages as m
 from nephila.kernel.runtime.errors import UserError
-from nephila.storage.changes import BURIED, Standing, mark_of_row
+from nephila.storage.append_file import is_same_file, write_back
+from nephila.storage.changes import DEAD_LETTER, StoredVersion, copy_hash_of_row
 from nephila.storage.config import StorageConfig
 from nephila.storage.faults import sqlite_fault
 from nephila.storage.ledgers.contract import Key
-from nephila.storage.ledgers.item_parts import complete, concerns
+from nephila.storage.ledgers.item_parts import complete, has_parts
+from nephila.storage.ledgers.read_connection import ReadConnection
 from nephila.storage.ledgers.schema import DATABASE, examined, prepare, version
 from nephila.storage.ledgers.statements import MultiInsert
 from nephila.storage.ledgers.versions import INTO, ON_CONFLICT
-from nephila.storage.read.reading import Reading
 from nephila.storage.rows import (
     BYTES,
     CHANGE,
@@ -47,7 +48,6 @@ from nephila.storage.rows import (
     item_rows,
     unpack_links,
 )
-from nephila.storage.sinks.files import is_at, written_back
 
 log = logging.getLogger(__name__)
 
@@ -67,19 +67,19 @@ _UPSERT = MultiInsert(
     + ", ".join(f"{name} = excluded.{name}" for name in _CHANGED)
     + " WHERE excluded.fetch_no >= pages.fetch_no",
 )
-_KEEP_TEXT = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
+_KEEP_PREVIOUS = f"{INTO} WHERE job = ? AND url_key = ? {ON_CONFLICT}"
 _FETCH = ", ".join(
     f"{name} = excluded.{name}"
     for name in ("outcome", "status", "final_url", "fetched_at", "fetch_id", "fetch_no", "change")
 )
 """What a fetch that brought no copy says of the row."""
-_TOUCH = MultiInsert(
+_NOT_MODIFIED = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
     f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = CASE pages.sha256 WHEN '' THEN excluded.reason"
     " ELSE '' END WHERE excluded.fetch_no >= pages.fetch_no",
 )
-_KEEP = MultiInsert(
+_COPY_KEPT = MultiInsert(
     f"INSERT INTO pages ({_NAMES})",
     _ROW,
     f"ON CONFLICT (job, url_key) DO UPDATE SET {_FETCH}, reason = excluded.reason"
@@ -93,7 +93,7 @@ _HISTORY = MultiInsert(
 _of_fetch = itemgetter(JOB, URL_KEY, FETCH_NO, OUTCOME, REASON, STATUS, FETCHED_AT, BYTES, SHA256, CHANGE, TEXT_HASH)
 _LINKS = MultiInsert("INSERT INTO links (job, from_key, to_url, to_key, anchor)", "(?, ?, ?, ?, ?)")
 _ITEMS = MultiInsert("INSERT INTO items (job, url_key, rule, rule_version, ordinal, data)", "(?, ?, ?, ?, ?, ?)")
-_STANDING = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{BURIED}'"
+_STORED_COLUMNS = f"url_key, fetch_no, outcome, sha256 != '', text_hash, first_at, changed_at, reason = '{DEAD_LETTER}'"
 _LENGTH = "UPDATE sinks SET length = ?, last_fetch = ? WHERE name = ?"
 """Twice, so that a damaged number is noticed before a file is cut to it: see `examined`."""
 _NUMBERS = {name: m.Outcome(number) for number, name in enumerate(OUTCOMES)}
@@ -160,24 +160,26 @@ class Sqlite:
             self._abandon()
             raise
 
-    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, Standing]:
+    def durable(self, wanted: Mapping[str, Iterable[str]]) -> dict[Key, StoredVersion]:
         """See `Ledger`; nobody else writes here, so that reading needs no transaction."""
-        found: dict[Key, Standing] = {}
+        found: dict[Key, StoredVersion] = {}
         for job, of_job in wanted.items():
             keys = list(of_job)
             for start in range(0, len(keys), _KEYS):
                 part = keys[start : start + _KEYS]
                 marks = ", ".join("?" * len(part))
-                query = f"SELECT {_STANDING} FROM pages WHERE job = ? AND url_key IN ({marks})"
-                for key, fetch_no, outcome, copy, mark, *instants in self.connection.execute(query, [job, *part]):
-                    found[job, key] = Standing(fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(mark), *instants)
+                query = f"SELECT {_STORED_COLUMNS} FROM pages WHERE job = ? AND url_key IN ({marks})"
+                for key, fetch_no, outcome, copy, copy_hash, *instants in self.connection.execute(query, [job, *part]):
+                    found[job, key] = StoredVersion(
+                        fetch_no, _NUMBERS[outcome], bool(copy), bytes.fromhex(copy_hash), *instants
+                    )
         return found
 
-    def mark(self, job: str, key: str) -> bytes:
+    def copy_hash(self, job: str, key: str) -> bytes:
         """The mark of a copy that was stored without one, by schema version 1."""
         query = "SELECT CAST(text AS BLOB), sha256 FROM pages WHERE job = ? AND url_key = ?"
         text, sha256 = self.connection.execute(query, (job, key)).fetchone()
-        return mark_of_row(text, bytes.fromhex(sha256))
+        return copy_hash_of_row(text, bytes.fromhex(sha256))
 
     def sinks(self) -> dict[str, int]:
         """Name → committed length in bytes of every append-only file ever begun here."""
@@ -191,13 +193,15 @@ class Sqlite:
         """Begin the transaction and write the rows into it. Raises `sqlite3.Error`."""
         connection = self.connection
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(_KEEP_TEXT, batch.changed)
+        connection.executemany(_KEEP_PREVIOUS, batch.changed)
         largest = max((len(row[TEXT]) for row in batch.rows), default=0)
         _UPSERT.run(connection, batch.rows, largest)
-        _TOUCH.run(connection, batch.touched)
-        _KEEP.run(connection, batch.kept)
-        told = batch.told
-        _HISTORY.run(connection, [_of_fetch(row) + told[row[JOB], row[FETCH_ID]] for row in batch.fetches()])
+        _NOT_MODIFIED.run(connection, batch.not_modified)
+        _COPY_KEPT.run(connection, batch.copy_kept)
+        attempt_and_old_hash = batch.attempt_and_old_hash
+        _HISTORY.run(
+            connection, [_of_fetch(row) + attempt_and_old_hash[row[JOB], row[FETCH_ID]] for row in batch.fetches()]
+        )
         for job, key, links in batch.links:
             connection.execute("DELETE FROM links WHERE job = ? AND from_key = ?", (job, key))
             _LINKS.run(connection, [(job, key, url, to, anchor) for url, to, anchor in unpack_links(links)])
@@ -205,7 +209,7 @@ class Sqlite:
             connection.executemany("DELETE FROM items WHERE job = ? AND url_key = ?", list(batch.items))
             rows = item_rows(batch.items)
             _ITEMS.run(connection, rows, max((len(row[-1]) for row in rows), default=0))
-        if concerns(database := Reading(connection), batch):
+        if has_parts(database := ReadConnection(connection), batch):
             complete(database, batch)
 
     def commit(self, lengths: Mapping[str, int]) -> None:
@@ -215,7 +219,7 @@ class Sqlite:
             connection.execute(_LENGTH, (length, length, name))
         connection.execute("COMMIT")
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Keep the write-ahead log small."""
         if self._wal_bytes() >= self._config.wal_bytes:
             self._checkpoint("PASSIVE")
@@ -229,7 +233,7 @@ class Sqlite:
         """See `Backend.restore`. A write-ahead log alone that is gone is copied into the database."""
         if self._connection is None or self._opened is None:
             return ""
-        if is_at(self.path, self._opened):
+        if is_same_file(self.path, self._opened):
             if self._wal.exists():
                 return ""
             self._checkpoint("TRUNCATE")
@@ -240,7 +244,7 @@ class Sqlite:
                 self.connection.backup(saved)
 
         # The old connection deletes its log by name when it closes: before the new file has that name.
-        return written_back(self.path, write, self._abandon)
+        return write_back(self.path, write, self._abandon)
 
     def close(self) -> None:
         """Copy the log into the database and close it; a reader elsewhere may keep the log alive, which is no loss."""

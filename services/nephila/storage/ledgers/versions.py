@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from nephila.storage.read.reading import reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.read_connection import open_for_reading
+from nephila.storage.source import Source
 
 _COLUMNS: Final = ("fetch_no", "changed_at", "fetched_at", "title", "text")
 _NAMES: Final = ", ".join(_COLUMNS)
@@ -48,7 +48,7 @@ def versions(source: Source, job: str | None, url_key: bytes) -> Page | None:
         f"SELECT url, job, {_NAMES} FROM pages WHERE url_key = :key AND sha256 != ''{only}"
         " ORDER BY fetched_at DESC LIMIT 1"
     )
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         found = connection.execute(query, values).fetchone()
         if found is None:
             return None

@@ -20,13 +20,14 @@ from typing import IO, Any, Literal, cast
 
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.storage.faults import write_fault
-from nephila.storage.read import items, markdown
-from nephila.storage.read.reading import Reading, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.read import items
 from nephila.storage.read.tabular import cell, write_csv, write_jsonl
 from nephila.storage.rows import CHANGE, COLUMNS, META, Row, iso
+from nephila.storage.sinks import markdown_file
 from nephila.storage.sinks.jsonl import append_line, json_object
 from nephila.storage.sinks.parquet_file import ParquetFile
+from nephila.storage.source import Source
 
 FORMATS = ("jsonl", "csv", "parquet", "markdown")
 STDOUT = "-"
@@ -49,7 +50,7 @@ def export(
     raw_csv: bool = False,
     changes: bool = False,
     since: str = "",
-    text: markdown.Written = lambda row: "",
+    text: markdown_file.MarkdownOf = lambda row: "",
     columns: Sequence[str] = (),
     shown: Shown | None = None,
 ) -> int:
@@ -76,7 +77,7 @@ def export(
             raise UsageError(f"--columns {name!r} is none of {', '.join(COLUMNS)}, meta.NAME")
     target = None if out is None or out == STDOUT else Path(out)
     try:
-        with reading(source) as connection:
+        with open_for_reading(source) as connection:
             rows = _rows(connection, all_outcomes, job, _instant(since) if changes else None)
             return _write(format, target, rows, columns, raw_csv=raw_csv, shown=shown, text=text)
     except OSError as error:
@@ -121,16 +122,18 @@ def _write(
     *,
     raw_csv: bool,
     shown: Shown | None,
-    text: markdown.Written,
+    text: markdown_file.MarkdownOf,
 ) -> int:
     if format == "parquet":
         assert target is not None
         return _whole(target, lambda part: _parquet(part, rows))
     if format == "markdown" and target is not None:
         if target.suffix != ".jsonl":
-            return markdown.write_directory(target, rows, text)
-        return _whole(target, lambda part: _to_file(part, partial(markdown.write_lines, text=text), rows))
-    write = partial(markdown.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
+            return markdown_file.write_directory(target, rows, text)
+        return _whole(target, lambda part: _to_file(part, partial(markdown_file.write_lines, text=text), rows))
+    write = (
+        partial(markdown_file.write_stream, text=text) if format == "markdown" else _writers(columns, raw_csv)[format]
+    )
     if target is None:
         return _to_stdout(write, rows, shown)
     return _whole(target, lambda part: _to_file(part, write, rows))
@@ -149,7 +152,7 @@ def _writers(columns: Sequence[str], raw_csv: bool) -> dict[str, Callable[[IO[by
     return {"jsonl": jsonl, "csv": csv}
 
 
-def _rows(connection: Reading, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
+def _rows(connection: ReadConnection, all_outcomes: bool, job: str | None, since: str | None) -> Iterator[Row]:
     key, last = connection.walk
     behind = ", ".join(f":last_{name}" for name in key)
     terms, values = [f"({', '.join(key)}) > ({behind})"], {"job": job, "since": since}

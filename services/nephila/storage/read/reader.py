@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from nephila.storage.read.reading import NoTables, reading
-from nephila.storage.read.source import Source
+from nephila.storage.ledgers.read_connection import NoTables, open_for_reading
 from nephila.storage.rows import COLUMNS
 from nephila.storage.sinks.jsonl import json_object
+from nephila.storage.source import Source
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ def summary(source: Source, job: str | None = None, top: int = 20) -> Summary:
     """
     result = Summary({}, {}, [], 0, 0)
     hosts: dict[str, HostCount] = {}
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         for prefix, outcome, reason, rows, size, url in connection.execute(query, {"job": job}):
             result.outcomes[outcome] = result.outcomes.get(outcome, 0) + rows
             reasons = result.reasons.setdefault(outcome, {})
@@ -81,7 +81,7 @@ def links_left_out(source: Source, job: str | None = None) -> tuple[int, int]:
     """Pages of a job, or of all, that have more links than are taken of one, and how many more. Reads every row; (0, 0)
     too where no crawl has written yet."""
     try:
-        with reading(source) as connection:
+        with open_for_reading(source) as connection:
             return _links_left_out(connection, job)
     except NoTables:
         return 0, 0
@@ -101,7 +101,7 @@ def count(source: Source, outcome: str | None = None, job: str | None = None) ->
     terms = {name: value for name, value in (("outcome", outcome), ("job", job)) if value is not None}
     where = " AND ".join(f"{name} = :{name}" for name in terms)
     query = "SELECT count(*) FROM pages" + (f" WHERE {where}" if where else "")
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         (rows,) = connection.execute(query, terms).fetchone()
         return int(rows)
 
@@ -109,7 +109,7 @@ def count(source: Source, outcome: str | None = None, job: str | None = None) ->
 def holds(source: Source, job: str) -> bool:
     """Whether there is a row of this job; False too where no crawl has written yet."""
     try:
-        with reading(source) as connection:
+        with open_for_reading(source) as connection:
             query = "SELECT 1 FROM pages WHERE job = :job LIMIT 1"
             return connection.execute(query, {"job": job}).fetchone() is not None
     except NoTables:
@@ -121,7 +121,7 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
     where = "job = :job AND url_key = :key" if job is not None else "url_key = :key"
     values = {"key": url_key.hex(), **({"job": job} if job is not None else {})}
     query = f"SELECT {', '.join(COLUMNS)} FROM pages WHERE {where} ORDER BY fetched_at DESC LIMIT 1"
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         found = connection.execute(query, values).fetchone()
         return dict(zip(COLUMNS, found, strict=True)) if found else None
 
@@ -129,7 +129,7 @@ def row(source: Source, job: str | None, url_key: bytes) -> dict[str, Any] | Non
 def history(source: Source, job: str, url_key: bytes) -> list[dict[str, Any]]:
     """Every fetch of a URL that ended, in order. nephila.db has no index for it: O(fetches), 0.1 s per million."""
     query = "SELECT * FROM fetches WHERE job = :job AND url_key = :key ORDER BY id"
-    with reading(source) as connection:
+    with open_for_reading(source) as connection:
         cursor = connection.execute(query, {"job": job, "key": url_key.hex()})
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, found, strict=True)) for found in cursor]

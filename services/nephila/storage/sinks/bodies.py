@@ -34,13 +34,13 @@ class Bodies(SeriesBackend):
     def __init__(self, config: StorageConfig, ledger: Ledger) -> None:
         super().__init__(FileSeries(config, ledger, PREFIX, SUFFIX, config.raw_bytes))
         self._limit = config.raw_total_bytes
-        self._told = False
-        self._places: OrderedDict[bytes, tuple[str, int]] = OrderedDict()
+        self._limit_logged = False
+        self._locations: OrderedDict[bytes, tuple[str, int]] = OrderedDict()
         self._staged: list[bytes] = []
 
     def open(self) -> None:
         """See `Backend`; bodies of an earlier run are not remembered."""
-        self._places.clear()
+        self._locations.clear()
         self._staged.clear()
         super().open()
 
@@ -59,15 +59,15 @@ class Bodies(SeriesBackend):
         body = page.body if type(page.body) is bytes else bytes(page.body)
         digest = hashlib.sha256(body).digest()
         head = _head(page, digest, len(body))
-        place = self._places.get(digest)
-        if place is not None:
-            self._places.move_to_end(digest)
-            head.kept_in, head.kept_at = place
+        location = self._locations.get(digest)
+        if location is not None:
+            self._locations.move_to_end(digest)
+            head.kept_in, head.kept_at = location
             return member(head, b"")
         if self._files.total_bytes + staged_bytes >= self._limit > 0:
             head.left_out = "the limit of bodies was reached"
-            if not self._told:
-                self._told = True
+            if not self._limit_logged:
+                self._limit_logged = True
                 log.warning(
                     "storage: %d bytes of bodies are kept (raw_total_bytes): pages from here on are kept without",
                     self._files.total_bytes,
@@ -78,20 +78,20 @@ class Bodies(SeriesBackend):
         return member(head, body)
 
     def _remember(self, digest: bytes, offset: int) -> None:
-        self._places[digest] = (self._files.name, offset)
+        self._locations[digest] = (self._files.name, offset)
         self._staged.append(digest)
-        if len(self._places) > REMEMBERED:
-            self._places.popitem(last=False)
+        if len(self._locations) > REMEMBERED:
+            self._locations.popitem(last=False)
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """See `Backend`."""
         self._staged.clear()
-        super().committed()
+        super().after_commit()
 
     def rollback(self) -> None:
         """See `Backend`; nobody may be sent to a body that is not there."""
         for digest in self._staged:
-            self._places.pop(digest, None)
+            self._locations.pop(digest, None)
         self._staged.clear()
         super().rollback()
 

@@ -1,9 +1,9 @@
 """The backend contract: what a place for rows promises, and the order in which it is asked.
 
-    open → (stage → ledger.commit → committed | rollback)* → close
+    open → (stage → ledger.commit → after_commit | rollback)* → close
 
 `stage` writes a batch and makes it as durable as the backend can without the ledger; the ledger then commits its own
-rows together with the lengths of all append-only files; `committed` says that this has happened, `rollback` that it
+rows together with the lengths of all append-only files; `after_commit` says that this has happened, `rollback` that it
 has not. On open a backend goes back to exactly what the ledger has committed.
 """
 
@@ -31,7 +31,7 @@ class Backend(Protocol):
     def lengths(self) -> Mapping[str, int]:
         """Bytes of each of its append-only files with everything staged; empty when it has none."""
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """The ledger has committed what was staged."""
 
     def rollback(self) -> None:

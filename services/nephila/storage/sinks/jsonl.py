@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
+from nephila.storage.append_file import AppendFile, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.rows import COLUMNS, FETCH_ID, JOB, META, TEXT, URL_KEY, Batch, Row
-from nephila.storage.sinks.files import AppendFile, refuse_foreign
 
 NAME = "pages.jsonl"
 
@@ -39,7 +39,7 @@ class Jsonl:
         """See `Backend`."""
         committed = self._ledger.sinks().get(NAME)
         if committed is None:
-            refuse_foreign(self._path)
+            refuse_unknown_file(self._path)
             self._ledger.register(NAME)
         self._file = AppendFile(self._path, committed or 0, self._fsync)
 
@@ -54,7 +54,7 @@ class Jsonl:
         for row in batch.rows:
             items = batch.items.get((row[JOB], row[URL_KEY]))
             append_line(buffer, row, items.data if items is not None and items.fetch_id == row[FETCH_ID] else ())
-        for row in chain(batch.touched, batch.kept):
+        for row in chain(batch.not_modified, batch.copy_kept):
             append_line(buffer, row)
         try:
             if buffer:
@@ -62,9 +62,9 @@ class Jsonl:
         finally:
             self._buffer = bytearray()
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """See `Backend`."""
-        self._open_file.committed()
+        self._open_file.after_commit()
 
     def rollback(self) -> None:
         """See `Backend`."""

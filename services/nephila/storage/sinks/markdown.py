@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from nephila.storage.append_file import sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.read.markdown import FOLDER, document, place_of
 from nephila.storage.rows import JOB, SHA256, URL_KEY, Batch
-from nephila.storage.sinks.files import sync_directory
+from nephila.storage.sinks.markdown_file import FOLDER, document, path_of
 
 
 class Markdown:
@@ -36,7 +36,7 @@ class Markdown:
         for row in batch.rows:
             if not row[SHA256]:
                 continue
-            path = self._directory / place_of(row)
+            path = self._directory / path_of(row)
             if path.parent not in folders:
                 path.parent.mkdir(exist_ok=True)
                 folders.add(path.parent)
@@ -52,7 +52,7 @@ class Markdown:
             for folder in (self._directory, *folders):
                 sync_directory(folder)
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """See `Backend`."""
 
     def rollback(self) -> None:

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nephila.kernel.runtime.errors import UsageError
+from nephila.storage.append_file import refuse_unknown_file, sync_directory
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
 from nephila.storage.ledgers.sqlite import Sqlite
 from nephila.storage.rows import COLUMNS, Batch
-from nephila.storage.sinks.files import refuse_foreign, sync_directory
 from nephila.storage.sinks.parquet_file import ParquetFile
 
 _ROWS = f"""
@@ -50,14 +50,14 @@ class Parquet:
             self._number = int(name.removeprefix("pages-").removesuffix(".parquet"))
             self._covered = last_fetch
         if self._number < 0:
-            refuse_foreign(self._path(0))
+            refuse_unknown_file(self._path(0))
         self._pending = self._last_fetch() - self._covered
 
     def stage(self, batch: Batch) -> None:
         """Nothing: the rows are durable in the database first."""
-        self._pending += len(batch.rows) + len(batch.touched) + len(batch.kept)
+        self._pending += len(batch.rows) + len(batch.not_modified) + len(batch.copy_kept)
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """Write a file when there are rows enough. Raises `OSError`."""
         if self._pending >= self._rows_per_file:
             self._write()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nephila.storage.append_file import AppendFile, check_length, refuse_unknown_file
 from nephila.storage.config import StorageConfig
 from nephila.storage.ledgers.contract import Ledger
-from nephila.storage.sinks.files import AppendFile, check_length, refuse_foreign
 
 
 class FileSeries:
@@ -32,7 +32,7 @@ class FileSeries:
     def open(self) -> None:
         """See `Backend.open`; finished files are looked at as well, as a lost one should be known early."""
         sinks = self._ledger.sinks().items()
-        known = {name: length for name, length in sinks if self._is_ours(name)}
+        known = {name: length for name, length in sinks if self._is_own(name)}
         last = max(known, default=None, key=self._number_of)
         for name, length in known.items():
             if name != last:
@@ -40,14 +40,14 @@ class FileSeries:
                 check_length(path, path.stat().st_size if path.exists() else -1, length)
         self.total_bytes = sum(known.values())
         if last is None:
-            self._begin(0)
+            self._open_file(0)
         else:
             self._number = self._number_of(last)
             self._file = AppendFile(self._config.directory / last, known[last], self._config.fsync)
 
     def committed_files(self) -> dict[str, int]:
         """Name → committed length of each file, in their order."""
-        known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_ours(name)]
+        known = [(name, length) for name, length in self._ledger.sinks().items() if self._is_own(name)]
         return dict(sorted(known, key=lambda one: self._number_of(one[0])))
 
     @property
@@ -69,16 +69,16 @@ class FileSeries:
         """Begin the next file if this one has its size; before anything of a batch is written."""
         if self.length >= self._size_bytes:
             self.file.close()
-            self._begin(self._number + 1)
+            self._open_file(self._number + 1)
 
     def append(self, data: bytes | bytearray) -> None:
         """Write all of it and make it durable. Raises `OSError`."""
         self.file.append(data)
         self.total_bytes += len(data)
 
-    def committed(self) -> None:
-        """See `Backend.committed`."""
-        self.file.committed()
+    def after_commit(self) -> None:
+        """See `Backend.after_commit`."""
+        self.file.after_commit()
 
     def rollback(self) -> None:
         """See `Backend.rollback`."""
@@ -97,14 +97,14 @@ class FileSeries:
     def _serial_of(self, name: str) -> str:
         return name.removeprefix(self._prefix).removesuffix(self._suffix).rpartition("-")[2]
 
-    def _is_ours(self, name: str) -> bool:
+    def _is_own(self, name: str) -> bool:
         return name.startswith(self._prefix) and name.endswith(self._suffix) and self._serial_of(name).isdecimal()
 
-    def _begin(self, number: int) -> None:
+    def _open_file(self, number: int) -> None:
         # Known to the ledger before it exists: whatever a crash leaves in it is recognised as ours and cut.
         name = f"{self._prefix}{self._stem}{number:05d}{self._suffix}"
         path = self._config.directory / name
-        refuse_foreign(path)
+        refuse_unknown_file(path)
         self._ledger.register(name)
         self._number = number
         self._file = AppendFile(path, 0, self._config.fsync)
@@ -134,9 +134,9 @@ class SeriesBackend:
         """See `Backend`."""
         return self._files.lengths
 
-    def committed(self) -> None:
+    def after_commit(self) -> None:
         """See `Backend`."""
-        self._files.committed()
+        self._files.after_commit()
 
     def rollback(self) -> None:
         """See `Backend`."""

@@ -130,7 +130,8 @@ def settings(topic: Topic) -> dict[str, str]:
         "message.timestamp.type": "LogAppendTime",
     }
     if topic.key:
-        return {**found, **TABLE}
+        expires = {"cleanup.policy": "compact,delete", "retention.ms": str(int(topic.expires_s * 1000))}
+        return {**found, **TABLE, **(expires if topic.expires_s else {})}
     retention_ms = int(topic.retention_s * 1000)
     # A segment is deleted as a whole: by what it is long, its first record is kept longer.
     segment_ms = min(retention_ms // 4, SEGMENT_MS)

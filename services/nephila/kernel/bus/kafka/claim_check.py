@@ -15,7 +15,7 @@ import random
 import time
 from typing import Protocol
 
-from nephila.kernel.blobs import Blobs, open_blobs, reach
+from nephila.kernel.blobs import Blobs, check_reachable, open_blobs
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class BlobClaimStore:
 
     def reach(self) -> None:
         """See `ClaimStore.reach`."""
-        reach(self._blobs)
+        check_reachable(self._blobs)
 
     def expire(self, now: float) -> int:
         """See `ClaimStore.expire`. O(objects)."""

@@ -128,7 +128,7 @@ pub fn finish(page: &Page<'_>, base: &Base, max_links: usize) -> Links {
             continue;
         }
         let start = canonical.len() as u32;
-        urls::canonicalise(&blob[from as usize..], parts.query as usize, &mut canonical);
+        urls::canonicalise(&blob[from as usize..], parts, &mut canonical);
         rows.push(Row {
             href: (from, blob.len() as u32),
             host: (from + parts.host.0, from + parts.host.1),

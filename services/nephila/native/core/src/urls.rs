@@ -1,4 +1,4 @@
-//! URLs: WHATWG parsing by the url crate, the canonical profile (KEY_VERSION 1) and a fast path past the crate.
+//! URLs: WHATWG parsing by the url crate, the canonical profile (KEY_VERSION 2) and a fast path past the crate.
 //!
 //! Invariant: the fast path either answers exactly as the crate would or not at all.
 
@@ -249,40 +249,65 @@ fn tail(raw: &[u8], before: u32, host: (u32, u32), out: &mut Vec<u8>) -> Option<
     Some(Parts { host, query: before + query.unwrap_or(p) as u32 })
 }
 
-const TRACKING: [&str; 20] = [
-    "gclid",
-    "gclsrc",
-    "dclid",
-    "gbraid",
-    "wbraid",
-    "fbclid",
-    "msclkid",
-    "yclid",
-    "twclid",
-    "ttclid",
-    "igshid",
-    "mc_cid",
-    "mc_eid",
-    "_hsenc",
-    "_hsmi",
-    "mkt_tok",
-    "vero_id",
-    "li_fat_id",
-    "_gl",
-    "_ga",
-];
+include!(concat!(env!("OUT_DIR"), "/tracking.rs"));
+
+const LONGEST_TRACKING: usize = 16;
 
 fn name_of(piece: &[u8]) -> &[u8] {
     &piece[..memchr::memchr(b'=', piece).unwrap_or(piece.len())]
 }
 
 fn is_tracking(name: &[u8]) -> bool {
-    (name.len() >= 4 && name[..4].eq_ignore_ascii_case(b"utm_"))
-        || (matches!(name.len(), 3 | 5..=9) && TRACKING.iter().any(|t| name.eq_ignore_ascii_case(t.as_bytes())))
+    // A prefix is shorter than the buffer, so the first bytes decide about a longer name.
+    let mut lower = [0u8; LONGEST_TRACKING + 1];
+    let length = name.len().min(lower.len());
+    lower[..length].copy_from_slice(&name[..length]);
+    lower.make_ascii_lowercase();
+    length > 2 && in_table(&lower[..length])
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    (digit as char).to_digit(16).map(|value| value as u8)
+}
+
+/// The text with its percent-encoded unreserved characters (RFC 3986, 6.2.2.2) decoded; None when it has none. O(n).
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut copied = 0;
+    for at in memchr::memchr_iter(b'%', text) {
+        let [Some(high), Some(low)] = [1, 2].map(|next| text.get(at + next).and_then(|digit| hex(*digit))) else {
+            continue;
+        };
+        let byte = high << 4 | low;
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.extend_from_slice(&text[copied..at]);
+            out.push(byte);
+            copied = at + 3;
+        }
+    }
+    (copied > 0).then(|| {
+        out.extend_from_slice(&text[copied..]);
+        out
+    })
 }
 
 /// Append the canonical form of `href` to `out` unless it is the href itself; true if it was appended. O(n log n).
-pub fn canonicalise(href: &[u8], query: usize, out: &mut Vec<u8>) -> bool {
+pub fn canonicalise(href: &[u8], parts: Parts, out: &mut Vec<u8>) -> bool {
+    let path = parts.host.1 as usize;
+    let Some(plain) = decoded(&href[path..]) else {
+        return without_tracking(href, parts.query as usize, out);
+    };
+    let whole = [&href[..path], &plain].concat();
+    let query = memchr::memchr(b'?', &plain).map_or(whole.len(), |at| path + at);
+    if !without_tracking(&whole, query, out) {
+        out.extend_from_slice(&whole);
+    }
+    true
+}
+
+/// Append `href` with its query sorted by name, without tracking parameters and empty pieces, unless that changes
+/// nothing; true if it was appended.
+fn without_tracking(href: &[u8], query: usize, out: &mut Vec<u8>) -> bool {
     if query >= href.len() {
         return false;
     }

@@ -31,7 +31,7 @@ impl UrlParts {
         &self.href.text[self.href.parts.host.0 as usize..self.href.parts.host.1 as usize]
     }
 
-    /// The href in the canonical profile KEY_VERSION 1: a key, not what is fetched.
+    /// The href in the canonical profile KEY_VERSION 2: a key, not what is fetched.
     #[getter]
     fn canonical(&self) -> &str {
         self.canonical.as_deref().unwrap_or(&self.href.text)
@@ -89,7 +89,7 @@ pub fn parse_url(url: &Bound<'_, PyString>, base: Option<&Bound<'_, PyString>>) 
     let base = parse_base(base)?;
     let href = urls::parse_http(text(url)?, base.as_ref()).map_err(refused)?;
     let mut canonical = Vec::new();
-    let changed = urls::canonicalise(href.text.as_bytes(), href.parts.query as usize, &mut canonical);
+    let changed = urls::canonicalise(href.text.as_bytes(), href.parts, &mut canonical);
     let canonical = changed.then(|| String::from_utf8_lossy(&canonical).into_owned());
     Ok(UrlParts { href, canonical })
 }

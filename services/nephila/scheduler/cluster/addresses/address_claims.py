@@ -1,9 +1,10 @@
-"""Whose turn it is at each server address: what all schedulers read in one order, and what follows from it. Pure.
+"""The claims of all schedulers on server addresses, derived from one totally ordered topic. Pure.
 
-A claim stands behind those before it; the first may fetch, until it passes the address on. A scheduler whose partitions
-are all others' by now is gone, and its claims with it; what it had in flight is told by who has its partitions. So
-nobody owns an address or the book: everyone who reads the same words comes to the same, and no clock is asked.
-Lamport's queue (CACM 21(7), 1978) with the log for his time stamps.
+Claims on an address queue in the order of the topic; the first claimant may fetch until it releases the address. A
+scheduler whose partitions all belong to others has left the group: its claims are removed, and the new owners of its
+partitions announce what it had in flight. Every scheduler reads the same messages and computes the same table, so there
+is no central owner and no clock is compared. This is Lamport's mutual exclusion queue (CACM 21(7), 1978) with the log's
+order in place of his timestamps.
 """
 
 from __future__ import annotations
@@ -12,119 +13,119 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nephila.kernel.messages import AddressWord
+from nephila.kernel.messages import AddressAnnouncement
 
-SILENT_S = 60.0
-"""Who says nothing for so long is gone or of a release that knows no such words: ten times the least that a broker
-needs to give its partitions to others. A sign of life comes every `turns.LIFE_S`."""
+MEMBER_TIMEOUT_S = 60.0
+"""A member that has sent nothing for so long has left. This is ten times the shortest session of a broker; a heartbeat
+comes every `address_lock.HEARTBEAT_S`."""
 
-Who = tuple[str, int]
+MemberId = tuple[str, int]
 """A scheduler, and which of its lives."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a word has changed."""
+    """What a message has changed."""
 
     addresses: set[str] = field(default_factory=set)
     """Another is first there, another waits, or fewer fetches are in flight."""
-    gone: set[Who] = field(default_factory=set)
+    departed: set[MemberId] = field(default_factory=set)
     """Who has no partition any more."""
     orphaned: set[str] = field(default_factory=set)
     """Addresses whose first is gone: when it started last is not known."""
 
 
-class TurnBook:
-    """Memory O(claims); a word is O(what is in it), the end of a scheduler O(claims)."""
+class AddressClaims:
+    """Memory O(claims); a message is O(what is in it), the end of a scheduler O(claims)."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
-        self.owners: dict[int, tuple[int, Who]] = {}
+        self.owners: dict[int, tuple[int, MemberId]] = {}
         """Partition → epoch and scheduler of the latest owner that was heard of."""
-        self.claims: dict[str, list[Who]] = {}
-        self.busy: dict[str, dict[Who, int]] = {}
-        self.rests: dict[str, float] = {}
+        self.claims: dict[str, list[MemberId]] = {}
+        self.in_flight: dict[str, dict[MemberId, int]] = {}
+        self.gap_until: dict[str, float] = {}
         """Address that was passed on → when its gap is over, for the reader."""
         self._purge_at = 1000
-        self.reading = False
+        self.counting = False
         """Claims count; before that only owners do."""
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
         """Partitions whose owner was heard of since."""
-        self._owned: Counter[Who] = Counter()
-        self._heard: dict[Who, float] = {}
+        self._owned: Counter[MemberId] = Counter()
+        self._last_message_at: dict[MemberId, float] = {}
 
     def begin(self) -> None:
         """From here on everything counts: all say now what there is."""
-        self.reading = True
+        self.counting = True
         self.claims.clear()
-        self.busy.clear()
-        self._told.clear()
+        self.in_flight.clear()
+        self._announced.clear()
 
     def stop(self) -> None:
         """Nothing counts until `begin`."""
-        self.reading = False
+        self.counting = False
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         """Whether the latest owners of all partitions have said what there is."""
-        return self.reading and len(self._told) == self.partitions
+        return self.counting and len(self._announced) == self.partitions
 
-    def is_alone(self, who: Who) -> bool:
+    def is_alone(self, who: MemberId) -> bool:
         """Whether nobody else has a partition."""
         return self._owned[who] == self.partitions
 
-    def first(self, address: str) -> Who | None:
+    def first(self, address: str) -> MemberId | None:
         """Who may fetch there."""
         claims = self.claims.get(address)
         return claims[0] if claims else None
 
-    def others(self, address: str, who: Who) -> int:
+    def others(self, address: str, who: MemberId) -> int:
         """Fetches in flight there that are not this scheduler's."""
-        busy = self.busy.get(address)
+        busy = self.in_flight.get(address)
         return sum(count for one, count in busy.items() if one != who) if busy else 0
 
-    def take(self, word: AddressWord, now: float) -> Changes:
-        """The next word of the topic; `now` is the reader's own."""
-        who = (word.member, word.life)
+    def take(self, message: AddressAnnouncement, now: float) -> Changes:
+        """The next message of the topic; `now` is the reader's own."""
+        who = (message.member, message.incarnation)
         changes = Changes()
-        self._heard[who] = now
-        for one in word.owns:
+        self._last_message_at[who] = now
+        for one in message.partitions:
             self._own(who, one.partition, one.epoch, changes)
-        if not self.reading or not self._owned[who]:
+        if not self.counting or not self._owned[who]:
             return changes  # of one that is gone nothing counts
-        for address in word.claims:
+        for address in message.claims:
             claims = self.claims.setdefault(address, [])
             if who not in claims:
                 claims.append(who)
                 changes.addresses.add(address)
-        for passed in word.passed:
-            self._passed(who, passed.address, passed.again, changes)
-            self._set_busy(who, passed.address, passed.busy)
+        for passed in message.released:
+            self._passed(who, passed.address, passed.reclaimed, changes)
+            self._set_in_flight(who, passed.address, passed.in_flight)
             self._rest(passed.address, now + passed.wait_s, now)
-        for busy in word.busy:
-            self._set_busy(who, busy.address, busy.count)
+        for busy in message.in_flight:
+            self._set_in_flight(who, busy.address, busy.count)
             changes.addresses.add(busy.address)
         return changes
 
-    def drop_silent(self, now: float, but: Who) -> Changes:
-        """Those who have said nothing for SILENT_S are gone; what was theirs is nobody's, of whatever epoch: the log
-        that it is of may have been made anew. O(partitions) for each."""
+    def drop_silent(self, now: float, but: MemberId) -> Changes:
+        """Remove members that have sent nothing for MEMBER_TIMEOUT_S. Their partitions have no owner, whatever their
+        epochs: the log that numbers epochs may have been created again. O(partitions) per member."""
         changes = Changes()
-        for who in [who for who, at in self._heard.items() if now > at + SILENT_S and who != but]:
-            del self._heard[who]
+        for who in [who for who, at in self._last_message_at.items() if now > at + MEMBER_TIMEOUT_S and who != but]:
+            del self._last_message_at[who]
             self._gone(who, changes)
             for partition in [partition for partition, (_, owner) in self.owners.items() if owner == who]:
                 del self.owners[partition]
-                self._told.discard(partition)
+                self._announced.discard(partition)
             del self._owned[who]
         return changes
 
-    def _own(self, who: Who, partition: int, epoch: int, changes: Changes) -> None:
+    def _own(self, who: MemberId, partition: int, epoch: int, changes: Changes) -> None:
         before = self.owners.get(partition)
         if before is not None and before[0] > epoch:
             return  # it does not know yet that it has lost it
         self.owners[partition] = (epoch, who)
-        self._told.add(partition)
+        self._announced.add(partition)
         if before is None or before[1] != who:
             self._owned[who] += 1
             if before is not None:
@@ -132,17 +133,17 @@ class TurnBook:
                 if not self._owned[before[1]]:
                     self._gone(before[1], changes)
 
-    def _gone(self, who: Who, changes: Changes) -> None:
-        changes.gone.add(who)
+    def _gone(self, who: MemberId, changes: Changes) -> None:
+        changes.departed.add(who)
         for address in [address for address, claims in self.claims.items() if who in claims]:
             if self.claims[address][0] == who:
                 changes.orphaned.add(address)
             self._passed(who, address, False, changes)
-        for address in [address for address, busy in self.busy.items() if who in busy]:
-            self._set_busy(who, address, 0)
+        for address in [address for address, busy in self.in_flight.items() if who in busy]:
+            self._set_in_flight(who, address, 0)
             changes.addresses.add(address)
 
-    def _passed(self, who: Who, address: str, again: bool, changes: Changes) -> None:
+    def _passed(self, who: MemberId, address: str, again: bool, changes: Changes) -> None:
         claims = self.claims.get(address, [])
         if who in claims:
             claims.remove(who)
@@ -154,20 +155,20 @@ class TurnBook:
 
     def _rest(self, address: str, until: float, now: float) -> None:
         if until > now:
-            self.rests[address] = max(until, self.rests.get(address, until))
-        if len(self.rests) > self._purge_at:
-            self.rests = {one: until for one, until in self.rests.items() if until > now}
-            self._purge_at = 2 * len(self.rests) + 1000
+            self.gap_until[address] = max(until, self.gap_until.get(address, until))
+        if len(self.gap_until) > self._purge_at:
+            self.gap_until = {one: until for one, until in self.gap_until.items() if until > now}
+            self._purge_at = 2 * len(self.gap_until) + 1000
 
-    def _set_busy(self, who: Who, address: str, count: int) -> None:
+    def _set_in_flight(self, who: MemberId, address: str, count: int) -> None:
         if count:
-            self.busy.setdefault(address, {})[who] = count
-        elif address in self.busy:
-            self.busy[address].pop(who, None)
-            if not self.busy[address]:
-                del self.busy[address]
+            self.in_flight.setdefault(address, {})[who] = count
+        elif address in self.in_flight:
+            self.in_flight[address].pop(who, None)
+            if not self.in_flight[address]:
+                del self.in_flight[address]
 
-    def check(self, whos: Iterable[Who]) -> None:
+    def check(self, whos: Iterable[MemberId]) -> None:
         """Raise AssertionError when an invariant does not hold: claims are of these, each once. O(everything)."""
         known = set(whos)
         assert self._owned == Counter(who for _, who in self.owners.values()), "partitions are miscounted"
@@ -175,5 +176,5 @@ class TurnBook:
             assert claims, f"an empty line at {address}"
             assert len(claims) == len(set(claims)), f"somebody stands twice at {address}"
             assert set(claims) <= known, f"somebody who is gone stands at {address}"
-        for address, busy in self.busy.items():
+        for address, busy in self.in_flight.items():
             assert min(busy.values(), default=0) > 0, f"nothing is in flight at {address}"

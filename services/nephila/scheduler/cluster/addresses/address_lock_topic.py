@@ -1,8 +1,8 @@
-"""The turns of a scheduler at server addresses, to and from the topic `addresses`.
+"""Connects a scheduler's address lock to the topic `addresses`.
 
-Words are gathered for GATHER_S: however many addresses change hands, a scheduler says less than twenty words a second,
-and none while it is alone, but for a sign of life. What is still in flight of a partition that was given away keeps
-its room until the partition's next owner has told of it.
+Messages are batched for GATHER_S: a scheduler sends fewer than twenty messages a second however many addresses change
+hands, and only heartbeats while it is alone. When a partition moves to another scheduler, its fetches in flight keep
+their slots here until the new owner has announced them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Callable, Iterable
 from nephila.kernel.bus.contract import Bus, Delivery
 from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.topics import ADDRESSES
-from nephila.scheduler.cluster.addresses.address_claims import SILENT_S
-from nephila.scheduler.cluster.addresses.address_lock import LIFE_S
-from nephila.scheduler.cluster.addresses.shared_pace import Lines
+from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S
+from nephila.scheduler.cluster.addresses.address_lock import HEARTBEAT_S
+from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 
 GATHER_S = 0.05
 CREDITS = 1000
 
 
-class TurnDesk:
+class AddressLockTopic:
     """See the module."""
 
-    def __init__(self, bus: Bus, clock: Clock, lines: Lines, changed: Callable[[], None]) -> None:
+    def __init__(self, bus: Bus, clock: Clock, address_queue: SharedAddressQueue, changed: Callable[[], None]) -> None:
         """`changed`: called when partitions may begin, or hosts may be called."""
         self._bus = bus
         self._clock = clock
-        self._lines = lines
-        self._turns = lines.turns
+        self._queue = address_queue
+        self._lock = address_queue.lock
         self._changed = changed
         self._timer: tuple[float, Timer] | None = None
         self._left: dict[int, tuple[int, float, list[str]]] = {}
@@ -37,7 +37,7 @@ class TurnDesk:
 
     def start(self) -> None:
         """Begin; the topic is read whole before any partition comes."""
-        self._bus.subscribe(ADDRESSES, "scheduler", self._on_word, credits=CREDITS)
+        self._bus.subscribe(ADDRESSES, "scheduler", self._on_message, credits=CREDITS)
 
     def close(self) -> None:
         """Say nothing more."""
@@ -48,17 +48,17 @@ class TurnDesk:
     # ---- partitions
 
     def own(self, partition: int, epoch: int) -> None:
-        """A partition is here from now on; `may_begin` when everybody knows."""
-        self._turns.own(partition, epoch)
-        self._say_at(self._clock.monotonic())
+        """A partition is here from now on; `may_fetch` when everybody is_announced."""
+        self._lock.own(partition, epoch)
+        self._publish_at(self._clock.monotonic())
 
-    def may_begin(self, partition: int, epoch: int) -> bool:
+    def may_fetch(self, partition: int, epoch: int) -> bool:
         """Whether its hosts may be fetched from."""
-        return self._turns.knows(partition, epoch)
+        return self._lock.is_announced(partition, epoch)
 
-    def give_away(self, partition: int, epoch: int, in_flight: Iterable[str]) -> None:
+    def on_partition_lost(self, partition: int, epoch: int, in_flight: Iterable[str]) -> None:
         """It is another's; these addresses have a fetch of it in flight."""
-        self._turns.disown(partition)
+        self._lock.disown(partition)
         addresses = list(in_flight)
         if partition in self._left:
             addresses += self._left[partition][2]
@@ -69,37 +69,37 @@ class TurnDesk:
 
     def soon(self) -> None:
         """There may be something to say."""
-        if self._turns.stirs:
-            self._say_at(self._clock.monotonic() + GATHER_S)
+        if self._lock.has_pending:
+            self._publish_at(self._clock.monotonic() + GATHER_S)
 
-    def _on_word(self, delivery: Delivery) -> None:
+    def _on_message(self, delivery: Delivery) -> None:
         now = self._clock.monotonic()
-        look = self._turns.take(delivery.message, now)
+        look = self._lock.take(delivery.message, now)
         delivery.ack()
         self._look(look, now)
         self.soon()
 
     def _look(self, addresses: Iterable[str], now: float) -> None:
         for partition, (epoch, since, left) in list(self._left.items()):
-            if self._turns.is_past(partition, epoch) or now > since + SILENT_S:
+            if self._lock.is_superseded(partition, epoch) or now > since + MEMBER_TIMEOUT_S:
                 del self._left[partition]
                 for address in left:
-                    self._lines.end(address, now)
+                    self._queue.end(address, now)
         for address in addresses:
-            self._lines.look(address, now)
+            self._queue.look(address, now)
         self._changed()
 
-    def _say_at(self, when: float) -> None:
+    def _publish_at(self, when: float) -> None:
         if self._closed or (self._timer is not None and self._timer[0] <= when):
             return
         if self._timer is not None:
             self._timer[1].cancel()
-        self._timer = (when, self._clock.call_at(when, self._say))
+        self._timer = (when, self._clock.call_at(when, self._publish))
 
-    def _say(self) -> None:
+    def _publish(self) -> None:
         self._timer = None
         now = self._clock.monotonic()
-        self._look(self._turns.drop_silent(now), now)
-        for word in self._turns.say(now):
-            self._bus.publish(ADDRESSES, 0, word)
-        self._say_at(now + (GATHER_S if self._turns.stirs else LIFE_S))
+        self._look(self._lock.drop_silent(now), now)
+        for message in self._lock.messages_to_send(now):
+            self._bus.publish(ADDRESSES, 0, message)
+        self._publish_at(now + (GATHER_S if self._lock.has_pending else HEARTBEAT_S))

@@ -1,4 +1,4 @@
-"""What was told of one job on `job-status` and `progress`, in the order of the topics.
+"""What was view of one job on `job-status` and `progress`, in the order of the topics.
 
 Every scheduler reads all of it and comes to the same: a partition's word counts by the epoch of who says it, the
 coordinator's by its version. Two coordinators that do not know of each other cannot both be heard: the second message
@@ -12,7 +12,7 @@ import msgspec
 from nephila.kernel.messages import JobStatus, PartitionStatus
 
 
-class Told:
+class JobView:
     """One job."""
 
     def __init__(self, uid: str) -> None:
@@ -21,14 +21,14 @@ class Told:
         """The coordinator's last word that counts."""
         self.parts: dict[int, PartitionStatus] = {}
         """Partition → the last word of its owner."""
-        self.heard = 0
+        self.accepted = 0
         """Messages that counted."""
 
     def take_status(self, status: JobStatus) -> bool:
         """The next on the topic; False when it counts for nothing."""
         if not counts(status, self.status):
             return False
-        self.heard += 1
+        self.accepted += 1
         self.status = status
         if status.deleted:
             self.parts.clear()
@@ -41,16 +41,16 @@ class Told:
             return False
         if self.status.deleted and part.generation <= self.status.generation:
             return False
-        if known is not None and known.born == part.born and not part.sure:
+        if known is not None and known.start_generation == part.start_generation and not part.confirmed:
             # An owner begins before it has read the last word of the one before.
             part = msgspec.structs.replace(part, returned=max(part.returned, known.returned))
-        self.heard += 1
+        self.accepted += 1
         self.parts[part.partition] = part
         return True
 
-    def given(self, partition: int) -> int:
+    def granted(self, partition: int) -> int:
         """Places of the page budget that a partition was given since the job began."""
-        return next((given.places for given in self.status.given if given.partition == partition), 0)
+        return next((given.pages for given in self.status.granted if given.partition == partition), 0)
 
 
 def counts(status: JobStatus, before: JobStatus) -> bool:

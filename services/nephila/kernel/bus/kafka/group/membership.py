@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from nephila.kernel.ring import place
+from nephila.kernel.ring import assign_partitions
 
 
 class Claim(msgspec.Struct, array_like=True):
@@ -51,7 +51,7 @@ def plan(claims: Mapping[str, Claim], partitions: int) -> dict[str, Share]:
     promised = {p: name for name, claim in sorted(living.items()) for p in claim.promised if 0 <= p < partitions}
     # Where nobody is able, all keep what they have.
     able = sorted(name for name, claim in living.items() if claim.able) or sorted(living)
-    target = place(able, partitions, {**holder, **promised})
+    target = assign_partitions(able, partitions, {**holder, **promised})
     shares = {member: Share([], [], []) for member in claims}
     for p, name in enumerate(target):
         has = holder.get(p, name)

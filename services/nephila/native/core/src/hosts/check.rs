@@ -1,5 +1,7 @@
 //! All invariants of a store in plain lines, and its figures.
 
+use std::collections::BTreeMap;
+
 use super::run::ENTRY;
 use super::slab::NONE;
 use super::store::{Blob, Queue, Store};
@@ -12,7 +14,7 @@ impl Store {
         let known = (0..self.hosts.len()).filter(|id| self.known(*id as i64).is_ok());
         assert!(known.map(|id| id as u32).eq(self.names.alive()), "a host has a name and no row, or a row and no name");
         assert!(self.bench.ordered(0).iter().all(|(host, _)| self.names.is(*host)), "a host that is gone is scheduled");
-        let mut jobs = vec![0u64; self.jobs.len()];
+        let mut jobs = BTreeMap::new();
         let (mut queues, mut slices, mut urls, mut blobs, mut bytes) = (0, 0, 0, 0, 0);
         let mut left = vec![0u64; self.disk.slots()];
         for host in self.names.alive() {
@@ -21,11 +23,11 @@ impl Store {
                 Blob::Memory(blob) => (blobs, bytes) = (blobs + 1, bytes + ENTRY + blob.len() as u64),
                 Blob::Disk { run, length, .. } => left[*run as usize] += u64::from(*length),
             }
-            let numbers: Vec<u16> = self.queues_of(host).map(|queue| queue.job).collect();
+            let numbers: Vec<u32> = self.queues_of(host).map(|queue| queue.job).collect();
             assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "queues are not in the order of their jobs");
             for queue in self.queues_of(host) {
                 self.check_queue(queue, &mut left);
-                jobs[queue.job as usize] += queue.len() as u64;
+                *jobs.entry(queue.job).or_default() += queue.len() as u64;
                 queues += 1;
                 slices += self.slices_of(queue).count();
                 urls += queue.pending.len() as u64;
@@ -64,7 +66,7 @@ impl Store {
     pub fn stats(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("hosts", self.names.len() as u64),
-            ("urls", self.jobs.iter().sum()),
+            ("urls", self.jobs.values().sum()),
             ("urls_in_memory", self.fresh_urls),
             ("scheduled", self.bench.len() as u64),
             ("arrivals", self.arrivals),

@@ -119,7 +119,7 @@ impl HostStore {
         let host = self.0.known(host)?;
         self.0.check_push(job, order, packed.len())?;
         self.0.check_room(1)?;
-        self.0.push(host, job as u16, order as u32, packed, newest_first);
+        self.0.push(host, job as u32, order as u32, packed, newest_first);
         Ok(())
     }
 
@@ -145,7 +145,7 @@ impl HostStore {
             store.check_push(job, *order, packed.as_bytes().len())?;
         }
         for ((host, order), packed) in hosts.iter().zip(&orders).zip(&packed) {
-            store.push(*host as u32, job as u16, *order as u32, packed.as_bytes(), newest_first);
+            store.push(*host as u32, job as u32, *order as u32, packed.as_bytes(), newest_first);
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl HostStore {
     }
 
     /// (job, order of its next URL), rising by job.
-    fn head(&self, host: i64) -> PyResult<Vec<(u16, u32)>> {
+    fn head(&self, host: i64) -> PyResult<Vec<(u32, u32)>> {
         Ok(self.0.head(self.0.known(host)?))
     }
 
@@ -185,11 +185,11 @@ impl HostStore {
 
     /// URLs of a job on all hosts. O(1).
     fn job_length(&self, job: i64) -> PyResult<u64> {
-        Ok(self.0.jobs.get(self.0.check_job(job)? as usize).copied().unwrap_or(0))
+        Ok(self.0.jobs.get(&self.0.check_job(job)?).copied().unwrap_or(0))
     }
 
     /// (job, URLs), rising by job, of those that have any.
-    fn jobs(&self, host: i64) -> PyResult<Vec<(u16, usize)>> {
+    fn jobs(&self, host: i64) -> PyResult<Vec<(u32, usize)>> {
         Ok(self.0.queues_of(self.0.known(host)?).map(|queue| (queue.job, queue.len())).collect())
     }
 

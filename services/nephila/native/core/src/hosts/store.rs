@@ -4,6 +4,8 @@
 //! over its slices; it has at most one slice per run; a slice begins with a living entry, whose sort key it knows, and
 //! slices hang by rising key. So the next URL of a queue is known without reading a tail.
 
+use std::collections::btree_map::{BTreeMap, Entry};
+
 use super::bench::Bench;
 use super::disk::Disk;
 use super::fault::{wrong, Result};
@@ -46,7 +48,7 @@ pub struct Queue {
     pub next: u32,
     pub slices: u32,
     pub on_disk: u32,
-    pub job: u16,
+    pub job: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -65,7 +67,8 @@ pub struct Store {
     pub queues: Slab<Queue>,
     pub slices: Slab<Slice>,
     pub bench: Bench,
-    pub jobs: Vec<u64>,
+    /// Queued URLs by job; a job without any is not here.
+    pub jobs: BTreeMap<u32, u64>,
     pub arrivals: u64,
     /// URLs and blobs that no run has, and the bytes they will take there.
     pub fresh_urls: u64,
@@ -93,7 +96,7 @@ impl Store {
             queues: Slab::default(),
             slices: Slab::default(),
             bench: Bench::default(),
-            jobs: Vec::new(),
+            jobs: BTreeMap::new(),
             arrivals: 0,
             fresh_urls: 0,
             fresh_blobs: 0,
@@ -200,7 +203,7 @@ impl Store {
         })
     }
 
-    fn find(&self, host: u32, job: u16) -> Option<u32> {
+    fn find(&self, host: u32, job: u32) -> Option<u32> {
         let mut at = self.hosts[host as usize].first;
         while at != NONE && self.queues[at].job != job {
             at = self.queues[at].next;
@@ -208,12 +211,12 @@ impl Store {
         (at != NONE).then_some(at)
     }
 
-    pub fn queue(&self, host: u32, job: u16) -> Option<&Queue> {
+    pub fn queue(&self, host: u32, job: u32) -> Option<&Queue> {
         self.find(host, job).map(|queue| &self.queues[queue])
     }
 
     /// The queue of a job on a host, made in its place when there is none.
-    pub fn queue_for(&mut self, host: u32, job: u16) -> u32 {
+    pub fn queue_for(&mut self, host: u32, job: u32) -> u32 {
         let (mut before, mut at) = (NONE, self.hosts[host as usize].first);
         while at != NONE && self.queues[at].job < job {
             (before, at) = (at, self.queues[at].next);
@@ -262,12 +265,12 @@ impl Store {
         Ok(())
     }
 
-    pub fn check_job(&self, job: i64) -> Result<u16> {
-        u16::try_from(job).or_else(|_| wrong("a job is a number from 0 to 65,535"))
+    pub fn check_job(&self, job: i64) -> Result<u32> {
+        u32::try_from(job).or_else(|_| wrong("a job is a number from 0 to 2^32 - 1"))
     }
 
     /// Queue one URL that was checked. O(log n).
-    pub fn push(&mut self, host: u32, job: u16, order: u32, packed: &[u8], newest_first: bool) {
+    pub fn push(&mut self, host: u32, job: u32, order: u32, packed: &[u8], newest_first: bool) {
         let arrival = if newest_first { ARRIVAL_MASK - self.arrivals } else { self.arrivals };
         self.arrivals += 1;
         let queue = self.queue_for(host, job);
@@ -277,11 +280,17 @@ impl Store {
         self.count(job, 1);
     }
 
-    pub fn count(&mut self, job: u16, urls: u64) {
-        if self.jobs.len() <= job as usize {
-            self.jobs.resize(job as usize + 1, 0);
+    pub fn count(&mut self, job: u32, urls: u64) {
+        *self.jobs.entry(job).or_default() += urls;
+    }
+
+    fn uncount(&mut self, job: u32, urls: u64) {
+        if let Entry::Occupied(mut left) = self.jobs.entry(job) {
+            *left.get_mut() -= urls;
+            if *left.get() == 0 {
+                left.remove();
+            }
         }
-        self.jobs[job as usize] += urls;
     }
 
     fn next(&self, queue: &Queue) -> Option<(u64, Head)> {
@@ -294,12 +303,12 @@ impl Store {
         }
     }
 
-    pub fn head(&self, host: u32) -> Vec<(u16, u32)> {
+    pub fn head(&self, host: u32) -> Vec<(u32, u32)> {
         let heads = self.queues_of(host).filter_map(|queue| Some((queue.job, (self.next(queue)?.0 >> 40) as u32)));
         heads.collect()
     }
 
-    pub fn peek(&mut self, host: u32, job: u16) -> Result<Option<Vec<u8>>> {
+    pub fn peek(&mut self, host: u32, job: u32) -> Result<Option<Vec<u8>>> {
         let Some(queue) = self.find(host, job) else { return Ok(None) };
         match self.next(&self.queues[queue]) {
             None => Ok(None),
@@ -308,7 +317,7 @@ impl Store {
         }
     }
 
-    pub fn pop(&mut self, host: u32, job: u16) -> Result<Option<Vec<u8>>> {
+    pub fn pop(&mut self, host: u32, job: u32) -> Result<Option<Vec<u8>>> {
         let Some(queue) = self.find(host, job) else { return Ok(None) };
         let packed = match self.next(&self.queues[queue]) {
             None => return Ok(None),
@@ -333,14 +342,14 @@ impl Store {
     /// One URL less in a queue's count; the queue goes with its last.
     fn went(&mut self, host: u32, queue: u32) {
         let (job, empty) = (self.queues[queue].job, self.queues[queue].is_empty());
-        self.jobs[job as usize] -= 1;
+        self.uncount(job, 1);
         if empty {
             self.unlink(host, queue);
         }
     }
 
     /// Take a URL out by its fingerprint. What is near a head costs a read or two, O(queue) at worst.
-    pub fn take(&mut self, host: u32, job: u16, url_key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn take(&mut self, host: u32, job: u32, url_key: &[u8]) -> Result<Option<Vec<u8>>> {
         if url_key.len() != KEY {
             return wrong("a fingerprint has 16 bytes");
         }
@@ -362,7 +371,7 @@ impl Store {
         Ok(None)
     }
 
-    pub fn drop_queue(&mut self, host: u32, job: u16) -> usize {
+    pub fn drop_queue(&mut self, host: u32, job: u32) -> usize {
         let Some(queue) = self.find(host, job) else { return 0 };
         let went = self.queues[queue].len();
         for entry in std::mem::take(&mut self.queues[queue].pending).entries() {
@@ -372,12 +381,12 @@ impl Store {
         while self.queues[queue].slices != NONE {
             self.remove_slice(queue, self.queues[queue].slices);
         }
-        self.jobs[job as usize] -= went as u64;
+        self.uncount(job, went as u64);
         self.unlink(host, queue);
         went
     }
 
-    pub fn hosts_of(&self, job: u16) -> Vec<u32> {
+    pub fn hosts_of(&self, job: u32) -> Vec<u32> {
         self.names.alive().filter(|host| self.find(*host, job).is_some()).collect()
     }
 
@@ -386,7 +395,7 @@ impl Store {
         let dead: usize = self.disk.runs().map(|(_, run)| run.dead.len() * 16).sum();
         // A URL in memory: its bytes, its place in the heap, and what the allocator adds.
         let fresh = self.fresh_bytes as usize + (self.fresh_urls + self.fresh_blobs) as usize * 48;
-        fixed + self.hosts.capacity() * std::mem::size_of::<Host>() + self.jobs.capacity() * 8 + dead + fresh
+        fixed + self.hosts.capacity() * std::mem::size_of::<Host>() + self.jobs.len() * 16 + dead + fresh
     }
 }
 

@@ -283,7 +283,7 @@ fn read_host(source: &mut Source<'_>, store: &mut Store, slots: &[(u16, u64)]) -
         store.hosts[host as usize].blob = Blob::Disk { run, length, offset };
     }
     for _ in 0..source.varint(65_536)? {
-        let job = source.varint(u64::from(u16::MAX))? as u16;
+        let job = source.varint(u64::from(u32::MAX))? as u32;
         let queue = store.queue_for(host, job);
         for _ in 0..source.varint(slots.len() as u64)? {
             let slice = read_slice(source, slots)?;

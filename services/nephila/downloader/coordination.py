@@ -1,0 +1,29 @@
+"""What a downloader needs from the rest of the system: a late address check, reports of requests sent, a valid lease.
+
+The defaults fit a process that receives all requests: its own slots know every fetch, and nobody else can take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nephila.kernel.messages import FetchRequest
+
+AddressCheck = Callable[[FetchRequest, str, Callable[[bool], None]], None]
+"""Arguments: request, address, and a callback that receives whether the fetch may start on that address now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordination:
+    """Callbacks to the scheduler and to the consumer group; chosen once by the program that builds the downloader."""
+
+    late_address_check: AddressCheck | None = None
+    """Called before a paced fetch on an address that the scheduler did not count it on. None: the slots of this
+    process see every fetch, so no check is needed."""
+
+    on_sent: Callable[[str, float], None] | None = None
+    """Called with a paced address and the monotonic instant at which a request was written to it."""
+
+    lease_valid: Callable[[], bool] = lambda: True
+    """Called before each dial. False: the requests may belong to another member by now, so no dial starts."""

@@ -1,0 +1,153 @@
+"""One page or one robots.txt, fetched through the downloader with its guards and limits, without a crawl.
+
+Redirects are followed, MAX_HOPS at most. With `obey_robots` the robots.txt of each host is fetched first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Self
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.service import build
+from nephila.kernel.bus.contract import Delivery
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import FetchKind, FetchOutcome, FetchRequest, FetchResult, Page
+from nephila.kernel.net.robots import Policy, Robots, policy_for, product_token
+from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.runtime.process_setup import run_loop
+from nephila.kernel.seeds import seed_url
+from nephila.kernel.topics import OUTCOMES, PAGES, REQUESTS
+from nephila.native import parse_url
+
+MAX_HOPS: Final = 5
+WAIT_S: Final = 60.0
+
+
+def config_of(
+    *, user_agent: str = "", contact: str = "", allow_private: bool = False, host_map: list[str] | None = None
+) -> DownloaderConfig:
+    """The downloader's configuration for single fetches: without limits per address."""
+    return DownloaderConfig(
+        user_agent=user_agent,
+        contact=contact,
+        allow_private=allow_private,
+        host_map=tuple(host_map or ()),
+        per_address=0,
+        address_gap_s=0.0,
+    )
+
+
+def fetch_page(url: str, config: DownloaderConfig, *, obey_robots: bool = False) -> Page:
+    """The page at a URL. Raises `UserError` in one line that says why there is none."""
+    return run_loop(_fetch_page(seed_url(url), config, obey_robots))
+
+
+def fetch_robots(url: str, config: DownloaderConfig) -> tuple[str, bytes, str]:
+    """The robots.txt that holds for a URL: its address, its bytes, and its meaning: rules, or everything is allowed or
+    denied (`kernel.net.robots.policy_for`). Raises `UserError` when the host cannot be reached."""
+    address = _robots_address(seed_url(url))
+
+    async def fetch() -> FetchOutcome:
+        async with _Fetcher(config) as fetcher:
+            outcome, _ = await fetcher.fetch(address, 1, FetchKind.ROBOTS)
+            return outcome
+
+    outcome = run_loop(fetch())
+    if not outcome.status:
+        raise UserError(f"{address}: {outcome.reason or outcome.result.name.lower()} {outcome.detail}".strip())
+    policy = policy_for(outcome.status, outcome.reason)
+    return address, _rules_of(outcome, policy), f"{policy}, status {outcome.status}"
+
+
+def _robots_address(url: str) -> str:
+    parts = parse_url(url)
+    return f"{parts.scheme}://{parts.host_key}/robots.txt"
+
+
+def _rules_of(outcome: FetchOutcome, policy: Policy) -> bytes:
+    return bytes(outcome.body) if policy == "rules" else b""
+
+
+class _Fetcher:
+    """A downloader on a bus of its own that fetches one URL after the other."""
+
+    def __init__(self, config: DownloaderConfig) -> None:
+        self._clock = SystemClock()
+        self._bus = LocalBus(self._clock)
+        self._pages: list[Page] = []
+        self._outcomes: asyncio.Queue[FetchOutcome] = asyncio.Queue()
+        self._bus.subscribe(PAGES, "one", self._on_page, credits=10)
+        self._bus.subscribe(OUTCOMES, "one", self._on_outcome, credits=10)
+        self._downloader = build(config, self._bus, self._clock)
+        self._allowed: dict[str, tuple[Policy, Robots]] = {}
+        self._agent = product_token(config.agent())
+
+    def _on_page(self, delivery: Delivery) -> None:
+        self._pages.append(delivery.message)
+        delivery.ack()
+
+    def _on_outcome(self, delivery: Delivery) -> None:
+        self._outcomes.put_nowait(delivery.message)
+        delivery.ack()
+
+    async def __aenter__(self) -> Self:
+        await self._downloader.start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._downloader.drain(0.0)
+        await self._downloader.close()
+
+    async def fetch(
+        self, url: str, number: int, kind: FetchKind = FetchKind.UNSPECIFIED
+    ) -> tuple[FetchOutcome, Page | None]:
+        """The outcome of a fetch, and its page. Raises `UserError` when no outcome comes."""
+        parts = parse_url(url)
+        now = self._clock.now()
+        request = FetchRequest(
+            "try", parts.fingerprint, url, parts.host_key, kind, fetch_no=number, attempt=1, start_by=now + WAIT_S,
+            lease_until=now + 2 * WAIT_S, seed=True,
+        )  # fmt: skip
+        self._bus.publish(REQUESTS, 0, request)
+        try:
+            outcome = await asyncio.wait_for(self._outcomes.get(), 2 * WAIT_S)
+        except TimeoutError:
+            raise UserError(f"{url}: no answer in {2 * WAIT_S:g} s") from None
+        return outcome, self._pages.pop() if self._pages else None
+
+    async def allows(self, url: str) -> bool:
+        """Whether the robots.txt of the URL's host allows it; each file is fetched once. An address that the egress
+        guard refuses counts as allowed here: the fetch of the page itself names the reason."""
+        address = _robots_address(url)
+        if address not in self._allowed:
+            outcome, _ = await self.fetch(address, 1, FetchKind.ROBOTS)
+            policy = "allow" if outcome.result is FetchResult.DENIED else policy_for(outcome.status, outcome.reason)
+            self._allowed[address] = (policy, Robots(_rules_of(outcome, policy)))
+        policy, rules = self._allowed[address]
+        return policy != "disallow" and rules.allowed(self._agent, parse_url(url).path_query)
+
+
+async def _fetch_page(url: str, config: DownloaderConfig, obey_robots: bool) -> Page:
+    async with _Fetcher(config) as fetcher:
+        for number in range(1, MAX_HOPS + 2):
+            if obey_robots and not await fetcher.allows(url):
+                raise UserError(f"{url}: denied(robots)")
+            outcome, page = await fetcher.fetch(url, number)
+            if outcome.result is FetchResult.REDIRECT and outcome.location:
+                url = parse_url(outcome.location, url).href
+                continue
+            if page is None:
+                raise UserError(_failure(url, outcome))
+            return page
+    raise UserError(f"{url}: more than {MAX_HOPS} redirects")
+
+
+def _failure(url: str, outcome: FetchOutcome) -> str:
+    """As `Outcome(reason)` is written everywhere, with the status where there was an answer."""
+    if outcome.result is FetchResult.CONTENT_TYPE:
+        ended = "dropped(content_type)"
+    else:
+        ended = f"{'denied' if outcome.result is FetchResult.DENIED else 'failed'}({outcome.reason or 'unknown'})"
+    return f"{url}: {ended}{f', status {outcome.status}' if outcome.status else ''}"

@@ -1,0 +1,427 @@
+"""The stages of a request between delivery and dial, in one readable table: `STAGES`.
+
+Each stage answers GO (continue with the next), WAIT (a slot, an answer or a timer continues it later) or END (the
+outcome is determined). Stages call no coroutine: where a look-up or a login is needed, a task runs it and continues
+the request. A request whose name is cached and whose slots are free passes all stages in one call, without a task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from enum import Enum
+from types import MethodType
+from typing import Any
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
+from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
+from nephila.downloader.http.request import http_request_of
+from nephila.downloader.http.target import Target
+from nephila.downloader.in_flight import InFlight, Stage
+from nephila.downloader.limits.address_slots import AddressSlots
+from nephila.downloader.limits.slots import Slots
+from nephila.downloader.middleware.chain import MiddlewareChain
+from nephila.downloader.outcome import undialled
+from nephila.downloader.route import Router, prefer_counted_address
+from nephila.kernel import messages as m
+from nephila.kernel.net.address_limits import AddressLimits
+from nephila.kernel.net.egress import EgressError
+from nephila.kernel.outcomes import given_back
+from nephila.kernel.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+LATE_S, MAX_LATE = 0.05, 4
+"""A dial that is later than LATE_S waits LATE_S once more, at most MAX_LATE times."""
+LEASE_RETRY_S = 0.1
+"""Between two checks of a lease that is not valid."""
+
+
+class Verdict(Enum):
+    """What a stage answers."""
+
+    GO = "go"
+    WAIT = "wait"
+    END = "end"
+
+
+GO, WAIT, END = Verdict.GO, Verdict.WAIT, Verdict.END
+OnResponse = Callable[[InFlight, HttpResponse], None]
+OnEnd = Callable[[InFlight, m.FetchOutcome], None]
+
+
+class Pipeline:
+    """Moves requests through the stages and owns the slots they hold.
+
+    Invariant: a slot is held exactly by requests in a later stage than the slot's own, until `release`.
+    """
+
+    def __init__(
+        self,
+        config: DownloaderConfig,
+        clock: Clock,
+        router: Router,
+        fetcher: Fetcher,
+        chain: MiddlewareChain,
+        coordination: Coordination,
+        *,
+        must_leave: Callable[[InFlight], bool],
+        on_response: OnResponse,
+        on_end: OnEnd,
+    ) -> None:
+        """`must_leave`: whether a request that is not dialled has to be given back. `on_response` and `on_end` are
+        called once per request, at most one of them after each dial; `on_end` calls `release`."""
+        self._config = config
+        self._clock = clock
+        self._router = router
+        self._fetcher = fetcher
+        self._chain = chain
+        self._coordination = coordination
+        self._must_leave = must_leave
+        self._on_response = on_response
+        self._on_end = on_end
+        self._host_slots: Slots[InFlight] = Slots(config.per_host)
+        self._global_slots: Slots[InFlight] = Slots(config.concurrency)
+        limits = AddressLimits(config.per_address, config.address_gap_s, config.networks, "downloader.networks")
+        self._address_slots: AddressSlots[InFlight] | None = None if limits.unlimited else AddressSlots(limits)
+        self._paced_jobs: dict[str, bool] = {}
+        """Whether a job is paced by server address, for the jobs known."""
+        stages = [(stage, MethodType(step, self)) for stage, step in STAGES]
+        self._stages_from = [tuple(stages[number:]) for number in range(len(stages))]
+
+    # ---- calls of the service
+
+    def on_job(self, job: m.CrawlJob) -> None:
+        """A job is new, has changed or is deleted."""
+        self._chain.on_job(job)
+        if job.deleted:
+            self._paced_jobs.pop(job.uid, None)
+        else:
+            self._paced_jobs[job.uid] = job.politeness is not None and job.politeness.delay_s > 0
+
+    def start(self, fetch: InFlight) -> None:
+        """Enter the first stage."""
+        self._run(fetch, Stage.HOST_SLOT)
+
+    def redirect(self, fetch: InFlight, target: Target) -> None:
+        """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
+        self._release_address_slot(fetch)
+        fetch.target = target
+        self._run(fetch, Stage.RESOLVE)
+
+    def stop(self, fetch: InFlight) -> None:
+        """Cancel the timer, the look-up or the fetch of a request."""
+        timer, fetch.timer = fetch.timer, None
+        if timer is not None:
+            timer.cancel()
+        handle, fetch.handle = fetch.handle, None
+        if isinstance(handle, asyncio.Task):
+            handle.cancel()
+        elif handle is not None:
+            handle.abort()
+
+    def release(self, fetch: InFlight) -> None:
+        """Release all slots of a request that has ended; each continues the next request of its queue."""
+        host, stage, has_global_slot = fetch.request.host, fetch.stage, fetch.has_global_slot
+        fetch.stage = Stage.ENDED
+        # The address first: the request that gets the global slot may need this one.
+        self._release_address_slot(fetch)
+        if has_global_slot:
+            following = self._global_slots.release("")
+            if following is not None:
+                self._run(following, Stage.ADDRESS_SLOT)
+        elif stage is Stage.GLOBAL_SLOT:
+            self._global_slots.cancel("", fetch)
+        if stage is Stage.HOST_SLOT:
+            self._host_slots.cancel(host, fetch)
+        else:
+            following = self._host_slots.release(host)
+            if following is not None:
+                self._run(following, Stage.RESOLVE)
+
+    async def close(self) -> None:
+        """Close middleware, fetcher and router."""
+        await self._chain.close()
+        await self._fetcher.close()
+        await self._router.close()
+
+    # ---- stages
+
+    def _run(self, fetch: InFlight, start: Stage) -> None:
+        """Run the stages from `start` on, until one does not answer GO."""
+        for stage, step in self._stages_from[start]:
+            fetch.stage = stage
+            if step(fetch) is not GO:
+                return
+
+    def _host_slot(self, fetch: InFlight) -> Verdict:
+        """Wait for a slot of the host."""
+        return GO if self._host_slots.acquire(fetch.request.host, fetch) else WAIT
+
+    def _resolve(self, fetch: InFlight) -> Verdict:
+        """Find the route. Every address in it has passed the egress guard."""
+        if self._ends_early(fetch):
+            return END
+        target = fetch.target
+        if target is None:
+            try:
+                target = fetch.target = Target(fetch.request.url)
+            except ValueError as error:
+                return self._end(fetch, m.FetchResult.FAILED, "bad_url", str(error))
+        try:
+            route = self._router.cached(target)
+        except (EgressError, ResolveError) as error:
+            return self._end_unresolved(fetch, error)
+        if route is None:
+            fetch.handle = asyncio.get_running_loop().create_task(self._look_up(fetch, target))
+            return WAIT
+        fetch.route = route
+        return GO
+
+    async def _look_up(self, fetch: InFlight, target: Target) -> None:
+        try:
+            route = await self._router.route(target)
+        except Exception as error:  # a request must end, even if the resolver fails in an unexpected way
+            fetch.handle = None
+            self._end_unresolved(fetch, error)
+            return
+        fetch.handle = None
+        fetch.route = route
+        self._run(fetch, Stage.ADDRESS_CHECK)
+
+    def _address_check(self, fetch: InFlight) -> Verdict:
+        """Give back a paced request whose address is busy, or whose address the scheduler did not count and refuses."""
+        request = fetch.request
+        route = fetch.route = prefer_counted_address(fetch.route, request.address)
+        if fetch.dialled or not self._is_paced(request):
+            return GO
+        if self._is_address_busy(fetch):
+            return self._end_busy(fetch)
+        check = self._coordination.late_address_check
+        if check is None or request.address == route.pace_address:
+            return GO
+        check(request, route.pace_address, lambda go: self._on_address_check(fetch, go))
+        return WAIT
+
+    def _on_address_check(self, fetch: InFlight, go: bool) -> None:
+        if fetch.stage is not Stage.ADDRESS_CHECK:  # ended in the meantime
+            return
+        if go:
+            self._run(fetch, Stage.GLOBAL_SLOT)
+        else:
+            self._end_busy(fetch)
+
+    def _global_slot(self, fetch: InFlight) -> Verdict:
+        """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
+        if fetch.dialled:
+            return GO
+        return GO if self._global_slots.acquire("", fetch) else WAIT
+
+    def _address_slot(self, fetch: InFlight) -> Verdict:
+        """Wait for a slot of the server address and for the end of its gap. Unpaced requests pass."""
+        if not self._is_paced(fetch.request):
+            return GO
+        assert self._address_slots is not None
+        if not fetch.dialled:
+            if self._ends_early(fetch):
+                return END
+            if self._is_address_busy(fetch):
+                return self._end_busy(fetch)
+        address = fetch.address_slot = fetch.route.pace_address
+        start = self._address_slots.acquire(address, fetch, self._clock.monotonic())
+        return WAIT if start is None else self._wait_for_gap(fetch, start)
+
+    def _wait_for_gap(self, fetch: InFlight, start: float) -> Verdict:
+        """GO from `start` on; before that a timer continues the request. The slot is held."""
+        assert self._address_slots is not None
+        now = self._clock.monotonic()
+        if start <= now:
+            start = self._address_slots.confirm(fetch.address_slot, now)
+            if not start:
+                return GO
+        fetch.timer = self._clock.call_at(start, lambda: self._on_gap_over(fetch, start, 0))
+        return WAIT
+
+    def _on_gap_over(self, fetch: InFlight, start: float, late: int) -> None:
+        """Continue at `start`.
+
+        A late call means that the event loop was blocked. Requests dialled before may be written only in the next turns
+        of the loop, and the gap counts from then; so this request waits for those turns first.
+        """
+        fetch.timer = None
+        now = self._clock.monotonic()
+        if now - start > LATE_S and late < MAX_LATE:
+            again = now + LATE_S
+            fetch.timer = self._clock.call_at(again, lambda: self._on_gap_over(fetch, again, late + 1))
+        elif self._wait_for_gap(fetch, start) is GO:
+            self._run(fetch, Stage.LEASE)
+
+    def _lease(self, fetch: InFlight) -> Verdict:
+        """Dial only while the partition certainly belongs to this member, and before `start_by`."""
+        if not fetch.dialled and self._ends_early(fetch):
+            return END
+        if self._coordination.lease_valid():
+            return GO
+        retry = self._clock.monotonic() + LEASE_RETRY_S
+        fetch.timer = self._clock.call_at(retry, lambda: self._on_lease_retry(fetch))
+        return WAIT
+
+    def _on_lease_retry(self, fetch: InFlight) -> None:
+        fetch.timer = None
+        self._run(fetch, Stage.LEASE)
+
+    def _middleware(self, fetch: InFlight) -> Verdict:
+        """Run what has to come before the request, such as a login; then repeat from LEASE."""
+        assert fetch.target is not None
+        work = self._chain.before_request(fetch.request, fetch.target)
+        if work is None:
+            return GO
+        fetch.handle = asyncio.get_running_loop().create_task(self._await_middleware(fetch, work))
+        return WAIT
+
+    async def _await_middleware(self, fetch: InFlight, work: Coroutine[Any, Any, None]) -> None:
+        started = self._clock.now()
+        try:
+            await work
+        except FetchError as error:
+            fetch.handle = None
+            fetch.started, fetch.origin_address = started, fetch.route.pace_address
+            self._end(fetch, m.FetchResult.FAILED, error.reason, error.detail)
+        except Exception as error:
+            log.exception("a middleware failed before a request")
+            fetch.handle = None
+            self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
+        else:
+            fetch.handle = None
+            self._run(fetch, Stage.LEASE)
+
+    def _dial(self, fetch: InFlight) -> Verdict:
+        """Hand the request to the fetcher."""
+        target = fetch.target
+        assert target is not None
+        on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
+        http_request = http_request_of(fetch.request, target, fetch.route, self._config.max_list_bytes, on_sent)
+        self._chain.on_request(fetch.request, http_request)
+        if not fetch.dialled:
+            fetch.started = self._clock.now()
+        fetch.stage = Stage.RESPONSE
+        fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
+        return WAIT
+
+    def _on_sent(self, fetch: InFlight) -> None:
+        if self._address_slots is not None and fetch.address_slot:
+            now = self._clock.monotonic()
+            self._address_slots.record_sent(fetch.address_slot, now)
+            if self._coordination.on_sent is not None:
+                self._coordination.on_sent(fetch.address_slot, now)
+
+    def _on_done(self, fetch: InFlight, response: HttpResponse) -> None:
+        fetch.handle = None
+        request, target = fetch.request, fetch.target
+        assert target is not None
+        try:
+            self._chain.on_response(request, target, response)
+        except Exception as error:  # a fault of a middleware costs this fetch, not the host
+            log.exception("a middleware failed on a response")
+            response.reason, response.detail = "internal", type(error).__name__
+        self._on_response(fetch, response)
+
+    # ---- conditions and ends
+
+    def _is_paced(self, request: m.FetchRequest) -> bool:
+        """Whether address slots apply. A robots.txt belongs to no job: it is paced while any job is."""
+        if self._address_slots is None:
+            return False
+        if request.job:
+            return self._paced_jobs.get(request.job, True)
+        return not self._paced_jobs or any(self._paced_jobs.values())
+
+    def _is_address_busy(self, fetch: InFlight) -> bool:
+        """Whether the address cannot take a request soon. The request is given back then, and the scheduler learns the
+        address. A request that was dialled before waits instead: given back, its host would be fetched again."""
+        assert self._address_slots is not None
+        return self._address_slots.refuses(fetch.route.pace_address, self._clock.monotonic())
+
+    def _ends_early(self, fetch: InFlight) -> bool:
+        """End a request that was not dialled yet when its partition leaves or it is too late; True when it ended."""
+        if fetch.dialled:
+            return False
+        if self._must_leave(fetch):
+            self.give_back(fetch)
+            return True
+        start_by = fetch.request.start_by
+        if start_by and self._clock.now() > start_by:
+            self._end(fetch, m.FetchResult.EXPIRED, "expired", "not started in time")
+            return True
+        return False
+
+    def give_back(self, fetch: InFlight) -> None:
+        """Stop a request and end it without a result; the scheduler sends it again."""
+        self.stop(fetch)
+        outcome = given_back(fetch.request)
+        if fetch.dialled:  # the server has seen it: the host's delay applies
+            outcome.started_at = fetch.started
+            outcome.ended_at = self._clock.now()
+            outcome.address = fetch.origin_address or fetch.route.pace_address
+        self._on_end(fetch, outcome)
+
+    def _end_busy(self, fetch: InFlight) -> Verdict:
+        outcome = given_back(fetch.request)
+        outcome.reason = "busy"
+        outcome.address = fetch.route.pace_address
+        self._clock.call_soon(lambda: self._on_end(fetch, outcome))
+        return END
+
+    def _end_unresolved(self, fetch: InFlight, error: Exception) -> Verdict:
+        if isinstance(error, EgressError):
+            return self._end(fetch, m.FetchResult.DENIED, "address", str(error))
+        if isinstance(error, NotLookedUpError):
+            return self._end(fetch, m.FetchResult.UNSPECIFIED, "not_resolved", str(error))
+        detail = str(error) if isinstance(error, ResolveError) else f"{type(error).__name__}: {error}"
+        return self._end(fetch, m.FetchResult.FAILED, "dns", detail)
+
+    def _end(self, fetch: InFlight, result: m.FetchResult, reason: str, detail: str) -> Verdict:
+        """End a request before its dial, in the next turn of the event loop: the outcome may bring the next request of
+        the host, which may end in the same way."""
+        outcome = undialled(fetch.request, result, reason, detail, self._clock.now())
+        if fetch.dialled:  # a robots.txt that was redirected to an address that is refused or cannot be found
+            outcome.started_at = fetch.started
+            outcome.address = fetch.origin_address
+        self._clock.call_soon(lambda: self._on_end(fetch, outcome))
+        return END
+
+    def _release_address_slot(self, fetch: InFlight) -> None:
+        address, fetch.address_slot = fetch.address_slot, ""
+        slots = self._address_slots
+        if address and slots is not None and not slots.cancel(address, fetch):
+            following = slots.release(address, self._clock.monotonic())
+            if following is not None and self._wait_for_gap(*following) is GO:
+                self._run(following[0], Stage.LEASE)
+
+
+STAGES: tuple[tuple[Stage, Callable[[Pipeline, InFlight], Verdict]], ...] = (
+    (Stage.HOST_SLOT, Pipeline._host_slot),
+    (Stage.RESOLVE, Pipeline._resolve),
+    (Stage.ADDRESS_CHECK, Pipeline._address_check),
+    (Stage.GLOBAL_SLOT, Pipeline._global_slot),
+    (Stage.ADDRESS_SLOT, Pipeline._address_slot),
+    (Stage.LEASE, Pipeline._lease),
+    (Stage.MIDDLEWARE, Pipeline._middleware),
+    (Stage.DIAL, Pipeline._dial),
+)
+"""All stages in their order.
+
+stage         | waits for                               | may end with
+------------- | --------------------------------------- | -----------------------------------------------
+HOST_SLOT     | a slot of the host key                  |
+RESOLVE       | a DNS look-up                           | bad_url, dns, address, not_resolved, expired
+ADDRESS_CHECK | the decision of the scheduler           | busy
+GLOBAL_SLOT   | one of `concurrency` slots              |
+ADDRESS_SLOT  | a slot and the gap of the address       | busy, expired
+LEASE         | a valid lease of the partition          | expired
+MIDDLEWARE    | work before the request, such as a login| login and the reasons of a failed fetch
+DIAL          | the response                            | the outcome of the fetch
+"""

@@ -1,0 +1,83 @@
+"""A route to a server: the endpoint to dial, kept apart from the server whose pace counts.
+
+Today every route is direct: both are the same. Behind a proxy the dialled endpoint is the proxy and `pace_address`
+stays the server's. The pipeline and the fetchers use only what is in the `Route`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from nephila.downloader.dns.guarded_resolver import GuardedResolver
+from nephila.downloader.http.target import Target
+
+
+class Route(NamedTuple):
+    """How to reach the server of one URL."""
+
+    addresses: tuple[str, ...]
+    """IP addresses to dial, in order of preference. Each one passed the egress guard."""
+    port: int
+    """TCP port to dial."""
+    tls_name: str
+    """Server name of the TLS handshake (SNI and certificate check); empty: no TLS."""
+    pace_address: str
+    """IP address of the server whose count and gap apply to this fetch."""
+    tunnel: bool = False
+    """Whether the connection leads through a proxy by CONNECT. A direct route has none."""
+
+
+NO_ROUTE = Route((), 0, "", "")
+"""The route of a request whose name is not resolved yet."""
+
+
+class Router(Protocol):
+    """Finds the route of a URL."""
+
+    def cached(self, target: Target) -> Route | None:
+        """The route when it is known without a look-up, else None. Raises `EgressError` or `ResolveError`."""
+
+    async def route(self, target: Target) -> Route:
+        """The route, with a look-up where one is needed. Raises `EgressError` or `ResolveError`."""
+
+    async def close(self) -> None:
+        """Cancel look-ups in flight."""
+
+
+class DirectRouter:
+    """Dials the server of the URL itself."""
+
+    def __init__(self, resolver: GuardedResolver) -> None:
+        self._resolver = resolver
+
+    def cached(self, target: Target) -> Route | None:
+        """See `Router.cached`. One dict look-up."""
+        found = self._resolver.cached(target.dial_host, target.port)
+        return None if found is None else direct_route(target, *found)
+
+    async def route(self, target: Target) -> Route:
+        """See `Router.route`."""
+        return direct_route(target, *await self._resolver.resolve(target.dial_host, target.port))
+
+    async def close(self) -> None:
+        """See `Router.close`."""
+        await self._resolver.close()
+
+
+def direct_route(target: Target, addresses: tuple[str, ...], port: int) -> Route:
+    """The route without a proxy. `addresses` is not empty."""
+    tls_name = target.dial_host.rstrip(".") if target.scheme == "https" else ""
+    return Route(addresses, port, tls_name, addresses[0])
+
+
+def prefer_counted_address(route: Route, counted: str) -> Route:
+    """The same route with the address that the scheduler counted the fetch on first.
+
+    The order of the addresses of a name carries no meaning, and the fetch has its turn on the counted one.
+    """
+    addresses = route.addresses
+    if counted not in addresses[1:] or route.tunnel:
+        return route
+    return route._replace(
+        addresses=(counted, *(address for address in addresses if address != counted)), pace_address=counted
+    )

@@ -1,0 +1,34 @@
+"""Generated from proto/nephila/v1/context.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+
+class Render(IntEnum):
+    """Whether a browser renders the page."""
+
+    UNSPECIFIED = 0
+    NEVER = 1
+    AUTO = 2
+    ALWAYS = 3
+
+
+class Context(msgspec.Struct, array_like=True, gc=False):
+    """What belongs to a fetch beside its URL. The links of a page inherit it. At most 16 KiB when encoded; null:
+    nothing.
+    """
+
+    # Name of the session that the fetch belongs to: its cookies and its login.
+    session: str = ""
+    # Step of a crawl in several steps, such as "list" or "detail".
+    stage: str = ""
+    # Name of the crawl scheme that the URL belongs to.
+    scheme: str = ""
+    # Class of proxies that the fetch uses; empty: as the job says.
+    proxy_class: str = ""
+    # Browser profile of a rendered fetch.
+    browser_profile: str = ""

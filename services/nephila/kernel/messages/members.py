@@ -1,0 +1,59 @@
+"""Generated from proto/nephila/v1/members.proto by tools/protogen.py; do not edit."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+
+class MemberState(IntEnum):
+    """State of a member. A member without a new status for three intervals has gone without a word."""
+
+    UNSPECIFIED = 0
+    READY = 1
+    NOT_READY = 2
+    DRAINING = 3
+    ENDED = 4
+
+
+class MemberStatus(msgspec.Struct, array_like=True, gc=False):
+    """How one member of a service is doing. Topic `members` (compacted by id), published by the member itself."""
+
+    # service/member.
+    id: str = ""
+    # scheduler, downloader, parser or storage.
+    service: str = ""
+    # Name of the member, its own within the service.
+    member: str = ""
+    # Name of its machine.
+    host: str = ""
+    version: str = ""
+    state: MemberState = MemberState.UNSPECIFIED
+    # One line; empty while it is ready.
+    problem: str = ""
+    # Start of the process, in seconds since 1970 UTC.
+    started_at: float = 0.0
+    # Time of this status, in seconds since 1970 UTC.
+    at: float = 0.0
+    # Seconds until the next status.
+    interval_s: float = 0.0
+    # Partitions that it owns in the group of its service.
+    partitions: list[int] = msgspec.field(default_factory=list)
+    # Messages delivered to it and not acked.
+    in_flight: int = 0
+    # CPU time per second since the last status; 1 is a whole core.
+    cpu: float = 0.0
+    # Resident memory.
+    memory_bytes: int = 0
+    # Counters of the service, per second since the last status.
+    rates: list[MemberRate] = msgspec.field(default_factory=list)
+
+
+class MemberRate(msgspec.Struct, array_like=True, gc=False):
+    """How fast one counter of a service rises."""
+
+    # As in its metrics, without prefix and _total.
+    name: str = ""
+    per_s: float = 0.0

@@ -1,0 +1,82 @@
+"""Seeds as people write them: one URL as typed, or a file of URLs, one a line.
+
+A bare host name becomes an http URL. Errors are `UsageError`s of one line that name the value and what to write
+instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.runtime.errors import UsageError
+from nephila.native import UrlError
+
+STDIN = "-"
+MAX_URL = 8192
+"""Characters of a seed, the same limit as for a link on a page."""
+MAX_LINE = 1 << 24
+"""Bytes of one line of a seed file. A file without line ends is not a list of URLs."""
+
+
+def is_job_file(text: str) -> bool:
+    """Whether an argument is the name of a job file and not a URL."""
+    return text.endswith((".yaml", ".yml")) and "://" not in text
+
+
+def seed_url(text: str) -> str:
+    """The absolute URL of a seed as typed. A bare host name gets http://, which servers redirect to https.
+
+    Raises `UsageError` that names what is wrong.
+    """
+    url = text.strip()
+    if len(url) > MAX_URL:
+        raise UsageError(f"{url[:60]!r}… is not a URL that can be crawled: longer than {MAX_URL:,} characters")
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", url):
+        if os.path.isfile(url):  # unlike Path.is_file, no error for text that cannot be a file name
+            raise UsageError(
+                f"{url} is a file: read it with `nephila extract {url}`, or take its URLs with --seeds {url}"
+            )
+        if not re.match(r"(localhost|\[.*\]|[^/]*[.:][^/]*)(/|$)", url):
+            name = url if re.fullmatch(r"[\w-]+", url) else "example"
+            raise UsageError(f"{text!r} is not a URL; did you mean http://{name}/ or http://{name}.com/?")
+        url = "http://" + url
+    try:
+        return parse_routed(url).href
+    except UrlError as error:
+        raise UsageError(f"{text!r} is not a URL that can be crawled: {error}") from None
+
+
+def read_seeds(name: str, on_bad_line: Callable[[str, str], None], option: str = "--seeds ") -> Iterator[str]:
+    """URLs of a seed file, one a line, read lazily. Empty lines and lines that begin with # are skipped.
+
+    `on_bad_line` gets the position and the reason of each line that is not a URL; the other lines are still read.
+    Raises `UsageError` when the file cannot be read or holds no URL; `option` is the text before the name in errors.
+    """
+    source = "standard input" if name == STDIN else name
+    good = bad = 0
+    try:
+        # Not sys.stdin: a thread that waits for a line would block the interpreter when it closes sys.stdin at exit.
+        with open(0, "rb", closefd=False) if name == STDIN else Path(name).open("rb") as lines:
+            for number, raw in enumerate(iter(partial(lines.readline, MAX_LINE), b""), 1):
+                if len(raw) == MAX_LINE:
+                    raise UsageError(f"{option}{name}: line {number} is longer than 16 MB; give one URL a line")
+                line = raw.strip().removeprefix(b"\xef\xbb\xbf")
+                if not line or line.startswith(b"#"):
+                    continue
+                try:
+                    yield seed_url(line.decode())
+                    good += 1
+                except (UsageError, UnicodeDecodeError) as error:
+                    bad += 1
+                    reason = "not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+                    on_bad_line(f"{source}, line {number}", reason)
+    except OSError as error:
+        raise UsageError(f"cannot read {option}{name}: {error.strerror}") from None
+    if not good:
+        what = f"none of its {bad} lines is a URL" if bad else "it is empty"
+        raise UsageError(f"{option}{name}: {what}; give one URL a line")

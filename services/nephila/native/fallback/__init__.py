@@ -1,0 +1,34 @@
+"""The fallback of the native core in Python on libraries: the same calls, slower, and simpler main text.
+
+URLs and fingerprints, robots rules, links, titles and directives are the same. Checkpoints have a format of their own.
+"""
+
+from __future__ import annotations
+
+from nephila.native.fallback.hosts import HostStore
+from nephila.native.fallback.page import TAGS, PagePass, page_pass
+from nephila.native.fallback.robots import RobotsRules, robots_rule, robots_sitemaps
+from nephila.native.fallback.texts import is_storable, is_tidy, quoted, sniff_encoding, to_utf8, trimmed
+from nephila.native.fallback.trie import Trie
+from nephila.native.fallback.urls import UrlError, UrlParts, parse_any, parse_url
+
+__all__ = [
+    "TAGS",
+    "HostStore",
+    "PagePass",
+    "RobotsRules",
+    "Trie",
+    "UrlError",
+    "UrlParts",
+    "is_storable",
+    "is_tidy",
+    "page_pass",
+    "parse_any",
+    "parse_url",
+    "quoted",
+    "robots_rule",
+    "robots_sitemaps",
+    "sniff_encoding",
+    "to_utf8",
+    "trimmed",
+]

@@ -1,0 +1,131 @@
+"""URLs: WHATWG parsing by Ada (ada-url) and the canonical form that fingerprints are made of (KEY_VERSION 2).
+
+Invariant: host key, canonical URL and fingerprint equal those of the native core.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import md5
+from pathlib import Path
+from typing import Final
+
+import ada_url
+
+_UNRESERVED: Final = re.compile(r"%(?:2[DE]|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])", re.IGNORECASE)
+"""Percent-encoded letters, digits and - . _ ~ (RFC 3986, 6.2.2.2)."""
+_SCHEME: Final = re.compile(r"[\x00-\x20]*[A-Za-z][A-Za-z0-9+.\t\n\r-]*:")
+
+
+def _tracking() -> tuple[frozenset[str], tuple[str, ...]]:
+    lines = Path(__file__).parent.with_name("tracking.txt").read_text("utf-8").splitlines()
+    names = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    prefixes = tuple(name[:-1] for name in names if name.endswith("*"))
+    return frozenset(name for name in names if not name.endswith("*")), prefixes
+
+
+_NAMES, _PREFIXES = _tracking()
+
+
+class UrlError(ValueError):
+    """Not an absolute http(s) URL; the text says why."""
+
+
+class UnsupportedScheme(UrlError):
+    """A valid URL of a scheme other than http and https."""
+
+
+def _parse(text: str, base: str | None) -> str:
+    try:
+        return str(ada_url.URL(text, base).href)
+    except UnicodeEncodeError:
+        raise UrlError("not valid Unicode") from None
+    except ValueError:
+        relative = base is None and not _SCHEME.match(text)
+        raise UrlError("relative URL without a base" if relative else "not a valid URL") from None
+
+
+def _checked_base(base: str | None) -> str | None:
+    try:
+        return None if base is None else _parse(base, None)
+    except UrlError as error:
+        raise UrlError(f"base: {error}") from None
+
+
+def parse_any(url: str, base: str | None = None) -> str:
+    """The WHATWG href of a URL of any scheme, with its fragment; UrlError if it does not parse. O(n)."""
+    return _parse(url, _checked_base(base))
+
+
+def parse_http(text: str, base: str | None = None) -> str:
+    """The href without its fragment of an http(s) URL, or of a reference against `base` (an href).
+
+    A reference has the credentials of `base` if both are of one origin, else none.
+    """
+    href = _parse(text, base).partition("#")[0]
+    if not href.startswith(("http:", "https:")):
+        raise UnsupportedScheme(f"unsupported scheme '{href.partition(':')[0]}'")
+    if base is None:
+        return href
+    start, end = host_span(href)
+    own_start, own_end = host_span(base) if base.startswith(("http:", "https:")) else (0, 0)
+    begin = href.index("//") + 2
+    same = base[: base.find("//") + 2] == href[:begin] and base[own_start:own_end] == href[start:end]
+    return href[:begin] + (base[begin:own_start] if same else "") + href[start:]
+
+
+def host_span(href: str) -> tuple[int, int]:
+    """Where the host key is in an http(s) href: after the credentials, before the path."""
+    start = href.index("//") + 2
+    end = href.index("/", start)
+    return max(start, href.rfind("@", start, end) + 1), end
+
+
+def canonical_of(href: str) -> str:
+    """The canonical form of an http(s) href: unreserved characters decoded, tracking parameters and empty pieces of
+    the query removed, the other pieces sorted by name. O(n log n)."""
+    path = host_span(href)[1]
+    plain = _UNRESERVED.sub(lambda match: chr(int(match[0][1:], 16)), href[path:])
+    path_only, mark, query = plain.partition("?")
+    pieces = [piece for piece in query.split("&") if piece and not _is_tracking(piece.partition("=")[0].lower())]
+    pieces.sort(key=lambda piece: piece.partition("=")[0])
+    return href[:path] + path_only + (mark + "&".join(pieces) if pieces else "")
+
+
+def _is_tracking(name: str) -> bool:
+    return name in _NAMES or name.startswith(_PREFIXES)
+
+
+def fingerprint_of(host_key: str, canonical: str) -> bytes:
+    """MD5(host key)[0:4] + MD5(canonical)[0:12]."""
+    return (
+        md5(host_key.encode(), usedforsecurity=False).digest()[:4]
+        + md5(canonical.encode(), usedforsecurity=False).digest()[:12]
+    )
+
+
+class UrlParts:
+    """A parsed http(s) URL: `href` is fetched, `canonical` and `fingerprint` identify it."""
+
+    __slots__ = ("canonical", "host_key", "href", "path_query", "scheme")
+
+    def __init__(self, href: str) -> None:
+        start, end = host_span(href)
+        self.href = href
+        self.host_key = href[start:end]
+        self.path_query = href[end:]
+        self.scheme = href.partition(":")[0]
+        self.canonical = canonical_of(href)
+
+    @property
+    def fingerprint(self) -> bytes:
+        """MD5(host key)[0:4] + MD5(canonical)[0:12]."""
+        return fingerprint_of(self.host_key, self.canonical)
+
+    def __repr__(self) -> str:
+        return f"UrlParts({self.href!r})"
+
+
+def parse_url(url: str, base: str | None = None) -> UrlParts:
+    """Parse an absolute http(s) URL, or a relative one against `base`; UrlError for anything else. O(n)."""
+    return UrlParts(parse_http(url, _checked_base(base)))

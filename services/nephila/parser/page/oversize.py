@@ -1,0 +1,83 @@
+"""The page pass of a very long page, in a child process: it takes up to 8 ms a megabyte, which the loop cannot spare.
+
+Run in the sandbox. The result has the attributes and types of `PagePass`. The parent checks that buffers and
+counts agree, as it checks every result of a child.
+"""
+
+from __future__ import annotations
+
+import typing
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import msgspec
+
+from nephila.native import page_pass
+from nephila.parser.page.page_pass import PagePass
+from nephila.parser.sandbox import Task
+
+_PROPERTIES: Final = {name: value for name, value in vars(PagePass).items() if isinstance(value, property)}
+Found: Final = msgspec.defstruct(
+    "Found", [(name, typing.get_type_hints(value.fget)["return"]) for name, value in _PROPERTIES.items()], frozen=True
+)
+"""A page pass as it travels."""
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One page and what may be taken from it."""
+
+    body: bytes
+    url: str
+    encoding: str
+    max_links: int
+    max_text_bytes: int
+    agent: str
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode_found = msgspec.msgpack.Decoder(Found).decode
+
+
+def run(payload: bytes) -> bytes:
+    """See `nephila.parser.sandbox.task.Task.module`."""
+    request = _decode_request(payload)
+    found = page_pass(
+        request.body,
+        request.url,
+        request.encoding,
+        max_links=request.max_links,
+        max_text_bytes=request.max_text_bytes,
+        agent=request.agent,
+    )
+    return _encode({name: getattr(found, name) for name in _PROPERTIES})
+
+
+def payload_of(body: bytes, url: str, encoding: str, max_links: int, max_text_bytes: int, agent: str) -> bytes:
+    """The payload of one page."""
+    return _encode(Request(body, url, encoding, max_links, max_text_bytes, agent))
+
+
+def decode_result(data: bytes) -> PagePass:
+    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    found: Any = _decode_found(data)
+    count = found.link_count
+    lengths = [len(found.fingerprints), len(found.link_ends), len(found.host_spans), len(found.anchor_ends)]
+    if lengths != [16 * count, 4 * count, 8 * count, 4 * count] or len(found.link_flags) != count:
+        raise ValueError("links and their number do not agree")
+    for ends, data in ((found.link_ends, found.link_urls), (found.anchor_ends, found.anchors)):
+        places = memoryview(ends).cast("I")
+        if any(a > b for a, b in pairwise(places)) or (count and places[-1] != len(data)):
+            raise ValueError("links end outside of their buffer")
+    found.text.decode()
+    return cast("PagePass", found)
+
+
+PAGE: Final[Task[PagePass]] = Task(
+    "page",
+    "nephila.parser.page.oversize",
+    decode_result,
+    wall_s=10.0,
+    memory_bytes=512 << 20,
+    max_result_bytes=64 << 20,
+)

@@ -1,0 +1,89 @@
+"""Main text by the library trafilatura, for jobs that ask for it. It builds trees of untrusted pages, so it runs in a
+child process.
+
+`TRAFILATURA` is the task for the sandbox, `run` the function in the child. The library is an optional dependency:
+without it the task is not started. Invariant: the parser's own process never imports it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+
+from nephila.kernel.messages import CrawlJob, MainText
+from nephila.parser.sandbox import Task
+
+LIBRARY: Final = "trafilatura"
+MISSING: Final = "mainText: trafilatura needs the library of that name: pip install 'nephila[trafilatura]'"
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One page, as UTF-8."""
+
+    source: bytes
+    url: str
+    max_text_bytes: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Request).decode
+
+
+def is_installed() -> bool:
+    """Whether the library is installed; it is not imported for that."""
+    return importlib.util.find_spec(LIBRARY) is not None
+
+
+def lacks_library(job: CrawlJob) -> bool:
+    """Whether a job wants its texts from the library, and it is not installed."""
+    return job.parse is not None and job.parse.main_text == MainText.TRAFILATURA and not is_installed()
+
+
+def payload_of(source: bytes, url: str, max_text_bytes: int) -> bytes:
+    """The payload of one page in UTF-8."""
+    return _encode(Request(source, url, max_text_bytes))
+
+
+def run(payload: bytes) -> bytes:
+    """See `nephila.parser.sandbox.task.Task.module`."""
+    request = _decode(payload)
+    text = _library()(request.source.decode("utf-8", "replace"), url=request.url) or ""
+    return str(text).encode("utf-8", "replace")[: request.max_text_bytes]
+
+
+def decode_result(data: bytes) -> bytes:
+    """What a child sent; a character that the limit has cut is left out."""
+    return data.decode("utf-8", "ignore").encode()
+
+
+@cache
+def _library() -> Any:
+    from trafilatura import extract
+
+    return extract
+
+
+def preload() -> None:
+    """Import the library, and have it load whatever it needs at its first use: afterwards nothing can be opened."""
+    words = (
+        "Golden spiders spin their webs between old trees near the slow river, and nobody knows why they do it. " * 9
+    )
+    for page in (
+        f"<article><h1>Silk</h1><p>{words}</p><p>{words}</p></article>",
+        f"<div>{words}</div>",
+        "<p>short</p>",
+    ):
+        _library()(f"<html lang=en><head><title>Silk</title></head><body>{page}</body></html>", url="http://a.test/x")
+
+
+TRAFILATURA: Final[Task[bytes]] = Task(
+    "trafilatura",
+    "nephila.parser.page.trafilatura_child",
+    decode_result,
+    wall_s=10.0,
+    memory_bytes=768 << 20,
+    max_result_bytes=20 << 20,
+)

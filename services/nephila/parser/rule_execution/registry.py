@@ -1,0 +1,87 @@
+"""All rules a parser knows, and for each job the set of those that it names. Which rule is for a page is said here.
+
+Rules and jobs come in any order, and change while pages come: a page is read by the rules of the moment. Invariant: a
+rule or job that changes costs its jobs one new set, made when the next page asks for it; a document that this version
+cannot read leaves the rule as it was and is told once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nephila.kernel import messages as m
+from nephila.kernel.runtime.errors import UsageError
+from nephila.parser.rules.load import from_text
+from nephila.parser.rules.match import RuleSet
+from nephila.parser.rules.spec import Rule
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRule:
+    """A rule and its document as it travels."""
+
+    rule: Rule
+    text: str
+
+
+class RuleRegistry:
+    """See the module."""
+
+    def __init__(self, *, scripts: bool = False) -> None:
+        """`scripts`: those of rules are run."""
+        self._scripts = scripts
+        self._entries: dict[str, KnownRule] = {}
+        self._names_by_job: dict[str, tuple[str, ...]] = {}
+        self._sets: dict[str, RuleSet] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def update_rule(self, message: m.ParseRule) -> None:
+        """The desired state of a rule. O(jobs)."""
+        name = message.name
+        if message.deleted:
+            self._entries.pop(name, None)
+        else:
+            known = self._entries.get(name)
+            if known is not None and known.text == message.document:
+                return
+            try:
+                rule = from_text(message.document, name).rule
+            except UsageError as error:
+                log.error("rule %s is left as it was: %s", name, error)
+                return
+            self._entries[name] = KnownRule(rule, message.document)
+            if not self._scripts and any(reader.scripts for reader in rule.page_rules):
+                log.warning(
+                    "rule %s: its scripts are not run, and their fields are empty; --rule-scripts runs them", name
+                )
+        for job, wanted in self._names_by_job.items():
+            if name in wanted:
+                self._sets.pop(job, None)
+
+    def update_job(self, job: m.CrawlJob) -> None:
+        """The desired state of a job."""
+        self._sets.pop(job.uid, None)
+        if job.deleted or not job.rules:
+            self._names_by_job.pop(job.uid, None)
+        else:
+            self._names_by_job[job.uid] = tuple(job.rules)
+
+    def has_rules(self, job: str) -> bool:
+        """Whether a job has rules at all."""
+        return job in self._names_by_job
+
+    def for_url(self, job: str, url: str) -> Iterator[KnownRule]:
+        """The rules of a job that may be for a URL, in the order in which they count."""
+        found = self._sets.get(job)
+        if found is None:
+            names = self._names_by_job.get(job, ())
+            found = self._sets[job] = RuleSet(self._entries[name].rule for name in names if name in self._entries)
+        for rule in found.for_url(url):
+            entry = self._entries[rule.name.partition("/")[0]]
+            yield entry if entry.rule is rule else KnownRule(rule, entry.text)

@@ -1,0 +1,71 @@
+"""`nephila extract` of a page whose tree has no bound, in a child process that is killed when it takes too long.
+
+Run in the sandbox. The page travels as UTF-8, since a locked-down child can load no codec.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from nephila.native import page_pass, to_utf8
+from nephila.parser.config import ParserConfig
+from nephila.parser.sandbox import Task
+from nephila.parser.single.extract import extract, fill_html
+
+WALL_S: Final = 5.0
+MEMORY_BYTES: Final = 1 << 30
+_NOWHERE: Final = "http://document.invalid/"
+
+
+class Request(msgspec.Struct, array_like=True):
+    """One page."""
+
+    url: str
+    source: bytes
+    markdown: bool
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_request = msgspec.msgpack.Decoder(Request).decode
+_decode = msgspec.msgpack.Decoder(dict[str, str | list[str | dict[str, Any]]]).decode
+
+
+def run(payload: bytes) -> bytes:
+    """See `nephila.parser.sandbox.task.Task.module`."""
+    request, config = _decode_request(payload), ParserConfig()
+    found = page_pass(
+        request.source,
+        request.url or _NOWHERE,
+        "utf-8",
+        max_links=config.max_links,
+        max_text_bytes=config.max_text_bytes,
+    )
+    result: dict[str, Any] = {"url": request.url}
+    fill_html(result, request.source, "utf-8", found, config, request.markdown)
+    return _encode(result)
+
+
+def payload_of(url: str, body: bytes, encoding: str, markdown: bool) -> bytes:
+    """The payload of one page."""
+    return _encode(Request(url, to_utf8(body, encoding), markdown))
+
+
+def decode_result(data: bytes) -> dict[str, Any]:
+    """Read what a child sent. Raises `ValueError` or `msgspec.MsgspecError` when it is not of the form."""
+    found: dict[str, Any] = _decode(data)
+    return found
+
+
+EXTRACT: Final[Task[dict[str, Any]]] = Task(
+    "extract", __name__, decode_result, wall_s=WALL_S, memory_bytes=MEMORY_BYTES, max_result_bytes=64 << 20
+)
+
+# What is loaded on first use is loaded before the child is locked down.
+extract(
+    b'<title>a</title><script type=\'application/ld+json\'>{"@type":"Article","datePublished":"2020-01-01"}</script>'
+    b"<article><h1>a</h1><p>b &eacute; <a href=/c>c</a><img src=d.png></p></article><time datetime=2020-01-01>x</time>",
+    "http://a.test/",
+    markdown=True,
+)

@@ -1,0 +1,242 @@
+"""One document to title, main text, metadata, links and media: `nephila extract`, no crawl, no network.
+
+Pure: bytes in, a dict out. It may build a tree (for media and JSON-LD), which the parser service never does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import mimetypes
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from nephila.kernel import mime
+from nephila.native import PagePass, UrlError, page_pass, parse_url, sniff_encoding, to_utf8
+from nephila.parser.config import ParserConfig
+from nephila.parser.documents.read import TEXTS
+from nephila.parser.links.links import unpack
+from nephila.parser.lists.detection import form_of
+from nephila.parser.markdown import lines_of, resolver
+from nephila.parser.markdown import markdown as as_markdown
+from nephila.parser.page.body_kind import HEAD_BYTES, BodyKind, kind_of
+from nephila.parser.page.byline import byline
+from nephila.parser.page.charset import encoding_of
+from nephila.parser.page.headline import from_title, is_site, without_site
+from nephila.parser.page.html_tree import html_tree, tree_is_linear
+from nephila.parser.page.media import Medium, media
+from nephila.parser.page.published import visible_date
+from nephila.parser.page.tree_walk import PageElements
+from nephila.parser.sandbox import BlockingSandbox, ChildError
+from nephila.parser.single.documents import fill_document, fill_list
+
+MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+"""A larger file is refused: the downloader's limit is below it as well."""
+MAX_TREE_BYTES: Final = 8 * 1024 * 1024
+"""Above this no tree is built (some 20 bytes of memory per byte of an ordinary page); media then come from OpenGraph
+alone."""
+
+# Relative links of a document without a URL resolve to this reserved name, by which they are recognised and left out.
+_NOWHERE: Final = "http://document.invalid/"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def extract(
+    body: bytes,
+    url: str,
+    content_type: str = "",
+    charset: str = "",
+    sandbox: BlockingSandbox | None = None,
+    *,
+    markdown: bool = False,
+) -> dict[str, Any]:
+    """What a reader would want of the document at `url` ("" when unknown: relative links are left out).
+
+    `content_type` is a media type without parameters, "" is taken for HTML; `charset` is the header's. `text` is the
+    main text, and with `markdown` there is a key of that name with the same as Markdown. A PDF is read in a child
+    process: of `sandbox`, or one that ends with the call. What is not HTML has its `kind`, and a `problem` where not
+    all could be read. Raises `UrlError` when `url` is neither empty nor absolute http(s).
+    """
+    config = ParserConfig()
+    result: dict[str, Any] = {
+        **dict.fromkeys(("url", "title", "text", "lang", "published", "author", "description", "canonical"), ""),
+        "encoding": "",
+        "links": [],
+        "images": [],
+        "videos": [],
+        "media": [],
+    }
+    result["url"] = parse_url(url).href if url else ""
+    base = result["url"] or _NOWHERE
+    form = form_of(content_type, url, body)
+    kind, _ = kind_of(content_type or "text/html", body[:HEAD_BYTES])
+    if form is not None:
+        fill_list(result, form, body, base, charset, config, _is_somewhere)
+    elif kind is BodyKind.HTML:
+        encoding = encoding_of(body, charset, sniff_encoding)
+        found = page_pass(
+            body, result["url"] or _NOWHERE, encoding, max_links=config.max_links, max_text_bytes=config.max_text_bytes
+        )
+        if len(body) > MAX_TREE_BYTES or tree_is_linear(body, found.depth):
+            fill_html(result, body, encoding, found, config, markdown)
+        else:
+            _in_child(result, body, encoding, found, config, markdown, sandbox)
+    else:
+        with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
+            fill_document(result, kind, body, content_type, base, charset, config, box, _is_somewhere)
+    return result
+
+
+def _is_somewhere(url: str) -> bool:
+    return not url.startswith(_NOWHERE)
+
+
+def _in_child(
+    result: dict[str, Any],
+    body: bytes,
+    encoding: str,
+    found: PagePass,
+    config: ParserConfig,
+    markdown: bool,
+    sandbox: BlockingSandbox | None,
+) -> None:
+    """A page whose tree may take a time that grows with its square: in a child, and without a tree where that fails."""
+    from nephila.parser.single.child import EXTRACT, payload_of
+
+    try:
+        with contextlib.nullcontext(sandbox) if sandbox is not None else BlockingSandbox() as box:
+            found_there = box.call(EXTRACT, payload_of(result["url"], body, encoding, markdown), attempts=1)
+        result.update(found_there)
+        result["encoding"] = encoding
+    except ChildError as broken:
+        fill_html(result, body, encoding, found, config, markdown, trees=False)
+        result["problem"] = f"media and Markdown are not complete: {broken}"
+
+
+def fill_html(
+    result: dict[str, Any],
+    body: bytes,
+    encoding: str,
+    found: PagePass,
+    config: ParserConfig,
+    markdown: bool,
+    *,
+    trees: bool = True,
+) -> None:
+    """What an HTML page says, in this process; with `trees` by a tree of it, which the caller answers for."""
+    pairs = found.meta
+    base = found.base
+
+    @functools.cache
+    def resolve(raw: str) -> str:
+        try:
+            href = parse_url(raw, base).href
+        except UrlError:
+            return ""
+        return "" if href.startswith(_NOWHERE) else href
+
+    tree = _tree(body, encoding) if trees else None
+    elements = PageElements(tree)
+    said = byline(pairs if tree is None else elements.metas(), elements.json_ld(), found.title)
+    images, videos = media(pairs, elements.media, resolve)
+    stated = dict(reversed(pairs))
+    headings = elements.headings()
+    place = urlsplit(result["url"] or resolve(found.canonical))
+    host = place.hostname or ""
+    site = stated.get("og:site_name", "")
+    title = without_site(said.title or from_title(found.title, *headings), site, host, headings[0])
+    h1s = [text for one in headings[1] if (text := " ".join(one.split())) and not is_site(text, site, host)]
+    # The title of a front page is that name.
+    if len(h1s) == 1 and place.path != "/" and is_site(title, site, host):
+        title = h1s[0]
+    result.update(
+        encoding=encoding,
+        title=title[: config.max_title_chars],
+        text=(found.main_text or found.text).decode(),
+        lang=found.lang,
+        published=said.published or elements.published() or visible_date(found.text.decode(), (title, *headings[1])),
+        author=said.author or elements.author(),
+        description=found.description or stated.get("og:description", ""),
+        canonical="" if found.canonical.startswith(_NOWHERE) else found.canonical,
+        links=[link for link in unpack(found) if not link["url"].startswith(_NOWHERE)],
+        images=[one.url for one in images],
+        videos=[one.url for one in videos],
+        media=[*(_medium("image", one) for one in images), *(_medium("video", one) for one in videos)],
+    )
+    if markdown:
+        to = resolver(base, _NOWHERE)
+        result["markdown"] = result["text"] if tree is None else as_markdown(tree, lines_of(found), to)
+
+
+def _medium(kind: str, one: Medium) -> dict[str, str]:
+    """What is said of it, without what is not."""
+    found = {"kind": kind, "url": one.url}
+    if one.alt:
+        found["alt"] = one.alt
+    if one.caption:
+        found["caption"] = one.caption
+    if one.anchor:
+        found["anchor"] = one.anchor
+    return found
+
+
+def _tree(body: bytes, encoding: str) -> Any:
+    if len(body) > MAX_TREE_BYTES:
+        return None
+    return html_tree(to_utf8(body, encoding))
+
+
+def extract_batch(lines: Iterable[str], defaults: Mapping[str, Any] | None = None) -> Iterator[str]:
+    """JSON lines {"file": path, "url": ...} in, one JSON line each out, in order; {"error": ...} for what fails.
+
+    "url" may be left out; "content_type" and "charset" may be given as the server sent them; "markdown": true asks for
+    that, too. `defaults` hold for lines that do not say it.
+    """
+    with BlockingSandbox() as sandbox:
+        for line in lines:
+            yield _encode(_one(line, sandbox, defaults or {})).decode()
+
+
+def _one(line: str, sandbox: BlockingSandbox, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    request: Any = None
+    try:
+        request = msgspec.json.decode(line)
+        if not isinstance(request, dict) or not isinstance(request.get("file"), str):
+            return {"error": 'expected an object with "file": path'}
+        request = {**defaults, **request}
+        marked = request.get("markdown") is True
+        fields = [request.get(name) or "" for name in ("url", "content_type", "charset")]
+        if not all(isinstance(field, str) for field in fields):
+            return {"error": '"url", "content_type" and "charset" are strings'}
+        path = Path(request["file"])
+        url, content_type, charset = fields
+        content_type, said = mime.media_type(content_type)
+        charset = charset or said
+        return extract(read_file(path), url, content_type or type_by_name(path), charset, sandbox, markdown=marked)
+    except OSError as error:
+        return {"error": f"cannot read {request['file']!r}: {error.strerror or error}"}
+    except Exception as error:
+        # One document never ends the batch, whatever is in it.
+        told = isinstance(error, ValueError | msgspec.DecodeError)
+        text = str(error) if told else f"{type(error).__name__}: {error}"
+        return {"error": text.encode("utf-8", "replace").decode()}
+
+
+def read_file(path: Path) -> bytes:
+    """The file's bytes; `ValueError` when it is larger than `MAX_FILE_BYTES`."""
+    with path.open("rb") as file:
+        body = file.read(MAX_FILE_BYTES + 1)
+    if len(body) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
+    return body
+
+
+def type_by_name(path: Path) -> str:
+    """Media type that a file's name promises where it is a kind of text; "" for all others, whose bytes are asked."""
+    guessed = mimetypes.guess_type(path.name)[0] or ""
+    return guessed if guessed and kind_of(guessed, b"")[0] in TEXTS else ""

@@ -1,0 +1,66 @@
+"""What one run of a crawl has changed: pages that are new, changed and gone, by the history of fetches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nephila.storage.ledgers.read_connection import NoTables, ReadConnection, open_for_reading
+
+if TYPE_CHECKING:
+    from nephila.programs.crawl.plan import Plan
+
+
+@dataclass(slots=True)
+class Changed:
+    """Pages of one run by what has become of them, each as (URL, title)."""
+
+    new: list[tuple[str, str]] = field(default_factory=list)
+    changed: list[tuple[str, str]] = field(default_factory=list)
+    gone: list[tuple[str, str]] = field(default_factory=list)
+    ended: int = 0
+    """Fetches of the run that ended, however."""
+    fetched: int = 0
+    """Those of them that brought a copy or confirmed one."""
+
+
+class ChangeTracker:
+    """The history as it stands before a run; `found` after it is the difference. O(fetches of the run)."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._source, self._job = plan.rows, plan.job.uid
+        self._last = 0
+        try:
+            with open_for_reading(self._source) as connection:
+                row = connection.execute("SELECT max(id) FROM fetches WHERE job = :job", {"job": self._job}).fetchone()
+                self._last = row[0] or 0
+        except NoTables:
+            pass
+
+    def found(self) -> Changed:
+        """What has come since, in the order of the fetches; of several of one URL, the last one."""
+        query = (
+            "SELECT fetches.change, fetches.outcome, fetches.url_key, pages.url, pages.title FROM fetches"
+            " JOIN pages ON pages.job = fetches.job AND pages.url_key = fetches.url_key"
+            " WHERE fetches.job = :job AND fetches.id > :last ORDER BY fetches.id"
+        )
+        result = Changed()
+        changes: dict[str, tuple[str, str, str]] = {}
+        values = {"job": self._job, "last": self._last}
+        with open_for_reading(self._source) as connection:
+            for change, outcome, key, url, title in connection.execute(query, values):
+                result.ended += 1
+                result.fetched += outcome == "stored"
+                if change in ("new", "changed", "gone"):
+                    changes[key] = (change, url, title)
+            known = self._gone_before(connection) if any(one[0] == "gone" for one in changes.values()) else set()
+        for key, (change, url, title) in changes.items():
+            if change != "gone" or key not in known:
+                getattr(result, change).append((url, title))
+        return result
+
+    def _gone_before(self, connection: ReadConnection) -> set[str]:
+        """Pages that were gone already. O(fetches)."""
+        query = "SELECT url_key, change FROM fetches WHERE job = :job AND id <= :last AND change != '' ORDER BY id"
+        last = dict(connection.execute(query, {"job": self._job, "last": self._last}))
+        return {key for key, change in last.items() if change == "gone"}

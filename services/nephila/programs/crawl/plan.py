@@ -1,0 +1,235 @@
+"""The plan of a crawl: from the options of a run, and its job document, to what `CrawlProgram` is given.
+
+Raises `UsageError` for values that make no sense, before anything is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from nephila.kernel.documents.job_document import JobDocument, from_json, keywords, protect_session
+from nephila.kernel.documents.job_schema import FOLLOW, MAIN_TEXTS, MODES, STRATEGIES
+from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Scope, Seed
+from nephila.kernel.net.robots import product_token
+from nephila.kernel.runtime.errors import UsageError, suggest
+from nephila.parser.page import trafilatura_text
+from nephila.programs.headers import redacted
+from nephila.programs.output_directory import Run
+from nephila.programs.service_configs import (
+    GRACE_S,
+    ServiceConfigs,
+    archive_name,
+    formats_of,
+    make_configs,
+)
+from nephila.scheduler.frontier.scope import CompiledScope
+from nephila.scheduler.recrawl.policy import RecrawlPolicy
+from nephila.storage.source import Source
+
+E = TypeVar("E")
+
+JOB = "crawl"
+"""Uid of the one job of `nephila crawl` without a job file; part of the key of every row."""
+DUE, LINKS = "due", "links"
+"""What a run fetches again beside the rows of `storage.ended.WHICH`: all that is due, and links that were refused."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """All that one crawl is given."""
+
+    job: CrawlJob
+    seeds: Iterable[Seed]
+    """Read lazily by a thread: they may come from a pipe that says nothing for an hour."""
+    configs: ServiceConfigs
+    sources: tuple[tuple[str, str], ...] = ()
+    """(file, sitemap or feed; name or URL) of seeds that the job names otherwise than as URLs."""
+    ignored: tuple[str, ...] = ()
+    """Keys of the job that mean nothing to a crawl that runs once."""
+    max_time_s: float = 0.0
+    """0 means no limit."""
+    max_wait_s: float = 600.0
+    """The crawl ends when all that is left waits longer than this."""
+    grace_s: float = GRACE_S
+    """How long fetches in flight may go on once the crawl is told to stop."""
+    refetch: tuple[str, ...] = ()
+    """What has ended and is fetched again: kinds of rows (`storage.ended.WHICH`), DUE, LINKS."""
+    on_refetch_queued: Callable[[], None] = lambda: None
+    """Called once all of that is queued and in the log: a restart must not ask for it a second time."""
+    conditional: bool = True
+    """Pages are asked for with the validators of their copies."""
+    rules: Path | None = None
+    """Where the rules of the job are, which are read again when they change."""
+    all_rules: bool = False
+    """The job is read by all rules there are, by those as well that come later."""
+
+    @property
+    def rows(self) -> Source:
+        """Where the rows of the crawl are."""
+        storage = self.configs.storage
+        return storage.store or storage.directory
+
+
+def make_plan(run: Run, directory: Path, store: str = "", *, system: bool = False) -> Plan:
+    """The plan of a run; its seeds are added by the caller. Notes the window in `run`. `system`: services elsewhere
+    crawl, which may have rules that are not here."""
+    options = run.options
+    document, job = job_of(run)
+    run.uid = job.uid if store else ""
+    RecrawlPolicy(job.recrawl)  # times that make no sense are told now
+    ignored = _drop_recurring_keys(job, keep_recrawl=not system)
+    named = options["format"] if "format" in options else ",".join(document.sinks if document else ())
+    formats = formats_of(named, options.get("keep_raw", False))
+    paced = bool(job.politeness and job.politeness.delay_s)
+    configs = make_configs(
+        options,
+        directory,
+        formats,
+        paced=paced,
+        store=store,
+        writer=run.writer,
+        recrawls=False,
+        seeds=job.seeds,
+        archive=archive_name(job.uid, run),
+    )
+    options["header"] = redacted(options["header"])
+    run.window = configs.scheduler.window
+    rules = options.get("rules", "")
+    all_rules = bool(rules) and not job.rules
+    if not system:
+        check_text_library(job)
+    if rules or not system:
+        check_rules(job, Path(rules) if rules else None)
+    return Plan(
+        job=job,
+        rules=Path(rules) if rules else None,
+        all_rules=all_rules,
+        seeds=(),
+        configs=configs,
+        sources=document.sources if document else (),
+        ignored=ignored,
+        max_time_s=options["max_time"],
+        max_wait_s=options["max_wait"],
+    )
+
+
+def job_of(run: Run) -> tuple[JobDocument | None, CrawlJob]:
+    """The document of a run, if it has one, and its job with the run's options over it. Raises `UsageError`."""
+    document = from_json(run.document) if run.document else None
+    uid = run.uid or JOB
+    job = document.job if document else CrawlJob(uid=uid, name=uid, seeds=run.seeds)
+    override(job, run.options)
+    return document, job
+
+
+def lifted_limits(before: Run, after: Run) -> list[str]:
+    """Why URLs have ended under the options of a run that no longer counts under those of another: kinds of rows
+    (`ended_urls.ROW_KINDS`) and `embedded.LINKS`."""
+    (_, old), (_, new) = job_of(before), job_of(after)
+    was, now = before.options, after.options
+    found = []
+    if (now["allow_private"], now["host_map"]) != (was.get("allow_private"), was.get("host_map")):
+        found.append("denied(address)")
+    polite = old.politeness is not None and not old.politeness.ignore_robots
+    lifts = polite and new.politeness is not None and new.politeness.ignore_robots
+    if lifts or product_token(now["user_agent"]) != product_token(was.get("user_agent", "")):
+        found.append("denied(robots)")
+    if _scope_fields(old) != _scope_fields(new):
+        found += ["dropped(excluded)", LINKS]
+    if new.traps is not None and new.traps.off and not (old.traps is not None and old.traps.off):
+        found.append("dropped(trap)")
+    return found
+
+
+def _scope_fields(job: CrawlJob) -> tuple[Any, ...]:
+    scope = job.scope or Scope()
+    return scope.mode, scope.include, scope.exclude, scope.max_depth
+
+
+def check_text_library(job: CrawlJob) -> None:
+    """That the library is there which a job wants its texts from. Raises `UsageError`."""
+    if trafilatura_text.lacks_library(job):
+        raise UsageError(trafilatura_text.MISSING)
+
+
+def check_rules(job: CrawlJob, directory: Path | None) -> None:
+    """That rules can be read, and that there are all that a job names. Raises `UsageError`."""
+    if directory is None:
+        if job.rules:
+            raise UsageError(f"the job names the rule {job.rules[0]!r} (spec.rules); --rules DIR says where it is")
+        return
+    from nephila.rulekit.files import read_all
+
+    known = {document.name: document for document in read_all([directory])}
+    for name in job.rules:
+        if name not in known:
+            raise UsageError(f"there is no rule {name!r} in {directory} (spec.rules); {suggest(name, known)}")
+
+
+def _drop_recurring_keys(job: CrawlJob, *, keep_recrawl: bool) -> tuple[str, ...]:
+    """Take from a job what means nothing to a crawl that runs once; returns the names of those keys. When pages are
+    due is kept where a later run may ask (--refresh)."""
+    recrawl = job.recrawl
+    names = []
+    if recrawl is not None and recrawl.cron:
+        names.append("schedule")
+    if recrawl is not None and (recrawl.min_s or recrawl.every_s or not recrawl.cron):
+        names.append("recrawl")
+    if job.paused:
+        names.append("paused")
+    if not keep_recrawl:
+        job.recrawl = None
+    job.paused, job.generation = False, 1
+    return tuple(names)
+
+
+def override(job: CrawlJob, options: dict[str, Any]) -> None:
+    """Put options over a job; those that are not there leave it as it is. Raises `UsageError`."""
+    scope = job.scope or Scope()
+    if "scope" in options:
+        scope.mode = _value_of(MODES, options["scope"], "--scope")
+    _set(scope, options, include="include", exclude="exclude", max_depth="max_depth", max_pages="max_pages")
+    CompiledScope(scope)  # a bad expression is told now, not in the middle of the crawl
+    politeness = job.politeness or Politeness(concurrency_per_host=1)
+    _set(politeness, options, delay_s="delay", ignore_robots="ignore_robots")
+    budget = job.host_budget or HostBudget()
+    _set(budget, options, pages="host_pages", bytes="host_bytes", time_s="host_time")
+    if "strategy" in options:
+        job.strategy = _value_of(STRATEGIES, options["strategy"], "--strategy")
+    if "keywords" in options:
+        job.keywords = keywords(word for words in options["keywords"] for word in words.split(","))
+    _set(job, options, keep_links="links", sitemaps="sitemap")
+    if options.get("cookies"):
+        job.cookies = True
+    _set_parse(job, options)
+    job.scope, job.politeness = scope, politeness
+    protect_session(job)
+    job.host_budget = budget if budget != HostBudget() else None
+
+
+def _set_parse(job: CrawlJob, options: dict[str, Any]) -> None:
+    parse = job.parse or Parse()
+    if "follow" in options:
+        kinds = [kind.strip() for words in options["follow"] for kind in words.split(",") if kind.strip()]
+        parse.follow = [_value_of(dict(zip(FOLLOW, FOLLOW, strict=True)), kind, "--follow") for kind in kinds]
+    if "main_text" in options:
+        parse.main_text = _value_of(MAIN_TEXTS, options["main_text"], "--main-text")
+    job.parse = parse if parse != Parse() else None
+
+
+def _set(message: Struct, options: dict[str, Any], **fields: str) -> None:
+    """Field by field from the option of that name, where there is one."""
+    for field, option in fields.items():
+        if option in options:
+            setattr(message, field, options[option])
+
+
+def _value_of(table: dict[str, E], word: str, option: str) -> E:
+    if word not in table:
+        raise UsageError(f"{option} {word!r} is none of {', '.join(table)}")
+    return table[word]

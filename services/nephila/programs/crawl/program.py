@@ -1,0 +1,270 @@
+"""One crawl from its start to its end: what `nephila crawl` runs.
+
+`Crawl` owns the life of one job: start, seeds, end, drain. It decides when a crawl is over; everything else is decided
+in the configs. The caller holds the directory's lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from nephila.control import job_view
+from nephila.control.api import Control
+from nephila.control.socket import ControlSocket
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import CrawlJob, ScopeMode
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.topics import JOBS, SEEDS
+from nephila.programs.assembly import Assembly
+from nephila.programs.crawl.plan import DUE, LINKS, Plan
+from nephila.programs.read_ahead import read_ahead
+from nephila.rulekit import health
+from nephila.rulekit.watch import RuleWatcher
+from nephila.storage.ledgers.read_connection import NoTables
+from nephila.storage.read import ended_urls
+
+log = logging.getLogger(__name__)
+
+SEED_BATCH = 1000
+"""Seeds published between two turns of the loop, so that a file of a million does not hold up the first fetch."""
+
+
+@dataclass(slots=True)
+class Result:
+    """How a crawl ended."""
+
+    reason: str = ""
+    """done, max_pages, max_time, waiting, interrupted or failed."""
+    error: BaseException | None = None
+    left: int = 0
+    """URLs left in queues; a later --resume takes them up."""
+    ended: int = 0
+    """URLs that have ended according to the frontier, in all runs: each of them has had a durable row."""
+    requests: int = 0
+    """Requests handed out in this run, robots.txt included."""
+    resumed_urls: int = 0
+    resumed_leased: int = 0
+    """Of those, handed out when the run before ended: these are fetched again at most once."""
+    errors: dict[str, int] = field(default_factory=dict)
+    refetched: int = 0
+    """URLs that had ended and were queued once more in this run, links that were refused before among them."""
+    degraded: dict[str, str] = field(default_factory=dict)
+    """Rule → what is wrong, of rules whose site has changed under them."""
+    seeded: bool = False
+    """All seeds of this run were read."""
+    rules: list[str] = field(default_factory=list)
+    """Rules of the job."""
+    out_of_scope: int = 0
+    """Links of this run that the scope refused."""
+    refused_seeds: list[tuple[str, str]] = field(default_factory=list)
+    waiting_hosts: list[tuple[str, float, int]] = field(default_factory=list)
+    """(host, seconds still to wait, URLs queued) when the crawl ended because of --max-wait."""
+    anchors: list[str] = field(default_factory=list)
+    """Hosts, domains or directories the scope is anchored at."""
+    seed_anchors: set[str] = field(default_factory=set)
+    """Of those, the ones of the seeds themselves; the others are where seeds redirected to."""
+    elapsed_s: float = 0.0
+
+
+class CrawlProgram:
+    """One crawl while it runs."""
+
+    def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
+        self.plan = plan
+        self.clock = clock or SystemClock()
+        self.assembly = Assembly(plan.configs, self.clock, plan.grace_s, bus)
+        self.bus = self.assembly.bus
+        self.scheduler = self.assembly.scheduler
+        storage = plan.configs.storage
+        self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
+        self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
+        self.rules = RuleWatcher(plan.rules, self.bus, self.clock) if plan.rules is not None else None
+        self.result = Result()
+        self._seeding = True
+        self._scope_mode_changed = False
+        self._over = asyncio.Event()
+        self._started = self.clock.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the crawl was built."""
+        return self.clock.monotonic() - self._started
+
+    async def run(self) -> Result:
+        """CrawlProgram until everything is done, a limit is reached, or `stop` is called."""
+        async with self._services():
+            self._publish_rules()
+            self._publish_job()
+            seeding = asyncio.ensure_future(self._seed())
+            if self.plan.max_time_s:
+                self.clock.call_at(self._started + self.plan.max_time_s, lambda: self.stop("max_time"))
+            await self._open_socket()
+            try:
+                await self._over.wait()
+            finally:
+                await self.socket.close()
+            seeding.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await seeding
+            if self.rules is not None:
+                self.rules.close()
+            await self.assembly.drain(lambda: self.result.reason != "failed")
+        result = self.result
+        result.elapsed_s = self.elapsed_s
+        result.out_of_scope = job_view.out_of_scope(self.scheduler, self.plan.job.uid)
+        result.ended = sum(self.scheduler.ended(self.plan.job.uid).values())
+        result.requests = self.scheduler.requests
+        result.rules = list(self.plan.job.rules)
+        result.errors = dict(self.scheduler.errors)
+        result.refused_seeds = self.scheduler.refused_seeds
+        result.degraded = health.degraded(self.assembly.judge.verdicts())
+        result.left = job_view.left(self.scheduler)
+        result.anchors, result.seed_anchors = job_view.anchors(self.scheduler, self.plan.job.uid)
+        return result
+
+    async def _open_socket(self) -> None:
+        """Take questions; a crawl without them is a crawl all the same."""
+        try:
+            await self.socket.open()
+        except UserError as error:
+            log.warning("nephila: %s; the crawl goes on and takes no requests", error)
+
+    def stop(self, reason: str, error: BaseException | None = None) -> None:
+        """End the crawl; the first reason counts. A second call shortens the drain to nothing."""
+        if self._over.is_set():
+            self.assembly.skip_grace()
+            return
+        self.result.reason = reason
+        self.result.error = error
+        self._over.set()
+
+    @contextlib.asynccontextmanager
+    async def _services(self) -> AsyncIterator[None]:
+        self.scheduler.on_turn = self._turn
+        # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
+        self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
+        async with self.assembly.running(self._fatal):
+            self.result.resumed_urls = self.scheduler.restored.urls
+            self.result.resumed_leased = self.scheduler.restored.leased
+            yield
+
+    def _publish_rules(self) -> None:
+        """Before the job, so that none of its pages is read without them."""
+        if self.rules is None:
+            return
+        self.rules.start()
+        if self.plan.all_rules:
+            self.plan.job.rules = list(self.rules.names)
+            self.rules.on_change = self._on_rules_changed
+
+    def _on_rules_changed(self) -> None:
+        assert self.rules is not None
+        known = job_view.spec(self.scheduler, self.plan.job.uid) or self.plan.job
+        job = msgspec.structs.replace(known, rules=list(self.rules.names), generation=known.generation + 1)
+        self.bus.publish(JOBS, 0, job)
+
+    def _publish_job(self) -> None:
+        """On a resume the job as it is now applies to what is queued as well."""
+        job = self.plan.job
+        known = job_view.spec(self.scheduler, job.uid)
+        if known is not None:
+            job.generation = known.generation + 1
+            # In another mode the scope is anchored anew, by the seeds: until they are in, what is queued looks foreign.
+            self._scope_mode_changed = mode_of(known) != mode_of(job)
+            self.scheduler.hold(self._scope_mode_changed or bool(self.plan.refetch))
+        self.bus.publish(JOBS, 0, job)
+
+    async def _seed(self) -> None:
+        try:
+            if not self._scope_mode_changed:
+                await self._fetch_again()
+                self.scheduler.hold(False)
+            number = 0
+            async for seed in read_ahead(self.plan.seeds, SEED_BATCH):
+                self.bus.publish(SEEDS, 0, seed)
+                number += 1
+                if number % SEED_BATCH == 0:
+                    await asyncio.sleep(0)
+            self.result.seeded = True
+            if self._scope_mode_changed:
+                await self._fetch_again()
+        except Exception as error:
+            self.stop("failed", error)
+        self._seeding = False
+        self.scheduler.hold(False)
+        self.clock.call_soon(self._check_end)
+
+    async def _fetch_again(self) -> None:
+        """Queue what has ended and is to be fetched once more, before the first request: the scheduler is held."""
+        refetch = self.scheduler.refetch(self.plan.job.uid)
+        if refetch is None or not self.plan.refetch:
+            return
+        source, uid = self.plan.rows, self.plan.job.uid
+        kinds = [kind for kind in self.plan.refetch if kind not in (DUE, LINKS)]
+        due = DUE in self.plan.refetch
+        conditional, politeness = self.plan.conditional, self.plan.job.politeness
+        ignores = politeness is not None and politeness.ignore_robots
+        number = 0
+
+        async def part() -> None:
+            nonlocal number
+            number += 1
+            if number % SEED_BATCH == 0:
+                self.scheduler.refetched()
+                await asyncio.sleep(0)
+
+        with contextlib.suppress(NoTables):
+            if kinds:
+                async for row in read_ahead(ended_urls.ended(source, uid, kinds)):
+                    self.result.refetched += refetch.ended(row, conditional=conditional)
+                    await part()
+            if due:
+                async for row in read_ahead(ended_urls.ended(source, uid, ["all"])):
+                    self.result.refetched += refetch.ended(row, due=True, conditional=conditional)
+                    await part()
+            if LINKS in self.plan.refetch:
+                async for url, depth in read_ahead(ended_urls.unfollowed(source, uid, all_pages=ignores)):
+                    self.result.refetched += refetch.link(url, depth)
+                    await part()
+        self.scheduler.refetched()
+        await self.scheduler.durable()
+        self.plan.on_refetch_queued()
+
+    def _fatal(self, error: BaseException) -> None:
+        if self._over.is_set() and self.result.error is None:
+            # It was about to end well: what could not be written now is what the user has to know.
+            self.result.reason, self.result.error = "failed", error
+        self.assembly.skip_grace()
+        self.stop("failed", error)
+
+    def _turn(self) -> None:
+        self.control.note()
+        self._check_end()
+
+    def _check_end(self) -> None:
+        """Over when nothing is on its way and nothing is left that is worth waiting for."""
+        if self._over.is_set() or self._seeding or not self.scheduler.idle or self.bus.unacked:
+            return
+        spent = job_view.budget_spent(self.scheduler, self.plan.job.uid)
+        if self.scheduler.fetchable == 0:
+            self.stop("max_pages" if spent else "done")
+        elif spent:
+            self.stop("max_pages")
+        else:
+            due = job_view.next_fetch(self.scheduler)
+            now = self.clock.monotonic()
+            if due is not None and due - now > self.plan.max_wait_s:
+                self.result.waiting_hosts = self.scheduler.waiting_hosts()
+                self.stop("waiting")
+
+
+def mode_of(job: CrawlJob) -> ScopeMode:
+    """How the scope of a job is anchored."""
+    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED

@@ -1,0 +1,52 @@
+"""Job files as a person names them: read, checked, and the files of seeds beside them found."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from nephila.kernel.documents.job_document import JobDocument, distinct, from_json, load
+from nephila.kernel.documents.yaml import MAX_BYTES
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.seeds import STDIN, read_seeds
+
+
+def read_jobs(names: Iterable[str]) -> list[JobDocument]:
+    """All jobs of some files (- is standard input), each name once. Raises `UsageError` in one line.
+
+    Names of files of seeds are made absolute: they are relative to the job's file, not to whoever reads them later.
+    """
+    return distinct(_located(document, name) for name in names for document in load(_read(name), _title(name)))
+
+
+def read_sources(document: JobDocument, refused: list[tuple[str, str]]) -> Iterator[str]:
+    """URLs of a job's files of seeds, lazily; lines that are no URLs go to `refused`."""
+    for kind, name in document.sources:
+        if kind == "file":
+            yield from read_seeds(name, lambda place, reason: refused.append((place, reason)), "the seeds ")
+
+
+def _title(name: str) -> str:
+    return "standard input" if name == STDIN else name
+
+
+def _read(name: str) -> bytes:
+    try:
+        if name == STDIN:
+            return sys.stdin.buffer.read(MAX_BYTES + 1)
+        with Path(name).open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"cannot read {name[:100]!a}: not a file name") from None
+
+
+def _located(document: JobDocument, name: str) -> JobDocument:
+    if not any(kind == "file" for kind, _ in document.sources):
+        return document
+    beside = Path.cwd() if name == STDIN else Path(name).absolute().parent
+    content = document.content
+    seeds = [{"file": str(beside / seed["file"])} if "file" in seed else seed for seed in content["spec"]["seeds"]]
+    return from_json({**content, "spec": {**content["spec"], "seeds": seeds}}, document.place)

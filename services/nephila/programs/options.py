@@ -1,0 +1,288 @@
+"""The options of a crawl, each described once.
+
+From this table come the options of `nephila crawl`, `up`, `extract` and `robots` with their --help (cli/options.py),
+the keyword arguments of the Python API (`Options`), their defaults, and which of them a job document has as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, TypedDict, get_args, get_origin, get_type_hints
+
+SCOPE = "What belongs to the crawl"
+LIMITS = "Limits"
+POLITENESS = "Politeness"
+RESULT = "Result"
+MAX_NUMBER = 10**12
+"""Largest count: more pages than exist. A larger number is a typing error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """What the table says of one option."""
+
+    help: str
+    metavar: str
+    panel: str
+    """Heading in --help."""
+    default: Any = None
+    commands: tuple[str, ...] = ("crawl",)
+    """Commands that have the option."""
+    in_job: bool = False
+    """A job document has the same setting: only an option that was given overrides it."""
+    in_service: bool = False
+    """A setting of the services: not allowed where services elsewhere crawl (--bootstrap)."""
+    seconds: bool = False
+    """A duration: 500ms, 1s, 1h30m on the command line, seconds in Python."""
+    least: int | None = None
+    most: int | None = None
+
+
+CRAWL_UP = ("crawl", "up")
+CRAWL_UP_EXTRACT = ("crawl", "up", "extract")
+EVERY = ("crawl", "up", "extract", "robots")
+
+
+class Options(TypedDict, total=False):
+    """Options of `nephila crawl` as keyword arguments. Durations are seconds, sizes are bytes."""
+
+    scope: Annotated[
+        str, Option("How far links are followed.", "host|domain|prefix|any", SCOPE, default="host", in_job=True)
+    ]
+    include: Annotated[
+        Sequence[str], Option("Follow only URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
+    ]
+    exclude: Annotated[
+        Sequence[str], Option("Never follow URLs that match (RE2, repeatable).", "RE", SCOPE, in_job=True)
+    ]
+    strategy: Annotated[
+        str, Option("Order of the URLs of a host.", "bfs|dfs|best-first", SCOPE, default="bfs", in_job=True)
+    ]
+    keywords: Annotated[Sequence[str], Option("What best-first looks for (repeatable).", "A,B", SCOPE, in_job=True)]
+    sitemap: Annotated[
+        bool, Option("Sitemaps of the seeds' hosts are seeds as well.", "", SCOPE, default=False, in_job=True)
+    ]
+    follow: Annotated[
+        Sequence[str],
+        Option(
+            "Links beside anchors and frames: canonical, alternate, feed, next, form, script, route, json.",
+            "A,B",
+            SCOPE,
+            in_job=True,
+        ),
+    ]
+    max_pages: Annotated[
+        int,
+        Option("Most pages to store; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
+    ]
+    max_depth: Annotated[
+        int,
+        Option(
+            "Most links from a seed; -1 = no limit.", "N", LIMITS, default=-1, in_job=True, least=-1, most=MAX_NUMBER
+        ),
+    ]
+    max_time: Annotated[
+        float,
+        Option("Time this run may take; 0 = no limit.", "TIME", LIMITS, default=0.0, in_service=True, seconds=True),
+    ]
+    max_wait: Annotated[
+        float,
+        Option(
+            "End when all URLs left wait longer than this.",
+            "TIME",
+            LIMITS,
+            default=600.0,
+            in_service=True,
+            seconds=True,
+        ),
+    ]
+    host_pages: Annotated[
+        int,
+        Option("Most fetches of a host; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=MAX_NUMBER),
+    ]
+    host_bytes: Annotated[
+        int,
+        Option("Most bytes from a host; 0 = no limit.", "N", LIMITS, default=0, in_job=True, least=0, most=10**18),
+    ]
+    host_time: Annotated[
+        float,
+        Option(
+            "Most time spent fetching from a host; 0 = no limit.",
+            "TIME",
+            LIMITS,
+            default=0.0,
+            in_job=True,
+            seconds=True,
+        ),
+    ]
+    delay: Annotated[
+        float,
+        Option("Time between fetches of a host.", "TIME", POLITENESS, default=1.0, in_job=True, seconds=True),
+    ]
+    concurrency: Annotated[
+        int,
+        Option(
+            "Fetches at once, over all hosts.",
+            "N",
+            POLITENESS,
+            default=100,
+            commands=CRAWL_UP,
+            in_service=True,
+            least=1,
+            most=10_000,
+        ),
+    ]
+    user_agent: Annotated[
+        str,
+        Option("User-Agent to send.", "S", POLITENESS, default="", commands=CRAWL_UP_EXTRACT, in_service=True),
+    ]
+    contact: Annotated[
+        str,
+        Option(
+            "URL or mail address named in User-Agent.",
+            "S",
+            POLITENESS,
+            default="",
+            commands=CRAWL_UP_EXTRACT,
+            in_service=True,
+        ),
+    ]
+    header: Annotated[
+        Sequence[str] | Mapping[str, str],
+        Option(
+            "Extra request header, for the seeds' hosts or, as 'HOST K:V', for one; Accept-Language and the like for "
+            "all.",
+            "K:V|@FILE",
+            POLITENESS,
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
+    ignore_robots: Annotated[
+        bool,
+        Option("Do not obey robots.txt.", "", POLITENESS, default=False, commands=("crawl", "extract"), in_job=True),
+    ]
+    allow_private: Annotated[
+        bool,
+        Option("Reach loopback and private addresses.", "", POLITENESS, default=False, commands=EVERY, in_service=True),
+    ]
+    host_map: Annotated[
+        Sequence[str],
+        Option(
+            "Resolve hosts like '*.x.test=127.0.0.1'.", "PATTERN=ADDRESS", POLITENESS, commands=EVERY, in_service=True
+        ),
+    ]
+    format: Annotated[
+        str,
+        Option(
+            "Of sqlite, postgres, jsonl, markdown, warc, raw, parquet; one of the first two is always written.",
+            "LIST",
+            RESULT,
+            default="sqlite",
+            commands=CRAWL_UP,
+            in_job=True,
+            in_service=True,
+        ),
+    ]
+    store: Annotated[
+        str,
+        Option(
+            "Rows into PostgreSQL, postgresql://user@host/database, not DIR/nephila.db; with a password better in "
+            "NEPHILA_STORAGE__STORE.",
+            "URL",
+            RESULT,
+            default="",
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
+    main_text: Annotated[
+        str,
+        Option("The text of a page.", "density|trafilatura|all|none", RESULT, default="density", in_job=True),
+    ]
+    links: Annotated[bool, Option("Keep the links in a table.", "", RESULT, default=False, in_job=True)]
+    keep_raw: Annotated[
+        bool,
+        Option(
+            "Keep the bodies, for nephila rules apply; as format raw.",
+            "",
+            RESULT,
+            default=False,
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
+    rule_scripts: Annotated[
+        bool,
+        Option(
+            "Run the scripts of rules, in a confined process.",
+            "",
+            RESULT,
+            default=False,
+            commands=CRAWL_UP,
+            in_service=True,
+        ),
+    ]
+
+
+class CommandOptions(Options, total=False):
+    """All options of the table: those of the Python API and those that only the command line has."""
+
+    workers: Annotated[
+        int | None,
+        Option(
+            "Processes that fetch and parse; 0 = all in one; default: as many as help, up to the other cores.",
+            "N",
+            POLITENESS,
+            commands=CRAWL_UP,
+            in_service=True,
+            least=0,
+            most=256,
+        ),
+    ]
+    cookies: Annotated[
+        str,
+        Option(
+            "Begin with the cookies of a file (Netscape format), and keep what sites set; /dev/null: with none.",
+            "FILE",
+            POLITENESS,
+            default="",
+            in_service=True,
+        ),
+    ]
+    rules: Annotated[
+        str,
+        Option(
+            "Rules that make items of pages; read again when they change.",
+            "DIR",
+            RESULT,
+            default="",
+            commands=CRAWL_UP,
+        ),
+    ]
+
+
+@cache
+def table(command: str = "crawl") -> dict[str, tuple[Any, Option]]:
+    """Option → (type, description) of a command's options, in the order of --help."""
+    hints = get_type_hints(CommandOptions, include_extras=True)
+    found = {name: get_args(hint) for name, hint in hints.items()}
+    return {name: (kind, option) for name, (kind, option) in found.items() if command in option.commands}
+
+
+def is_list(kind: Any) -> bool:
+    """Whether an option may be given more than once."""
+    return any(get_origin(one) is Sequence for one in (kind, *get_args(kind)))
+
+
+def defaults() -> dict[str, Any]:
+    """Option → default, of the options of a crawl."""
+    return {name: [] if is_list(kind) else option.default for name, (kind, option) in table().items()}
+
+
+IN_JOB = frozenset(name for name, (_, option) in table().items() if option.in_job)
+"""Options that a job document has as well: only where they are given do they override it."""
+IN_SERVICE = tuple(name for name, (_, option) in table().items() if option.in_service)
+"""Options that are settings of the services."""

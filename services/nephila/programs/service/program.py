@@ -1,0 +1,265 @@
+"""One service as a program of its own: what `nephila scheduler|downloader|parser|storage` runs.
+
+Started: the service, the bus, then ready. SIGTERM: not ready, the service stops taking and finishes or gives back
+within the grace period, the bus commits what was dealt with and leaves its groups. A fault that the service cannot go
+on after ends the program with exit code 1; whoever runs it starts it again, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.limits.late_address_check import LateAddressCheck
+from nephila.downloader.limits.lost_requests import LostRequests
+from nephila.kernel.bus.contract import Bus, LogRecords
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
+from nephila.kernel.messages import MemberState
+from nephila.kernel.runtime.clock import Clock, SystemClock
+from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
+from nephila.kernel.runtime.lifecycle import Service
+from nephila.kernel.runtime.metrics import Metric, MetricsCollector
+from nephila.kernel.runtime.status import StatusServer
+from nephila.kernel.topics import Topic
+from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
+
+log = logging.getLogger("nephila.programs.service.program")
+
+
+RETRY_S = (0.5, 5.0)
+"""First and longest wait before a broker, or what the service needs beside it, is asked for again."""
+POLL_S = 0.1
+"""How often it is looked whether partitions are open, and what the service needs is there."""
+UNABLE_AFTER_S = 15.0
+"""A service whose database is away for so long gives its partitions to members that have it."""
+
+
+DRAINING = "draining"
+
+
+class Transport(Bus, Protocol):
+    """A bus that has a life of its own."""
+
+    on_fatal: Callable[[UserError], None] | None
+    """Called when a person has to look."""
+
+    async def start(self) -> None:
+        """Connect and begin to deliver; UserError when that is impossible. Services subscribe before."""
+
+    async def close(self) -> None:
+        """Commit what was dealt with, leave the groups."""
+
+    def watch_partitions(self, group: str, listener: Any) -> None:
+        """Tell the service which partitions come and go; before `start`."""
+
+    def watch_crashes(self, group: str, on_crash: OnMemberCrash) -> None:
+        """Tell a service what members that ended without a word had in hand of a leased topic; before `start`."""
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `LogReader.bounds`."""
+
+    def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
+        """See `LogReader.read`."""
+
+    @property
+    def member(self) -> str:
+        """See `LogReader.member`."""
+
+    def held(self, group: str) -> frozenset[int]:
+        """Partitions that this member owns in a group."""
+
+    def has_all(self, group: str) -> bool:
+        """Whether this member has all partitions of a group."""
+
+    def may_emit(self, group: str) -> bool:
+        """False when this member's partitions may be others' by now."""
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; one that cannot gives its partitions to members that can."""
+
+    @property
+    def unsettled(self) -> str:
+        """What this member still takes over, in one line; empty once all that was given to it is open."""
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why nothing can be taken or sent at present, one line each."""
+
+
+Build = Callable[..., Any]
+"""Arguments: config, bus, clock; for the downloader its `Coordination` as well."""
+
+
+def _coordination(bus: Transport) -> Coordination:
+    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
+    return Coordination(
+        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
+        lease_valid=partial(bus.may_emit, "downloader"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceKind:
+    """What a program of this name is made of."""
+
+    name: str
+    build: Build
+    metrics: Iterable[Metric[Any]]
+
+
+class ServiceProgram:
+    """One service while it runs."""
+
+    def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+        self.clock: Clock = SystemClock()
+        self.bus = bus
+        self.service: Service = (
+            kind.build(config, bus, self.clock, _coordination(bus))
+            if kind.name == "downloader"
+            else kind.build(config, bus, self.clock)
+        )
+        self.error: BaseException | None = None
+        self._grace_s = grace_s
+        self._state = "starting"
+        self._over = asyncio.Event()
+        self.status = StatusServer(port, self._registry(kind), self._unready)
+        counters = counters_of(self.service, kind.metrics)
+        self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
+        bus.on_fatal = self._on_bus
+        if hasattr(self.service, "on_assigned"):
+            bus.watch_partitions(kind.name, self.service)
+        if kind.name == "downloader":
+            bus.watch_partitions("downloader", self.service.partitions)
+            bus.watch_crashes("downloader", LostRequests(bus, self.clock).report)
+        if hasattr(self.service, "on_fatal"):
+            self.service.on_fatal = self._fatal
+
+    def _registry(self, kind: ServiceKind) -> CollectorRegistry:
+        registry = CollectorRegistry()
+        registry.register(MetricsCollector(kind.name, self.service, kind.metrics))
+        ProcessCollector(registry=registry)
+        PlatformCollector(registry=registry)
+        GCCollector(registry=registry)
+        return registry
+
+    def _unready(self) -> str:
+        return self._state or "; ".join([*self.bus.troubles, *([self._trouble] if self._trouble else [])])
+
+    def _member_state(self) -> tuple[MemberState, str]:
+        problem = self._unready()
+        if self._state == DRAINING:
+            return MemberState.DRAINING, ""
+        if self._state:
+            return MemberState.UNSPECIFIED, problem
+        return (MemberState.NOT_READY, problem) if problem else (MemberState.READY, "")
+
+    @property
+    def _trouble(self) -> str:
+        """Storage says so when its database is away."""
+        return str(getattr(self.service, "trouble", ""))
+
+    async def run(self) -> None:
+        """Serve until a signal or a fault. Raises `UserError` when it cannot begin."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        await self.status.open()
+        try:
+            await self._serve()
+        finally:
+            await self.status.close()
+
+    async def _serve(self) -> None:
+        try:
+            await self.service.start()
+            if await self._start_bus():
+                self._heartbeat.start()
+            await self._wait_for_partitions()
+            if not self._over.is_set():
+                self._state = ""
+                log.info("ready", extra={"port": self.status.port})
+            await self._work()
+            self._state = DRAINING
+            log.info("draining")
+            if self.error is None:
+                await self.service.drain(self._grace_s)
+        finally:
+            await self.service.close()
+            self._heartbeat.end()
+            await self.bus.close()
+        log.info("ended")
+
+    async def _start_bus(self) -> bool:
+        """Join the groups; False after a signal. It is tried again while the broker, the topics or the database are
+        missing: a member that joined without them would stop its share of the work. Not ready until then."""
+        wait_s = RETRY_S[0]
+        while not self._over.is_set():
+            try:
+                await self._reach()
+                await self.bus.start()
+                return True
+            except NotReadyError as error:
+                if str(error) != self._state:
+                    log.warning("%s; trying again", error)
+                self._state = str(error)
+            await self._pause(wait_s)
+            wait_s = min(wait_s * 2, RETRY_S[1])
+        return False
+
+    async def _reach(self) -> None:
+        """Raise `NotReadyError` while the service cannot do its work."""
+        if self._trouble:
+            raise NotReadyError(self._trouble)
+        if hasattr(self.service, "reach"):
+            await self.service.reach()
+
+    async def _wait_for_partitions(self) -> None:
+        """Not ready before the first assignment is open: who stops the next member then stops what nobody else has."""
+        while not self._over.is_set() and (waits := self.bus.unsettled or getattr(self.service, "unsettled", "")):
+            self._state = "; ".join([waits, *self.bus.troubles])
+            await self._pause(POLL_S)
+
+    async def _work(self) -> None:
+        """Until a signal or a fault; partitions go to others while the service cannot do its work."""
+        since = 0.0
+        while not self._over.is_set():
+            now = self.clock.monotonic()
+            if not self._trouble:
+                since = 0.0
+                self.bus.set_able(True)
+            elif not since:
+                since = now
+            elif now - since >= UNABLE_AFTER_S:
+                self.bus.set_able(False)
+            await self._pause(POLL_S if since else POLL_S * 5)
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._over.wait(), seconds)
+
+    def stop(self) -> None:
+        """End after a drain; a second call ends at once."""
+        if self._over.is_set():
+            self._grace_s = 0.0
+        self._over.set()
+
+    def _on_bus(self, error: UserError) -> None:
+        # What cannot be read stands still where it is; the rest goes on, and readiness says what a person has to do.
+        if isinstance(error, NotReadyError):
+            log.error("%s", error)
+        else:
+            self._fatal(error)
+
+    def _fatal(self, error: BaseException) -> None:
+        self.error = self.error or error
+        log.critical("the service cannot go on: %s", without_resume(str(error)))
+        self._over.set()

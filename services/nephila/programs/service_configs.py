@@ -1,0 +1,173 @@
+"""The configuration of every service of one program, from its options. Raises `UsageError` for values without sense."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from nephila.downloader.config import DownloaderConfig
+from nephila.downloader.http.request import request_headers
+from nephila.kernel.net.address_limits import AddressLimits
+from nephila.kernel.net.egress import HostMap
+from nephila.kernel.net.robots import product_token
+from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.runtime.process_setup import can_have_workers, usable_cores
+from nephila.parser.config import ParserConfig
+from nephila.programs.headers import headers_of
+from nephila.programs.output_directory import Run
+from nephila.programs.service.shared_settings import check_names
+from nephila.scheduler.config import SchedulerConfig
+from nephila.storage.backends import BACKENDS, FORMATS
+from nephila.storage.config import StorageConfig
+from nephila.storage.source import ENVIRONMENT, is_url, without_password
+
+SOURCE = "command line"
+"""Where the options come from, for errors."""
+GRACE_S = 4.0
+"""How long fetches in flight may go on once the program is told to stop; with what follows it is over in five."""
+
+
+@dataclass(slots=True)
+class ServiceConfigs:
+    """The configuration of every service."""
+
+    scheduler: SchedulerConfig
+    downloader: DownloaderConfig
+    parser: ParserConfig
+    storage: StorageConfig
+    workers: int = 0
+    """Processes that fetch and parse; 0: this one does."""
+    workers_first: int = 0
+    """How many of them begin at once, the others when there is enough to do; 0: all."""
+
+
+def archive_name(name: str, run: Run) -> str:
+    """Job and start of a run, as WARC files are named."""
+    return f"{name}-{time.strftime('%Y%m%d%H%M%S', time.gmtime(run.started_at))}"
+
+
+def resolve_store(run: Run, store: str) -> str:
+    """The URL of the database for the rows of a run, empty for nephila.db; notes in `run` what a resume has to know.
+
+    `store` is the option; the environment comes after it, and then what was noted before. Raises `UsageError`.
+    """
+    url = store or os.environ.get(ENVIRONMENT, "")
+    if url and not is_url(url):
+        raise UsageError("--store is no URL of the form postgresql://user@host:5432/database")
+    if run.runs and not run.store:
+        if store:
+            raise UsageError("the rows of this crawl are in its nephila.db; --store is for a new --out")
+        return ""
+    if not url and run.store:
+        return run.store
+    run.store = without_password(url) if url else ""
+    if url and not run.writer:
+        run.writer = f"crawl-{secrets.token_hex(4)}"
+        # The database may hold other crawls, and a job is part of the key of every row.
+        run.uid = run.writer
+    return url
+
+
+def make_configs(
+    options: dict[str, Any],
+    directory: Path,
+    formats: tuple[str, ...],
+    *,
+    paced: bool = True,
+    store: str = "",
+    writer: str = "",
+    recrawls: bool = True,
+    seeds: Sequence[str] = (),
+    archive: str = "",
+) -> ServiceConfigs:
+    """The configuration of every service. `paced`: hosts are not fetched from as fast as they answer. `recrawls`: pages
+    are fetched again by themselves when they are due. `seeds`: whose hosts get the headers that may be secrets.
+    `archive`: in the names of WARC files."""
+    if "postgres" in formats and not store:
+        raise UsageError(f"the format postgres needs the URL of a database: --store, or {ENVIRONMENT}")
+    if "parquet" in formats and store:
+        raise UsageError("parquet files are written beside nephila.db only; use nephila export --format parquet")
+    if store:
+        formats = ("postgres", *(name for name in formats if name in BACKENDS))
+    downloader = load(DownloaderConfig, _downloader(options, formats, paced, seeds), SOURCE, "downloader")
+    scheduler = load(
+        SchedulerConfig,
+        {
+            "directory": str(directory / "frontier"),
+            "concurrency": options["concurrency"],
+            "agent": product_token(downloader.agent()),
+            "recrawl": recrawls,
+        },
+        SOURCE,
+        "scheduler",
+    )
+    workers: int | None = options.get("workers")
+    if workers and not can_have_workers():
+        raise UsageError("--workers: this system cannot start worker processes; leave the option out")
+    # What makes no sense is told now, before anything is made.
+    request_headers(downloader)
+    for service, settings in (("scheduler", scheduler), ("downloader", downloader)):
+        AddressLimits(settings.per_address, settings.address_gap_s, settings.networks, f"{service}.networks")
+    rows = {"directory": directory, "formats": formats, "writer": writer, "archive": archive}
+    storage = load(StorageConfig, rows, SOURCE, "storage")
+    check_names(product_token(downloader.agent()), {}, SOURCE)
+    parser = {"partitions": scheduler.partitions, "robots_agent": scheduler.agent}
+    if options.get("rule_scripts"):
+        parser["rule_scripts"] = True
+    if "markdown" in formats:
+        parser["markdown"] = True
+    return ServiceConfigs(
+        scheduler=scheduler,
+        downloader=downloader,
+        parser=load(ParserConfig, parser, SOURCE, "parser"),
+        storage=structs.replace(storage, store=store),
+        # Where nobody says how many, the main process has a core of its own, and as many begin as have enough to do.
+        workers=usable_cores() - 1 if workers is None and can_have_workers() else workers or 0,
+        workers_first=1 if workers is None else 0,
+    )
+
+
+def formats_of(names: str, keep_raw: bool = False) -> tuple[str, ...]:
+    """Formats of a list of names; `keep_raw` adds the one that keeps bodies. Raises `UsageError`."""
+    if keep_raw:
+        names += ",raw"
+    formats = [name.strip() for name in names.split(",") if name.strip()]
+    for name in formats:
+        if name not in FORMATS:
+            raise UsageError(f"--format {name!r} is none of {', '.join(FORMATS)}")
+    return ("sqlite", *dict.fromkeys(name for name in formats if name != "sqlite"))
+
+
+def _downloader(options: dict[str, Any], formats: tuple[str, ...], paced: bool, seeds: Sequence[str]) -> dict[str, Any]:
+    try:
+        headers = headers_of(options["header"], seeds)
+    except UsageError as error:
+        raise UsageError(f"--{str(error).removeprefix('--')}") from None
+    cookies: str = options.get("cookies", "")
+    if cookies:
+        from nephila.downloader.middleware.cookies import load_jar
+
+        load_jar(cookies, time.time())
+    HostMap(options["host_map"])
+    return {
+        "concurrency": options["concurrency"],
+        # Without a delay the user has taken the pace into their own hands; one fetch per host remains.
+        **({} if paced else {"per_address": 0, "address_gap_s": 0.0}),
+        "user_agent": options["user_agent"],
+        "contact": options["contact"],
+        "headers": headers,
+        **({"cookies": os.path.abspath(cookies)} if cookies else {}),
+        # What a job of this machine's user may name: spec.login.fields.file.
+        "secrets": os.getcwd(),
+        "allow_private": options["allow_private"],
+        "host_map": tuple(options["host_map"]),
+        "raw_capture": "warc" in formats,
+    }

@@ -1,0 +1,140 @@
+"""An append-only file whose committed length stands in the ledger; on open it is cut to exactly that length.
+
+A longer file ends in what a crash left: it is cut. A shorter one has lost committed bytes, and a file that the ledger
+does not know belongs to somebody else: both are refused and left as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from nephila.kernel.runtime.errors import UserError
+
+_CHUNK: Final = 1 << 20
+
+
+class AppendFile:
+    """One open append-only file."""
+
+    def __init__(self, path: Path, committed: int, fsync: bool) -> None:
+        """Open it at its `committed` length in bytes, which the ledger already knows."""
+        self.path = path
+        self.length = self._committed = committed
+        self._fsync = fsync
+        size = path.stat().st_size if path.exists() else -1
+        check_length(path, size, committed)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        if size < 0 and fsync:
+            sync_directory(path.parent)
+        elif size > committed:
+            os.ftruncate(self._fd, committed)
+
+    def append(self, data: bytes | bytearray) -> None:
+        """Write all of it and make it durable. Raises `OSError`, which names the file."""
+        try:
+            view = memoryview(data)
+            while view:
+                written = os.write(self._fd, view)
+                self.length += written
+                view = view[written:]
+            if self._fsync:
+                os.fsync(self._fd)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    def after_commit(self) -> None:
+        """The ledger has committed the present length."""
+        self._committed = self.length
+
+    def rollback(self) -> None:
+        """Cut the file back to what the ledger has committed."""
+        os.ftruncate(self._fd, self._committed)
+        self.length = self._committed
+
+    def restore(self) -> str:
+        """When the file was deleted or replaced: write what was committed back under its name. Returns what happened,
+        for people; the empty string when the file is in its place. One `stat` then."""
+        if self._fd < 0 or is_same_file(self.path, os.fstat(self._fd)):
+            return ""
+
+        def write(path: Path) -> None:
+            with path.open("xb") as file:
+                for offset in range(0, self._committed, _CHUNK):
+                    file.write(os.pread(self._fd, min(_CHUNK, self._committed - offset), offset))
+                file.flush()
+                os.fsync(file.fileno())
+
+        return write_back(self.path, write)
+
+    def close(self) -> None:
+        """Close the file; harmless when called again."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def check_length(path: Path, size: int, committed: int) -> None:
+    """Raise `UserError` when the file of `size` bytes (-1: none) cannot hold the `committed` ones."""
+    if size < committed and not (size < 0 and committed == 0):
+        found = "is gone" if size < 0 else f"has {size} bytes"
+        raise UserError(
+            f"{path} {found}, but {committed} were committed; put the file back, or start afresh in another"
+            " directory with --out (nephila export still reads the database)"
+        )
+
+
+def is_same_file(path: Path, opened: os.stat_result) -> bool:
+    """Whether the name still leads to the file that was opened."""
+    try:
+        return os.path.samestat(os.stat(path), opened)
+    except OSError:
+        return False
+
+
+def write_back(path: Path, write: Callable[[Path], None], finish: Callable[[], None] = lambda: None) -> str:
+    """Let `write` make a file that was deleted anew, under its name or, where another has that by now, `NAME.rescued`.
+    `finish` is called before it gets its name. Returns what happened, for people."""
+    gone = not path.exists()
+    kept = path if gone else path.with_name(path.name + ".rescued")
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        write(part)
+        finish()
+        part.rename(kept)
+        sync_directory(path.parent)
+    except (OSError, sqlite3.Error) as error:
+        return (
+            f"{path} was {'deleted' if gone else 'replaced'} while it was written to, and could not be saved ({error})"
+        )
+    return f"{path} was {'deleted' if gone else 'replaced'} while it was written to; all of it was saved as {kept}"
+
+
+def keep_tail(path: Path, committed: int) -> None:
+    """Copy what a file has beyond its committed length to `NAME.cut-LENGTH`, before it is cut. Raises `OSError`."""
+    with path.open("rb") as file, path.with_name(f"{path.name}.cut-{committed}").open("wb") as kept:
+        file.seek(committed)
+        shutil.copyfileobj(file, kept)
+        kept.flush()
+        os.fsync(kept.fileno())
+
+
+def refuse_unknown_file(path: Path) -> None:
+    """Raise `UserError` when there is a file that this crawl has not begun."""
+    if path.exists() and path.stat().st_size:
+        raise UserError(f"{path} is there, but not of this crawl; move it away or choose another directory with --out")
+
+
+def sync_directory(directory: Path) -> None:
+    """Make new names in it durable, which the sync of a file does not."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

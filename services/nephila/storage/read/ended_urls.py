@@ -1,0 +1,116 @@
+"""Rows of URLs that ended, as the scheduler's states of them, to be fetched again; and links that led to no row.
+
+Rows are read without their texts: about 1 s per 100,000. Each part is read in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from nephila.kernel.messages import Outcome, UrlState
+from nephila.storage.ledgers.read_connection import ReadConnection, open_for_reading
+from nephila.storage.rows import OUTCOMES
+from nephila.storage.source import Source
+
+ROW_KINDS: Final = {
+    "failed": "outcome = 'failed'",
+    "denied(address)": "outcome = 'denied' AND reason = 'address'",
+    # An attempt of 0: nobody was asked for the page itself, since its robots.txt could not be had.
+    "denied(robots)": "(outcome = 'denied' AND reason = 'robots' OR outcome = 'failed' AND fetch_id LIKE '%-0')",
+    "dropped(excluded)": "outcome = 'dropped' AND reason = 'excluded'",
+    "dropped(trap)": "outcome = 'dropped' AND reason = 'trap'",
+    "all": "NOT (outcome = 'dropped' AND reason IN ('excluded', 'trap'))",
+}
+"""Name of a kind of rows → which they are."""
+_COLUMNS: Final = (
+    *("url_key", "url", "depth", "outcome", "status", "fetch_no", "fetched_at", "first_at", "changed_at"),
+    *("text_hash", "etag", "last_modified", "sha256"),
+)
+_BATCH_ROWS: Final = 1000
+_NUMBERS: Final = {name: Outcome(number) for number, name in enumerate(OUTCOMES)}
+_GONE: Final = (404, 410)
+
+
+def ended(source: Source, job: str, kinds: Iterable[str]) -> Iterator[UrlState]:
+    """The rows of these kinds, each once; `kinds` are names in WHICH."""
+    where = " OR ".join(f"({ROW_KINDS[kind]})" for kind in kinds)
+    with open_for_reading(source) as connection:
+        for row in _walk(connection, job, where):
+            yield _state(job, dict(zip(_COLUMNS, row, strict=True)))
+
+
+def _walk(connection: ReadConnection, job: str, where: str) -> Iterator[tuple[Any, ...]]:
+    key, last = connection.walk
+    behind = ", ".join(f":last_{name}" for name in key)
+    query = (
+        f"SELECT {', '.join((*key, *_COLUMNS))} FROM pages WHERE ({', '.join(key)}) > ({behind}) AND job = :job"
+        f" AND ({where}) ORDER BY {', '.join(key)} LIMIT {_BATCH_ROWS}"
+    )
+    while True:
+        place = {f"last_{name}": value for name, value in zip(key, last, strict=True)}
+        found = connection.execute(query, {"job": job, **place}).fetchall()
+        for row in found:
+            yield row[len(key) :]
+        if len(found) < _BATCH_ROWS:
+            return
+        last = found[-1][: len(key)]
+
+
+def _state(job: str, row: dict[str, Any]) -> UrlState:
+    at = _seconds(row["fetched_at"])
+    return UrlState(
+        job=job,
+        url_key=bytes.fromhex(row["url_key"]),
+        url=row["url"],
+        depth=row["depth"],
+        fetch_no=row["fetch_no"],
+        fetched_at=at,
+        first_at=_seconds(row["first_at"]) or at,
+        changed_at=_seconds(row["changed_at"]),
+        text_hash=bytes.fromhex(row["text_hash"]) or bytes.fromhex(row["sha256"])[:8],
+        etag=row["etag"],
+        last_modified=row["last_modified"],
+        missing=int(row["status"] in _GONE),
+        outcome=_NUMBERS[row["outcome"]],
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except ValueError:
+        return 0.0
+
+
+def unfollowed(source: Source, job: str, *, all_pages: bool = False) -> Iterator[tuple[str, int]]:
+    """(URL, depth) of links in the table `links` that led to no row, each once, at its least depth. O(links).
+
+    Links of a page that says nofollow or none about itself stay where they are, unless `all_pages`.
+    """
+    obeyed = "" if all_pages else " AND pages.meta NOT LIKE '%nofollow%' AND pages.meta NOT LIKE '%\"none%'"
+    query = (
+        "SELECT min(links.to_url), min(pages.depth) + 1 FROM links"
+        " JOIN pages ON pages.job = links.job AND pages.url_key = links.from_key"
+        f" WHERE links.job = :job{obeyed} AND NOT EXISTS"
+        " (SELECT 1 FROM pages AS known WHERE known.job = links.job AND known.url_key = links.to_key)"
+        " GROUP BY links.to_key"
+    )
+    with open_for_reading(source) as connection:
+        yield from connection.execute(query, {"job": job}).fetchall()
+
+
+def has_copies(source: Source, job: str | None) -> bool:
+    """Whether a page was ever stored, of one job or of any."""
+    only = " AND job = :job" if job is not None else ""
+    query = f"SELECT 1 FROM pages WHERE (outcome = 'stored' OR sha256 != ''){only} LIMIT 1"
+    with open_for_reading(source) as connection:
+        return connection.execute(query, {"job": job}).fetchone() is not None
+
+
+def keeps_links(source: Source, job: str) -> bool:
+    """Whether links of the job's pages were kept."""
+    with open_for_reading(source) as connection:
+        query = "SELECT 1 FROM links WHERE job = :job LIMIT 1"
+        return connection.execute(query, {"job": job}).fetchone() is not None

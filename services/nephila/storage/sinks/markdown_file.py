@@ -1,0 +1,116 @@
+"""Pages as Markdown: front matter in YAML, then the text; a file per page, HOST/slug-KEY.md, or JSON lines.
+
+The text is the Markdown that the parser made of the page, or else its plain text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.storage.rows import COLUMNS, TEXT, Row
+
+FOLDER = "markdown"
+"""Of a crawl's directory: where the files of the format markdown are."""
+MarkdownOf = Callable[[Row], str]
+"""The Markdown of a row's text; "" where there is none."""
+_FRONT = ("url", "title", "lang", "fetched_at", "status", "content_type", "outcome", "reason", "final_url", "sha256")
+_SLUG_CHARS = 60
+_HEADING = re.compile("^# ", re.MULTILINE)
+_UNSAFE = re.compile(r"[^a-z0-9._-]+")
+# Fine in JSON; YAML forbids them or reads them as line ends.
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def write_stream(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
+    """One document after the other."""
+    written = 0
+    for row in rows:
+        stream.write(document(row, text(row)))
+        written += 1
+    return written
+
+
+def write_lines(stream: IO[bytes], rows: Iterator[Row], text: MarkdownOf) -> int:
+    """One JSON object a line, for programs that take a corpus."""
+    written = 0
+    for row in rows:
+        values = dict(zip(COLUMNS, row, strict=True))
+        line = {name: values[name] for name in ("url", "title", "lang", "fetched_at", "sha256")}
+        line["markdown"] = text(row) or plain_text(row)
+        stream.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
+        written += 1
+    return written
+
+
+def write_directory(directory: Path, rows: Iterator[Row], text: MarkdownOf) -> int:
+    """One file per page, HOST/slug-KEY.md below `directory`. Raises `OSError`, `UserError`."""
+    if directory.exists() and not directory.is_dir():
+        raise UserError(
+            f"{directory} is a file; a Markdown export to a path needs a directory (or -o - for one stream)"
+        )
+    written = 0
+    hosts: set[str] = set()
+    for row in rows:
+        place = path_of(row)
+        host = place.parent.name
+        if host not in hosts:
+            (directory / host).mkdir(parents=True, exist_ok=True)
+            hosts.add(host)
+        (directory / place).write_bytes(document(row, text(row)))
+        written += 1
+    directory.mkdir(parents=True, exist_ok=True)
+    return written
+
+
+def document(row: Row, text: str = "") -> bytes:
+    """Front matter and text, by default the plain one. A JSON string is a YAML string too once a few characters are
+    escaped."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    front = "".join(f"{name}: {_scalar(values[name])}\n" for name in _FRONT if values[name] not in ("", 0))
+    text = text or plain_text(row)
+    title = " ".join(str(values["title"]).split())
+    heading = f"# {title}\n\n" if title and not _HEADING.search(text) else ""
+    return f"---\n{front}---\n\n{heading}{text}\n\n".encode()
+
+
+def plain_text(row: Row) -> str:
+    """The plain text of a row."""
+    text = row[TEXT]
+    return text if isinstance(text, str) else str(text, "utf-8")
+
+
+def read_document(path: Path, sha256: str) -> str:
+    """The Markdown of a file that the crawl wrote of the copy with that digest; "" when there is none."""
+    try:
+        front, found, text = path.read_text("utf-8").removeprefix("---\n").partition("---\n\n")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    if not found or not sha256 or f'sha256: "{sha256}"\n' not in front:
+        return ""
+    return text.removesuffix("\n\n")
+
+
+def _scalar(value: object) -> str:
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+
+
+def path_of(row: Row) -> Path:
+    """Host directory and file name; made of harmless characters only. Of two jobs with one URL the later row stays."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    try:
+        parts = urlsplit(values["url"])
+        host, path = parts.netloc.rpartition("@")[2], parts.path
+    except ValueError:
+        host, path = "", ""
+    slug = _slug(path)[:_SLUG_CHARS].strip("-.") or "index"
+    return Path(_slug(host) or "host", f"{slug}-{values['url_key'][:16]}.md")
+
+
+def _slug(text: str) -> str:
+    return _UNSAFE.sub("-", text.lower()).strip("-.")

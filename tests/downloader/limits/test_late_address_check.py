@@ -1,0 +1,131 @@
+"""Where several fetch for one scheduler, a fetch on an address it was not counted on waits for the scheduler's word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from downloader_room import Room, answer
+from nephila.downloader.coordination import Coordination
+from nephila.downloader.limits.late_address_check import LateAddressCheck
+from nephila.downloader.route import Route, prefer_counted_address
+from nephila.kernel import messages as m
+from nephila.kernel.messages import FetchKind, FetchResult
+from nephila.kernel.topics import JOBS
+
+Questions = list[tuple[str, str, Callable[[bool], None]]]
+
+
+async def asking(**settings: object) -> tuple[Room, Questions]:
+    """A downloader that asks, and what it has asked: URL, address, where the answer goes."""
+    questions: Questions = []
+
+    def ask(request: m.FetchRequest, address: str, answer: Callable[[bool], None]) -> None:
+        questions.append((request.url, address, answer))
+
+    room = Room(Coordination(late_address_check=ask), **settings)
+    await room.downloader.start()
+    return room, questions
+
+
+async def test_a_yes_dials_and_a_no_gives_back_with_the_address() -> None:
+    """Nothing is dialled before the answer; a no teaches the scheduler where the host lives."""
+    room, questions = await asking()
+    room.request("http://a.test/")
+    room.request("http://b.test/")
+    await room.settle()
+    assert [(url, address) for url, address, _ in questions] == [
+        ("http://a.test/", "8.8.8.8"),
+        ("http://b.test/", "8.8.8.8"),
+    ]
+    assert room.fetcher.urls == []
+    questions[0][2](True)
+    questions[1][2](False)
+    await room.settle()
+    assert room.fetcher.urls == ["http://a.test/"]
+    assert [(o.result, o.reason, o.address, o.started_at) for o in room.outcomes] == [
+        (FetchResult.UNSPECIFIED, "busy", "8.8.8.8", 0)
+    ]
+
+
+async def test_what_was_counted_there_is_not_asked() -> None:
+    """Nor is what is not paced; another address than the one it was counted on is."""
+    room, questions = await asking()
+    room.bus.publish(JOBS, 0, m.CrawlJob("fast", politeness=m.Politeness(0.0)))
+    room.bus.publish(JOBS, 0, m.CrawlJob("j", politeness=m.Politeness(1.0)))
+    room.request("http://a.test/", address="8.8.8.8")
+    room.request("http://b.test/", job="fast")
+    await room.settle()
+    assert len(room.fetcher.fetches) == 2
+    assert questions == []
+    room.request("http://c.test/", address="9.9.9.9")
+    await room.settle()
+    assert [url for url, _, _ in questions] == ["http://c.test/"]
+
+
+async def test_an_answer_that_comes_after_the_end_changes_nothing() -> None:
+    """Given back by a drain while the question was out: dialled never, ended once."""
+    room, questions = await asking()
+    room.request("http://a.test/")
+    await room.settle()
+    await room.downloader.drain(0.0)
+    questions[0][2](True)
+    await room.settle()
+    assert room.fetcher.urls == []
+    assert len(room.outcomes) == 1
+    assert room.bus.unacked == 0
+
+
+async def test_a_further_hop_of_robots_txt_is_not_asked() -> None:
+    """It must not go back: its own server would be asked again."""
+    room, questions = await asking()
+    room.request("http://a.test/robots.txt", job="", kind=FetchKind.ROBOTS, address="8.8.8.8")
+    await room.settle()
+    room.address = "9.9.9.9"
+    room.names.table["b.test"] = ("9.9.9.9",)
+    room.reply(0, answer(301, location="http://b.test/robots.txt"))
+    await room.settle()
+    assert room.fetcher.urls[-1] == "http://b.test/robots.txt"
+    assert questions == []
+
+
+async def test_what_was_sent_is_told() -> None:
+    """With the instant at which the request reached the server."""
+    told: list[tuple[str, float]] = []
+    room = Room(Coordination(on_sent=lambda address, at: told.append((address, at))))
+    await room.downloader.start()
+    room.request("http://a.test/", address="8.8.8.8")
+    await room.settle()
+    room.clock.advance(0.3)
+    on_sent = room.fetcher.fetches[0].request.on_sent
+    assert on_sent is not None
+    on_sent()
+    assert told == [("8.8.8.8", room.clock.monotonic())]
+
+
+async def test_several_downloaders_send_back_what_nobody_has_counted_once() -> None:
+    """With the address; what is counted there begins, and what comes again and is not, too. One alone asks nobody."""
+    alone = False
+    room = Room(Coordination(late_address_check=LateAddressCheck(lambda: alone).check))
+    await room.downloader.start()
+    room.request("http://a.test/")
+    await room.settle()
+    assert [(o.reason, o.address) for o in room.outcomes] == [("busy", "8.8.8.8")]
+    assert room.fetcher.urls == []
+    room.request("http://a.test/", address="9.9.9.9")
+    await room.settle()
+    assert room.fetcher.urls == ["http://a.test/"]
+    room.request("http://b.test/", address="8.8.8.8")
+    alone = True
+    room.request("http://c.test/")
+    await room.settle()
+    assert set(room.fetcher.urls) == {"http://a.test/", "http://b.test/", "http://c.test/"}
+
+
+def test_the_address_that_was_counted_is_dialled_first() -> None:
+    """Where a name has several, in whatever order they are told."""
+    route = Route(("a", "b", "c"), 80, "", "a")
+    assert prefer_counted_address(route, "c") == Route(("c", "a", "b"), 80, "", "c")
+    assert prefer_counted_address(route, "a") == route
+    assert prefer_counted_address(route, "") == route
+    behind_proxy = Route(("p", "q"), 8080, "", "a", tunnel=True)
+    assert prefer_counted_address(behind_proxy, "q") == behind_proxy

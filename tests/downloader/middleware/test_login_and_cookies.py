@@ -1,0 +1,293 @@
+"""Cookies and logins between the service and the fetcher: who gets what, and when somebody logs in again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from downloader_room import Room, answer
+from nephila.downloader.http.contract import HttpRequest, HttpResponse
+from nephila.downloader.middleware.login_form import login_form
+from nephila.kernel import messages as m
+from nephila.kernel.messages import FetchResult
+from nephila.kernel.runtime.errors import UsageError
+from nephila.kernel.topics import JOBS
+
+FORM = (
+    b"<form action=/search><input name=q></form><form method=POST action=/session>"
+    b'<input type=hidden name=csrf value="a&amp;b"><input name=user><input name=pw type=password>'
+    b"<input type=checkbox name=keep><button name=go value=1>Log in</button></form>"
+)
+LOGIN = m.Login("http://a.test/login", [m.LoginField("user", "me"), m.LoginField("pw", env="NEPHILA_SECRET_PW")])
+
+
+class Site:
+    """A site with a login: what it answers to each order, and what it was asked."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.http_requests: list[HttpRequest] = []
+        self.session = "s1"
+        self.password = "s3cret"  # noqa: S105
+        self.closed = False
+        """It lets nobody in."""
+
+    def __call__(self, http_request: HttpRequest) -> HttpResponse:
+        """The answer to one order."""
+        self.http_requests.append(http_request)
+        target = http_request.target
+        if target.path == "/login":
+            return answer(200, FORM, set_cookie="pre=1; path=/")
+        if target.path == "/session":
+            sent = parse_qs((http_request.body or b"").decode())
+            if (
+                sent.get("pw") != [self.password]
+                or sent.get("csrf") != ["a&b"]
+                or "pre=1" not in http_request.own_headers()["Cookie"]
+            ):
+                return answer(200, FORM)
+            return answer(302, location="/home", set_cookie=f"sid={self.session}; Path=/; Domain=a.test")
+        inside = f"sid={self.session}" in http_request.own_headers().get("Cookie", "") and not self.closed
+        if target.path == "/forbidden" or not inside:
+            return answer(302, location="/login?next=x")
+        return answer(200, b"<p>inside", content_type="text/html")
+
+    async def run(self) -> None:
+        """Answer whatever is ordered until nothing is."""
+        fetches = self.room.fetcher.fetches
+        for _ in range(200):
+            await self.room.settle()
+            while fetches:
+                fetch = fetches.pop(0)
+                if not fetch.aborted:
+                    fetch.on_done(self(fetch.request))
+            self.room.clock.advance(1)
+
+    @property
+    def asked(self) -> list[str]:
+        """Method and path of every request."""
+        return [
+            f"{'GET' if http_request.body is None else 'POST'} {http_request.target.path}"
+            for http_request in self.http_requests
+        ]
+
+
+async def logged_in(monkeypatch: pytest.MonkeyPatch, login: m.Login = LOGIN, **settings: Any) -> tuple[Room, Site]:
+    """A downloader whose job `j` logs in."""
+    monkeypatch.setenv("NEPHILA_SECRET_PW", "s3cret")
+    room = Room(**settings)
+    await room.downloader.start()
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", login=login, politeness=m.Politeness(delay_s=1.0)))
+    return room, Site(room)
+
+
+async def test_the_first_page_waits_for_the_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Form, post, redirect, then the page; the second page needs no login, nor does another host of the site."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1", url_key=b"1" * 16)
+    await site.run()
+    room.request("http://a.test/2", url_key=b"2" * 16)
+    room.request("http://www.a.test/3", url_key=b"3" * 16)
+    await site.run()
+    assert site.asked == ["GET /login", "POST /session", "GET /home", "GET /1", "GET /2", "GET /3"]
+    assert [page.url for page in room.pages] == ["http://a.test/1", "http://a.test/2", "http://www.a.test/3"]
+    assert parse_qs((site.http_requests[1].body or b"").decode(), keep_blank_values=True) == {
+        "csrf": ["a&b"],
+        "user": ["me"],
+        "pw": ["s3cret"],
+        "go": ["1"],
+    }
+    assert room.downloader.in_flight == 0
+
+
+async def test_neither_password_nor_cookies_leave_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another site's page needs no login and gets no cookie; nor does another job."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    del site.http_requests[:]
+    room.request("http://evil.test/", host="evil.test")
+    room.request("http://nota.test/", host="nota.test")
+    room.request("http://a.test/1", job="other")
+    await site.run()
+    assert [http_request.own_headers() for http_request in site.http_requests] == [{}, {}, {}]
+    assert all(http_request.body is None for http_request in site.http_requests)
+
+
+async def test_a_login_form_that_leads_elsewhere_gets_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form whose action is another site's ends the URL as failed(login), and nothing is posted."""
+    room, site = await logged_in(monkeypatch)
+    monkeypatch.setattr("test_login_and_cookies.FORM", FORM.replace(b"/session", b"http://evil.test/steal"))
+    room.request("http://a.test/1")
+    await site.run()
+    assert site.asked == ["GET /login"]
+    assert (room.outcomes[0].result, room.outcomes[0].reason) == (FetchResult.FAILED, "login")
+    assert "another site, evil.test" in room.outcomes[0].detail
+
+
+async def test_wrong_credentials_are_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account is not locked by a crawler: all URLs of the site end as failed(login) until the job changes."""
+    room, site = await logged_in(monkeypatch)
+    site.password = "another"  # noqa: S105
+    for number in range(3):
+        room.request(f"http://a.test/{number}", url_key=bytes([number]) * 16)
+    await site.run()
+    assert site.asked.count("POST /session") == 1
+    assert [one.reason for one in room.outcomes] == ["login"] * 3
+    assert all(one.started_at for one in room.outcomes[:1])
+    assert "s3cret" not in "".join(one.detail for one in room.outcomes)
+    site.password = "s3cret"  # noqa: S105
+    login = m.Login("http://a.test/login", LOGIN.fields, check="inside")
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", generation=2, login=login))
+    room.request("http://a.test/again")
+    await site.run()
+    assert [page.url for page in room.pages] == ["http://a.test/again"]
+
+
+async def test_a_lost_session_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request whose answer was a redirect to the login is given back and costs no try; then comes a login."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    site.session = "s2"
+    room.request("http://a.test/2")
+    await site.run()
+    outcome = room.outcomes[-1]
+    assert (outcome.result, outcome.reason, outcome.location) == (FetchResult.UNSPECIFIED, "stale", "")
+    assert outcome.started_at > 0
+    room.request("http://a.test/2", attempt=2)
+    await site.run()
+    assert room.pages[-1].url == "http://a.test/2"
+    assert site.asked.count("POST /session") == 2
+
+
+async def test_renewals_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages that always lead to the login cost one renewal each, and five of them are the end of it."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await site.run()
+    for number in range(12):
+        for _ in range(3):
+            room.request("http://a.test/forbidden", url_key=bytes([number]) * 16)
+            await site.run()
+            if room.outcomes[-1].reason != "stale":
+                break
+        assert room.outcomes[-1].result == FetchResult.REDIRECT
+    assert site.asked.count("POST /session") == 1 + 5
+
+
+async def test_a_site_that_is_down_is_asked_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login that fails for the network ends the URL with that reason, which the scheduler tries again."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await room.settle()
+    room.reply(0, answer(reason="timeout", detail="no answer"))
+    room.fetcher.fetches.clear()
+    await room.settle()
+    room.request("http://a.test/2")
+    await room.settle()
+    assert [one.reason for one in room.outcomes] == ["timeout", "timeout"]
+    assert room.fetcher.fetches == []
+    room.clock.advance(31)
+    room.request("http://a.test/3")
+    await site.run()
+    assert [page.url for page in room.pages] == ["http://a.test/3"]
+
+
+async def test_a_request_that_is_given_back_leaves_the_login_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drain while the login is under way: the outcome comes once, nothing hangs."""
+    room, site = await logged_in(monkeypatch)
+    room.request("http://a.test/1")
+    await room.settle()
+    await room.downloader.close()
+    await site.run()
+    assert [one.result for one in room.outcomes] == [FetchResult.UNSPECIFIED]
+    assert room.downloader.in_flight == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        (m.LoginField("pw", env="HOME"), "is not one of NEPHILA_SECRET_"),
+        (m.LoginField("pw", env="NEPHILA_SECRET_NONE"), "is not set"),
+        (m.LoginField("pw", file="../pw"), "outside the directory"),
+        (m.LoginField("pw", file="none"), "No such file"),
+    ],
+)
+async def test_a_job_names_no_other_secrets(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: m.LoginField, words: str
+) -> None:
+    """Variables of one prefix and files of one directory: who may submit a job must not read all others."""
+    (tmp_path / "pw").write_text("secret")
+    (tmp_path / "inside").mkdir()
+    login = m.Login("http://a.test/login", [m.LoginField("user", "me"), field])
+    room, site = await logged_in(monkeypatch, login, secrets=str(tmp_path / "inside"))
+    room.request("http://a.test/1")
+    await site.run()
+    assert site.asked == ["GET /login"]
+    assert words in room.outcomes[0].detail
+
+
+async def test_a_secret_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its line end is no part of it."""
+    (tmp_path / "pw").write_text("s3cret\n")
+    login = m.Login("http://a.test/login", [m.LoginField("user", "me"), m.LoginField("pw", file="pw")])
+    room, site = await logged_in(monkeypatch, login, secrets=str(tmp_path))
+    room.request("http://a.test/1")
+    await site.run()
+    assert len(room.pages) == 1
+
+
+async def test_cookies_of_a_job_without_login() -> None:
+    """Kept for a job that asks for them, not for another, and dropped with the job."""
+    room = Room()
+    await room.downloader.start()
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
+    for job in ("j", "k"):
+        for _ in range(2):
+            room.request("http://a.test/", job=job)
+            await room.settle()
+            made = answer(200, b"x", set_cookie="a=1; path=/\nb=2; Expires=Fri, 07 Aug 2037 08:04:19 GMT; path=/")
+            room.fetcher.fetches[-1].on_done(made)
+    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches] == [{}, {"Cookie": "a=1; b=2"}, {}, {}]
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", deleted=True))
+    room.bus.publish(JOBS, 0, m.CrawlJob(uid="j", cookies=True))
+    room.request("http://a.test/")
+    await room.settle()
+    assert room.fetcher.fetches[-1].request.own_headers() == {}
+
+
+async def test_cookies_of_a_file_and_headers_of_hosts(tmp_path: Path) -> None:
+    """Each goes to the hosts it names, and no further."""
+    (tmp_path / "c.txt").write_text("a.test\tFALSE\t/\tFALSE\t0\tsid\t1\n")
+    headers = ("a.test Authorization: Bearer x", "*.b.test X-Key: y", "c.test:8080 X-Key: z", "Accept-Language: de")
+    room = Room(cookies=str(tmp_path / "c.txt"), headers=headers, allow_private=True, per_address=0)
+    await room.downloader.start()
+    for host in ("a.test", "w.b.test", "b.test", "c.test", "c.test:8080"):
+        room.request(f"http://{host}/", host=host)
+        await room.settle()
+    assert [fetch.request.own_headers() for fetch in room.fetcher.fetches[:5]] == [
+        {"Authorization": "Bearer x", "Cookie": "sid=1"},
+        {"X-Key": "y"},
+        {},
+        {},
+        {"X-Key": "z"},
+    ]
+
+
+def test_a_cookie_file_that_is_missing() -> None:
+    """Said at the start, in one line."""
+    with pytest.raises(UsageError, match="cannot read the cookies /none"):
+        Room(cookies="/none")
+
+
+def test_the_form_is_the_one_with_the_fields() -> None:
+    """Of several the one with a password; a page without is none; rubbish breaks nothing."""
+    form = login_form(FORM.decode(), ["user", "pw"])
+    assert form is not None
+    assert (form.action, form.method) == ("/session", "post")
+    assert login_form(FORM.decode(), ["email"]) is None
+    for page in ("<form ", '<form a="', "<form><input name='user", "<!--", "<form><input name=a>", "<form a=b "):
+        assert login_form(page * 10_000, ["user"]) is None

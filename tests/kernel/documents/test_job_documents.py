@@ -1,0 +1,280 @@
+"""A CrawlJob document becomes the message, or one line that says where it is wrong and what to write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import fields
+from nephila.kernel.documents.job_document import distinct, from_json, keywords, load
+from nephila.kernel.documents.job_schema import CrawlJob, JobSpec, Politeness, Scope
+from nephila.kernel.documents.json_schema import json_schema
+from nephila.kernel.messages import HostBudget, HostPolicy, MainText, Parse, Recrawl, ScopeMode, Strategy, Traps
+from nephila.kernel.runtime.errors import UsageError
+
+ROOT = Path(__file__).resolve().parents[3]
+HEAD = "apiVersion: nephila.dev/v1\nkind: CrawlJob\nmetadata: {name: news}\nspec:\n  seeds: [https://news.example/]\n"
+FULL = """
+apiVersion: nephila.dev/v1
+kind: CrawlJob
+metadata: {name: news}
+spec:
+  paused: true
+  seeds:
+    - HTTPS://News.example
+    - {url: http://b.example/x}
+    - {file: seeds.txt}
+    - {sitemap: https://news.example/sitemap.xml.gz}
+    - {feed: https://news.example/rss}
+  scope: {mode: domain, include: ['/a'], exclude: ["/login", no, 1.10, 0x10], maxDepth: 5, maxPages: 10000}
+  strategy: best-first
+  keywords: [Solar  Power, no, solar power]
+  politeness:
+    delay: 500ms
+    concurrencyPerHost: 2
+    respectRobots: false
+    adaptive: true
+    hosts: [{host: Slow.example, delay: 1m30s}, {host: "*.fast.example:8080", concurrency: 4}]
+  render: never
+  schedule: "0 6 * * mon-fri"
+  recrawl: {min: 1h, max: 14d, monitor: true, goneAfter: 5}
+  hostBudget: {pages: 10, bytes: 1000000, time: 2h, queued: 500}
+  traps: {capFetches: 7, capShare: 0.25}
+  weight: 2
+  sitemaps: true
+  links: true
+  parse: {follow: [next, route, next], nofollow: skip, mainText: none}
+  rules: []
+  sinks: [{type: jsonl}, {type: warc}]
+"""
+
+
+def refused(text: str | bytes) -> str:
+    """The line that a file is refused with."""
+    with pytest.raises(UsageError) as error:
+        load(text.encode() if isinstance(text, str) else text, "job.yaml")
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_every_key_reaches_the_message():
+    """With units, defaults and spellings put right."""
+    (document,) = load(FULL.encode(), "job.yaml")
+    job = document.job
+    assert (document.name, job.uid, job.generation, job.paused) == ("news", "news", 0, True)
+    assert job.seeds == ["https://news.example/", "http://b.example/x"]
+    assert document.sources == (
+        ("file", "seeds.txt"),
+        ("sitemap", "https://news.example/sitemap.xml.gz"),
+        ("feed", "https://news.example/rss"),
+    )
+    assert (job.scope.mode, job.scope.max_depth, job.scope.max_pages) == (ScopeMode.DOMAIN, 5, 10000)
+    assert (job.scope.include, job.scope.exclude) == (["/a"], ["/login", "no", "1.10", "0x10"])
+    assert (job.strategy, job.keywords) == (Strategy.BEST_FIRST, ["solar power", "no"])
+    manners = job.politeness
+    assert (manners.delay_s, manners.concurrency_per_host, manners.ignore_robots, manners.adaptive) == (
+        0.5,
+        2,
+        True,
+        True,
+    )
+    assert manners.hosts == [HostPolicy("slow.example", 90.0, 0), HostPolicy("*.fast.example:8080", -1.0, 4)]
+    assert job.recrawl == Recrawl(3600.0, 14 * 86400.0, 0.0, "0 6 * * mon-fri", True, 5)
+    assert job.host_budget == HostBudget(10, 1_000_000, 7200.0, 500)
+    assert job.traps == Traps(False, 7, 0.25)
+    assert (job.weight, job.sitemaps, job.keep_links, job.deleted) == (2.0, True, True, False)
+    assert job.parse == Parse(["next", "route"], True, MainText.NONE)
+    assert document.sinks == ("jsonl", "warc")
+
+
+def test_what_is_left_out_is_as_on_the_command_line():
+    """One second, no depth limit, robots.txt asked, breadth first, never again."""
+    job = load(HEAD.encode(), "job.yaml")[0].job
+    assert (job.scope.mode, job.scope.max_depth, job.scope.max_pages) == (ScopeMode.UNSPECIFIED, -1, 0)
+    assert (job.politeness.delay_s, job.politeness.concurrency_per_host, job.politeness.ignore_robots) == (
+        1.0,
+        1,
+        False,
+    )
+    assert (job.strategy, job.recrawl, job.host_budget, job.traps) == (Strategy.UNSPECIFIED, None, None, None)
+    assert job.parse is None
+
+
+def test_through_json_and_back_it_is_the_same_job():
+    """As the control socket carries it."""
+    (document,) = load(FULL.encode(), "job.yaml")
+    again = from_json(json.loads(json.dumps(document.content)))
+    assert (again.job, again.sources, again.sinks, again.content) == (
+        document.job,
+        document.sources,
+        document.sinks,
+        document.content,
+    )
+
+
+def test_a_file_may_hold_many_jobs_but_none_twice():
+    """Documents parted by ---."""
+    two = f"{HEAD}---\n{HEAD.replace('name: news', 'name: other')}"
+    documents = load(two.encode(), "job.yaml")
+    assert [document.name for document in distinct(documents)] == ["news", "other"]
+    with pytest.raises(UsageError, match=r"job.yaml:1:1: the job 'news' comes twice, first at job.yaml:1:1"):
+        distinct([*documents, documents[0].__class__(*[getattr(documents[0], f) for f in documents[0].__slots__])])
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("shedule: x", "job.yaml:6:3: unknown key 'shedule' in spec; did you mean 'schedule'?"),
+        ("scope: {maxdepth: 1}", "job.yaml:6:11: unknown key 'maxdepth' in spec.scope; did you mean 'maxDepth'?"),
+        ("scope: 5", "job.yaml:6:10: spec.scope has to be a map with the keys mode, include"),
+        ("scope: {mode: hosts}", "job.yaml:6:17: spec.scope.mode: 'hosts' is unknown; did you mean 'host'?"),
+        ("scope: {include: /a}", "spec.scope.include has to be a list"),
+        ("scope: {exclude: ['(']}", "job.yaml:6:21: spec.scope.exclude[0]: '(' is not a valid RE2 expression"),
+        ("scope: {maxPages: many}", "'many' is not a whole number"),
+        ('scope: {maxPages: "10"}', "'10' is a text; write a whole number without quotes"),
+        ("scope: {maxPages: 0x10}", "'0x10' is not a whole number"),
+        ("scope: {maxPages: 1_000}", "is not a whole number"),
+        ("scope: {maxPages: 1e3}", "is not a whole number"),
+        ("scope: {maxPages: -1}", "-1 is not within 0 and"),
+        ("scope: {maxDepth: -2}", "-2 is not within -1 and"),
+        ("scope: {maxPages: " + "9" * 30 + "}", "is not a whole number"),
+        ("scope: {include: }", "spec.scope.include has to be a list"),
+        ("paused: yes", "job.yaml:6:11: spec.paused: 'yes' is neither true nor false"),
+        ("paused: no", "'no' is neither true nor false"),
+        ("paused: 'true'", "write true or false without quotes"),
+        ("paused:", "spec.paused has no value"),
+        ("strategy: astar", "spec.strategy: 'astar' is unknown; known are best-first, bfs, dfs"),
+        ("politeness: {delay: 1}", "'1' is no duration like 500ms, 1s, 2h or 14d; write 1s for seconds"),
+        ("politeness: {delay: 1w}", "'1w' is no duration"),
+        ("politeness: {delay: -1s}", "'-1s' is no duration"),
+        ("politeness: {delay: 99999d}", "'99999d' is not within 0s and ten years"),
+        ("politeness: {concurrencyPerHost: 0}", "0 is not within 1 and 1000"),
+        ("politeness: {hosts: [{delay: 1s}]}", "spec.politeness.hosts[0] lacks the key 'host'"),
+        ("politeness: {hosts: [{host: 'http://a.example/'}]}", "is no host like a.example"),
+        ("politeness: {hosts: [{host: 'a*.example'}]}", "is no host like a.example"),
+        ("render: auto", "spec.render: 'auto' is not built yet; this version knows never"),
+        ("rules: [News!]", "spec.rules[0]: 'News!' is not a name of lower-case letters"),
+        ("sinks: [{type: mongodb, secretRef: db}]", "spec.sinks[0].type: 'mongodb' is not built yet; this version"),
+        ("sinks: [{type: csv}]", "spec.sinks[0].type: 'csv' is unknown"),
+        ("sinks: [{}]", "spec.sinks[0] lacks the key 'type'"),
+        ("schedule: hourly", "is not five fields of cron"),
+        ("schedule: '60 * * * *'", "bad minute"),
+        ("schedule: '* * 31-1 * *'", "bad day-of-month"),
+        ("schedule: '0 0 31 2 *'", "is no schedule"),
+        ("recrawl: {min: 2h, max: 1h}", "spec.recrawl: min 2h is longer than max 1h"),
+        ("recrawl: {min: 2h}", "spec.recrawl: it needs both min and max, or every"),
+        ("recrawl: {every: 1h, min: 1h, max: 2h}", "every and min and max exclude each other"),
+        ("recrawl: {monitor: true}", "spec.recrawl: it says no frequency"),
+        ("parse: {follow: [nxt]}", "spec.parse.follow[0]: 'nxt' is unknown; did you mean 'next'?"),
+        ("parse: {nofollow: no}", "spec.parse.nofollow: 'no' is unknown; known are follow, skip"),
+        ("parse: {mainText: trafilature}", "did you mean 'trafilatura'?"),
+        ("recrawl: {every: 0}", "'0' is not within 1s and ten years"),
+        ("traps: {capShare: 1.5}", "1.5 is not above 0 and at most 1"),
+        ("weight: 0", "0 is not above 0 and at most 1000"),
+        ("weight: .5", "'.5' is not a number like 2 or 0.05"),
+        ("keywords: [[a]]", "spec.keywords[0] is a list; it has to be a text"),
+        ("keywords: ['']", "spec.keywords[0] is empty"),
+        (r'keywords: ["a\u202eb"]', "control or other invisible characters"),
+    ],
+)
+def test_mistakes_name_place_key_and_remedy(line, says):
+    """One line each; the place is that of the value, or of the key where that is wrong."""
+    told = refused(f"{HEAD}  {line}\n")
+    assert told.startswith("job.yaml:6:")
+    assert says in told
+
+
+@pytest.mark.parametrize(
+    ("seed", "says"),
+    [
+        (
+            "news.example",
+            "; write http://news.example",
+        ),
+        ("'ftp://a.example/'", "is no URL that can be crawled"),
+        ("{urls: x}", "unknown key 'urls' in spec.seeds[0]; did you mean 'url'?"),
+        ("{url: 'http://a.example/', feed: 'http://a.example/'}", "exactly one of the keys"),
+        ("{}", "exactly one of the keys url, file, sitemap, feed"),
+        ("[a]", "spec.seeds[0] has to be a map"),
+        ("'http://a.example/" + "x" * 9000 + "'", "longer than 8,192 characters"),
+    ],
+)
+def test_seeds_that_are_none(seed, says):
+    """URLs are absolute here: the document is read by machines as well."""
+    told = refused(HEAD.replace("https://news.example/", seed))
+    assert told.startswith(("job.yaml:5:11: ", "job.yaml:5:12: "))
+    assert says in told
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "job.yaml: there is no job in it"),
+        ("- a", "job.yaml:1:1: the document has to be a map with the keys apiVersion, kind, metadata, spec"),
+        (HEAD.replace("v1", "v2"), "job.yaml:1:13: apiVersion: 'nephila.dev/v2' is unknown"),
+        (HEAD.replace("CrawlJob", "ParseRule"), "job.yaml:2:7: kind: 'ParseRule' is unknown"),
+        (HEAD.replace("name: news", "name: News"), "job.yaml:3:18: metadata.name: 'News' is not a name of lower-case"),
+        (HEAD.replace("name: news", "name: a/../b"), "metadata.name: 'a/../b' is not a name"),
+        (HEAD.replace("name: news", f"name: {'a' * 254}"), "metadata.name is longer than 253 characters"),
+        (HEAD.replace("metadata: {name: news}\n", ""), "the document lacks the key 'metadata'"),
+        (HEAD.split("  seeds")[0] + "  paused: true", "spec lacks the key 'seeds'"),
+        (HEAD.replace("[https://news.example/]", "[]"), "spec.seeds has 0 values; it may have 1 to 50,000"),
+    ],
+)
+def test_documents_that_are_no_jobs(text, says):
+    """What it is instead is said."""
+    assert says in refused(text)
+
+
+def test_names_that_yaml_would_read_as_something_else():
+    """A job called 1.10 or no is one."""
+    assert load(HEAD.replace("name: news", "name: 1.10").encode(), "j")[0].name == "1.10"
+    assert load(HEAD.replace("name: news", "name: no").encode(), "j")[0].name == "no"
+
+
+def test_json_numbers_and_texts_are_told_apart():
+    """A client that sends "5" for a number is told so, with the path."""
+    content = load(HEAD.encode(), "j")[0].content
+    content["spec"]["scope"] = {"maxPages": "5"}
+    with pytest.raises(UsageError, match=r"job.spec.scope.maxPages: .* without quotes"):
+        from_json(content)
+    content["spec"]["scope"] = {"maxPages": True}
+    with pytest.raises(UsageError, match="is not a whole number"):
+        from_json(content)
+
+
+def test_keywords_as_the_message_has_them():
+    """Lower case, single blanks, each once."""
+    assert keywords(["A  b", "a B", " ", "c"]) == ["a b", "c"]
+
+
+def test_the_published_schema_is_that_of_the_structs():
+    """docs/crawljob.schema.json; `make schema` writes it."""
+    published = json.loads((ROOT / "docs" / "crawljob.schema.json").read_text())
+    assert published == json.loads(json.dumps(json_schema(CrawlJob)))
+
+
+KEYS = [field.encode_name for section in (JobSpec, Scope, Politeness) for field in fields(section)]
+WORDS = st.sampled_from([*KEYS, "x", "url", "type"])
+SCALARS = st.one_of(st.sampled_from(["1s", "true", "http://a/", "0", "-1", "*", "bfs", "[", ""]), st.text(max_size=8))
+VALUES = st.recursive(
+    st.one_of(SCALARS, st.integers(), st.booleans(), st.none(), st.floats()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(spec=st.dictionaries(WORDS, VALUES, max_size=5))
+def test_any_spec_is_taken_or_refused_in_one_line(spec):
+    """Never another exception, through JSON and through YAML (of which JSON is a part)."""
+    content = {"apiVersion": "nephila.dev/v1", "kind": "CrawlJob", "metadata": {"name": "a"}, "spec": spec}
+    spec.setdefault("seeds", ["http://a.test/"])
+    for read in (lambda: from_json(content), lambda: load(json.dumps(content).encode(), "j")):
+        try:
+            read()
+        except UsageError as told:
+            assert "\n" not in str(told)  # noqa: PT017

@@ -1,0 +1,131 @@
+"""Files that are deleted, replaced or locked while they are written to: saved, told in one line, waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+
+import pytest
+from nephila.kernel.runtime.errors import UserError
+
+from tests.storage.storage_rig import Rig, lines, page, record, rows, running
+
+FORMATS = ("sqlite", "jsonl", "warc")
+
+
+async def gone(directory, change) -> tuple[str, int]:
+    """The line with which a run ends after `change`; how many rows were receipted in all."""
+    rig = Rig(directory, formats=FORMATS)
+    await rig.storage.start()
+    for number in range(20):
+        rig.send_page(page(number))
+        rig.send(record(number))
+    await rig.storage.flush()
+    change()
+    rig.send(record(20))
+    with pytest.raises(UserError) as caught:
+        await rig.storage.flush()
+    assert rig.fatal == [caught.value]
+    await rig.storage.close()
+    return str(caught.value), len(rig.receipts)
+
+
+@pytest.mark.parametrize("name", ["nephila.db", "nephila.db-wal", "pages.jsonl", "nephila-00000.warc.gz"])
+async def test_a_file_that_is_deleted_is_saved(tmp_path, name):
+    """The first write after it ends the run; all that was committed is back, and the next run goes on."""
+    path = tmp_path / name
+    appended = name in ("pages.jsonl", "nephila-00000.warc.gz")
+    content = []
+
+    def delete():
+        content.append(path.read_bytes())
+        path.unlink()
+
+    line, receipted = await gone(tmp_path, delete)
+    assert line.startswith(f"{path} was deleted while it was written to; ")
+    assert line.endswith("go on with --resume")
+    assert receipted == 20
+    assert not appended or path.read_bytes() == content[0]
+    async with running(tmp_path, formats=FORMATS) as rig:
+        rig.send(record(20))
+        await rig.storage.flush()
+    assert len(rows(tmp_path)) == len(lines(tmp_path)) == 21
+
+
+async def test_all_files_at_once(tmp_path):
+    """rm DIR/*: each is named and saved."""
+
+    def delete():
+        for path in tmp_path.iterdir():
+            path.unlink()
+
+    line, _ = await gone(tmp_path, delete)
+    assert all(f"{tmp_path / name} was deleted" in line for name in ("nephila.db", "pages.jsonl"))
+    assert "\n" not in line
+    async with running(tmp_path, formats=FORMATS):
+        assert len(rows(tmp_path)) == len(lines(tmp_path)) == 20
+
+
+async def test_a_file_that_is_replaced_is_saved_beside(tmp_path):
+    """What stands there now is somebody else's."""
+
+    def replace():
+        (tmp_path / "nephila.db").rename(tmp_path / "moved.db")
+        (tmp_path / "nephila.db").write_text("mine")
+
+    line, _ = await gone(tmp_path, replace)
+    assert f"all of it was saved as {tmp_path / 'nephila.db.rescued'}" in line
+    assert (tmp_path / "nephila.db").read_text() == "mine"
+    with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db.rescued")) as saved:
+        assert saved.execute("select count(*) from pages").fetchone() == (20,)
+
+
+async def test_a_file_deleted_after_the_last_row_is_told_at_the_end(tmp_path):
+    """Nothing is written to it any more: closing says so."""
+    rig = Rig(tmp_path, formats=FORMATS)
+    await rig.storage.start()
+    rig.send(record(1))
+    await rig.storage.flush()
+    (tmp_path / "nephila.db").unlink()
+    with pytest.raises(UserError, match="was deleted while it was written to; all of it was saved as"):
+        await rig.storage.close()
+    assert len(rows(tmp_path)) == 1
+
+
+async def test_a_lock_of_another_program_is_waited_for(tmp_path, monkeypatch):
+    """The batch is tried again until the lock is gone; nothing is receipted before, lost or written twice."""
+    monkeypatch.setattr("nephila.storage.ledgers.sqlite._BUSY_S", 0.01)
+    async with running(tmp_path, formats=FORMATS) as rig:
+        with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            for number in range(5):
+                rig.send_page(page(number))
+                rig.send(record(number))
+            writing = asyncio.ensure_future(rig.storage.flush())
+            while not rig.storage.trouble or rig.clock.next_due is None:  # noqa: ASYNC110 - another thread's doing
+                await asyncio.sleep(0.005)
+            assert rig.storage.trouble == f"{tmp_path / 'nephila.db'} is locked by another program"
+            assert not rig.receipts
+            assert not rig.fatal
+            other.execute("COMMIT")
+        rig.clock.advance(1.0)
+        await writing
+        assert not rig.storage.trouble
+        assert len(rig.receipts) == 5
+    assert len(rows(tmp_path)) == len(lines(tmp_path)) == 5
+
+
+async def test_a_lock_that_stays_ends_the_run(tmp_path, monkeypatch):
+    """After `patience_s`, in one line."""
+    monkeypatch.setattr("nephila.storage.ledgers.sqlite._BUSY_S", 0.01)
+    async with running(tmp_path, patience_s=2.0) as rig:
+        with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            rig.send(record(1))
+            writing = asyncio.ensure_future(rig.storage.flush())
+            while not writing.done():
+                await asyncio.sleep(0.005)
+                rig.clock.advance(0.5)
+            with pytest.raises(UserError, match=r"is locked by another program; waited . s, run again with --resume"):
+                await writing

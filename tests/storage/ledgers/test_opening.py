@@ -1,0 +1,176 @@
+"""Directories that cannot be used are refused in one line that names the place and the remedy."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from nephila.kernel.runtime.errors import UserError
+from nephila.native import KEY_VERSION
+from nephila.storage.backends import BACKENDS
+from nephila.storage.ledgers.schema import SCHEMA_VERSION
+
+from tests.storage.storage_rig import JOB, Rig, page, record, rows, running
+
+
+async def refusal(directory, **config):
+    """The one line that start() refuses with."""
+    rig = Rig(directory, **config)
+    with pytest.raises(UserError) as caught:
+        await rig.storage.start()
+    await rig.storage.close()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_file_in_the_place_of_the_directory(tmp_path):
+    """The directory cannot be made."""
+    (tmp_path / "out").write_text("x")
+    assert f"cannot write {tmp_path}/out" in await refusal(tmp_path / "out" / "deep")
+
+
+async def test_a_database_that_cannot_be_written(tmp_path):
+    """A directory in the place of the file stands for any place SQLite cannot open."""
+    (tmp_path / "nephila.db").mkdir()
+    line = await refusal(tmp_path)
+    assert "nephila.db" in line
+    assert "--out" in line
+
+
+async def test_a_file_that_is_no_database(tmp_path):
+    """It is left as it is."""
+    (tmp_path / "nephila.db").write_bytes(b"hello, this is a text file " * 100)
+    assert "is not an SQLite database" in await refusal(tmp_path)
+    assert (tmp_path / "nephila.db").read_bytes().startswith(b"hello")
+
+
+async def test_a_damaged_database(tmp_path):
+    """A header with rubbish behind it."""
+    async with running(tmp_path) as rig:
+        rig.send(*(record(n) for n in range(100)))
+        await rig.storage.flush()
+    data = bytearray((tmp_path / "nephila.db").read_bytes())
+    data[100:] = b"\x55" * (len(data) - 100)
+    (tmp_path / "nephila.db").write_bytes(data)
+    assert "is damaged" in await refusal(tmp_path)
+
+
+async def test_a_database_of_another_program(tmp_path):
+    """Tables, but not ours."""
+    connection = sqlite3.connect(tmp_path / "nephila.db")
+    connection.execute("CREATE TABLE bookmarks (url)")
+    connection.close()
+    assert "database of another program" in await refusal(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["schema_version", "key_version"])
+async def test_a_database_of_another_version(tmp_path, what):
+    """Both versions and the remedy are named."""
+    async with running(tmp_path):
+        pass
+    connection = sqlite3.connect(tmp_path / "nephila.db")
+    connection.execute("UPDATE meta SET value = '77' WHERE name = ?", (what,))
+    connection.commit()
+    connection.close()
+    line = await refusal(tmp_path)
+    assert f"{what} 77" in line
+    assert f"needs {SCHEMA_VERSION if what == 'schema_version' else KEY_VERSION}" in line
+    assert "--out" in line
+
+
+async def test_an_unknown_format(tmp_path):
+    """The known ones are named."""
+    with pytest.raises(UserError, match="unknown format 'xml'; known are sqlite, postgres, jsonl"):
+        Rig(tmp_path, formats=("xml",))
+
+
+async def test_a_directory_left_by_a_kill_opens_as_if_nothing_had_been(tmp_path):
+    """A copy taken while the log is full of committed rows stands for the files a kill leaves."""
+    async with running(tmp_path / "a", formats=("sqlite", *BACKENDS)) as rig:
+        rig.send(*(record(n) for n in range(10)))
+        await rig.storage.flush()
+        shutil.copytree(tmp_path / "a", tmp_path / "b")
+        assert (tmp_path / "b" / "nephila.db-wal").stat().st_size > 0
+    async with running(tmp_path / "b", formats=("sqlite", *BACKENDS)) as rig:
+        rig.send(record(9), record(10))
+        await rig.storage.flush()
+    assert len(rows(tmp_path / "b")) == 11
+
+
+async def with_rows(tmp_path) -> Path:
+    """A directory with 300 rows in the database and in two files."""
+    async with running(tmp_path, formats=("sqlite", "jsonl", "warc")) as rig:
+        for n in range(300):
+            rig.send_page(page(n))
+            rig.send(record(n))
+        await rig.storage.flush()
+    return tmp_path
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    """All files; an empty log is none."""
+    return {path.name: data for path in directory.iterdir() if (data := path.read_bytes()) and "-shm" not in path.name}
+
+
+async def test_fewer_rows_than_urls_that_ended(tmp_path):
+    """Refused before anything is cut or made: the files may be right, and the database the older one."""
+    before = contents(await with_rows(tmp_path))
+    for job, ended in ((JOB, 301), ("another", 1)):
+        with pytest.raises(UserError, match=f"rows of job '{job}'") as caught:
+            await Rig(tmp_path, formats=("sqlite", "jsonl", "warc")).storage.start({job: ended})
+        assert f"or remove {tmp_path / 'frontier'}: --resume" in str(caught.value)
+    assert contents(tmp_path) == before
+    rig = Rig(tmp_path)
+    await rig.storage.start({JOB: 300})
+    await rig.storage.close()
+    with pytest.raises(UserError, match="has 0 rows"):
+        await Rig(tmp_path / "new").storage.start({JOB: 1})
+    assert not list((tmp_path / "new").iterdir())
+
+
+async def test_an_index_that_does_not_fit_its_table(tmp_path):
+    """The pages of a database are checked before it is opened for writing; those of a very large one are not."""
+    await with_rows(tmp_path)
+    path = tmp_path / "nephila.db"
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        (root,) = db.execute("select rootpage from sqlite_master where name = 'sqlite_autoindex_pages_1'").fetchone()
+    data = bytearray(path.read_bytes())
+    data[root * 8192 - 20] ^= 1
+    path.write_bytes(data)
+    before = contents(tmp_path)
+    line = await refusal(tmp_path)
+    assert "nephila.db is damaged (" in line
+    assert "sqlite3's .recover" in line
+    assert contents(tmp_path) == before
+    rig = Rig(tmp_path, check_bytes=1000)
+    await rig.storage.start()
+    await rig.storage.close()
+
+
+async def test_a_committed_length_that_is_too_small(tmp_path):
+    """It stands twice: no file is cut to a damaged number."""
+    await with_rows(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "nephila.db")) as db:
+        db.execute("update sinks set length = length - 64 where name = 'pages.jsonl'")
+        db.commit()
+    before = contents(tmp_path)
+    assert "the committed length of pages.jsonl is wrong" in await refusal(tmp_path, formats=("sqlite", "jsonl"))
+    assert contents(tmp_path) == before
+
+
+async def test_what_files_have_beyond_their_rows_is_kept_where_nothing_is_known_of_it(tmp_path):
+    """The frontier's log is gone: its tail may be all that is left of pages that are not there any more."""
+    await with_rows(tmp_path)
+    size = (tmp_path / "pages.jsonl").stat().st_size
+    with (tmp_path / "pages.jsonl").open("ab") as file:
+        file.write(b'{"url": "http://x.test/"}\n')
+    rig = Rig(tmp_path, formats=("sqlite", "jsonl", "warc"))
+    await rig.storage.start(None)
+    assert rig.storage.last_fetches == {JOB: 1}
+    await rig.storage.close()
+    assert (tmp_path / "pages.jsonl").stat().st_size == size
+    assert (tmp_path / f"pages.jsonl.cut-{size}").read_bytes() == b'{"url": "http://x.test/"}\n'
+    assert not list(tmp_path.glob("*.warc.gz.cut*"))
