@@ -24,9 +24,10 @@ DEV = {"nephila-dev-kafka": "kafka", "nephila-dev-postgres": "postgres"}
 
 
 def docker(*words: str) -> str:
-    """Run docker (or the program that DOCKER names) with BuildKit; its output."""
+    """Run docker, or the program that DOCKER names, with BuildKit; its output."""
+    command = [os.environ.get("DOCKER", "docker"), *words]
     environment = {**os.environ, "DOCKER_BUILDKIT": "1"}
-    return subprocess.run([os.environ.get("DOCKER", "docker"), *words], env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def build(name: str, tag: str, file: Path, context: Path, arguments: dict[str, str]) -> str:

@@ -2,7 +2,7 @@
 
     python -m tests.cluster.show [--namespace nephila-show] [--keep]
 
-Needs kubectl and helm on the PATH, a kubeconfig, and the images in the cluster (`python -m tools.images --dev --load …`).
+Needs kubectl and helm on the PATH, a kubeconfig, and the images in the cluster (`make images ARGS='--dev --load …'`).
 Prints one line per step with its time, then the verdict; exit code 1 when a rule is broken.
 """
 
