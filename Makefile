@@ -48,7 +48,7 @@ test-full: $(DEV)  ## the rest: whole programs, services over Kafka, earlier rel
 test-all: test test-full  ## both
 
 test-long: $(DEV)  ## the state machines at 100,000 operations each
-	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/test_frontier_machine.py
+	@NEPHILA_LONG=1 $(BIN)/python -m pytest tests/native/test_trie_machine.py tests/scheduler/frontier/test_frontier_machine.py
 
 bench-seen: $(DEV)  ## the seen test beside its rivals, 1 and 20 million keys (about a quarter of an hour, 4 GB)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]'
@@ -119,6 +119,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 	@$(BIN)/python -m tools.dashboards --check
 
@@ -150,8 +151,9 @@ release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and wha
 	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json from the structs of job and rule documents
+schema: $(DEV)  ## write docs/*.schema.json and docs/configuration.md from the structs
 	@$(BIN)/python tools/schemas.py
+	@$(BIN)/python tools/configuration.py
 
 chart: $(DEV)  ## write what charts/nephila generates: schema and table of its values, dashboards
 	@$(BIN)/python -m tools.chart_values

@@ -251,7 +251,7 @@ class World:
         return max(CONNECTIONS // parts, 1), GAP_S * parts
 
     @property
-    def users(self) -> int:
+    def jobs_on(self) -> int:
         """Schedulers that use an address, on average; partitions are dealt out in order."""
         used = defaultdict(set)
         for host in self.hosts:

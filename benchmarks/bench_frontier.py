@@ -85,7 +85,7 @@ class Bench:
         before = self.log.size
         self.log.append(self.frontier.commits())
         self.bytes += self.log.size - before
-        self.frontier.hosts.trim(self.frontier.pinned_hosts)
+        self.dispatcher.trim_hosts()
         if time.monotonic() - self.synced >= self.config.fsync_interval_s:
             self.log.sync()
             self.synced = time.monotonic()

@@ -30,7 +30,7 @@ from typing import Any
 
 from nephila.kernel import messages as m
 from nephila.kernel.bus.contract import Delivery
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.ring import assign_partitions

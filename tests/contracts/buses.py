@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.local import LocalBus

@@ -79,7 +79,7 @@ def test_a_page_that_kills_the_parser_ends_as_a_dead_letter_and_can_be_replayed(
     (letter,) = map(json.loads, run("dead", "list", *where, "--json", cwd=system.folder).stdout.splitlines())
     assert (letter["url"], letter["service"], letter["attempts"]) == ("http://a.test/poison", "parser", 4)
     assert "members ended while this was all they had in hand" in letter["error"]
-    replayed = run("dead", "replay", letter["place"], *where, cwd=system.folder)
+    replayed = run("dead", "replay", letter["id"], *where, cwd=system.folder)
     assert replayed.stdout == "1 of 1 published again\n", replayed.stderr
     until = time.monotonic() + WAIT_S
     while system.rows() != {"stored": 5}:

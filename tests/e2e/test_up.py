@@ -83,7 +83,7 @@ def test_changes_while_it_runs(tmp_path, up):
         program.apply(job("a", **slow) + job("b", **slow))
         program.until(lambda jobs: jobs["a"]["queued"] > 4 and jobs["b"]["queued"] > 4)
         assert program.jobs("pause", "a").stdout == "a: paused (generation 2)\n"
-        program.until(lambda jobs: jobs["a"]["leased"] == 0)
+        program.until(lambda jobs: jobs["a"]["in_flight"] == 0)
         asked = len(web.paths("a.test"))
         before = len(web.paths("b.test"))
         program.until(lambda jobs: len(web.paths("b.test")) > before + 3)

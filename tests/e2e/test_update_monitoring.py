@@ -90,7 +90,7 @@ def test_a_monitored_site(tmp_path, up):
         site.edition, between = 2, query(tmp_path, "select max(fetched_at) from fetches")[0][0]
         program.start()
         until_each_seed_came_again(program, web, 1)
-        program.until(lambda jobs: visits(web, "/article/2") and jobs["news"]["leased"] == 0)
+        program.until(lambda jobs: visits(web, "/article/2") and jobs["news"]["in_flight"] == 0)
         program.end(signal.SIGKILL)
         program.start()
         until_each_seed_came_again(program, web, 1)

@@ -101,7 +101,7 @@ def test_mistakes_name_place_key_and_remedy(spec: str, says: str) -> None:
     ("text", "says"),
     [
         ("", "there is no rule in it"),
-        ("a: &x [1]\nb: *x", "anchors (&x) are not read"),
+        ("a: &x [1]\nb: *x", "anchors (&x) are not supported"),
         ("a: !!python/object:os.system x", "tags"),
         ("[" * 40, "nested more than"),
         ("kind: CrawlJob", "is unknown; known are ParseRule"),

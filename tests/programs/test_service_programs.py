@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import typer
 from nephila.cli.services import service
-from nephila.downloader import service as downloader
 from nephila.downloader.config import DownloaderConfig
 from nephila.downloader.metrics import METRICS as DOWNLOADER
 from nephila.kernel.bus.local import LocalBus
@@ -18,17 +17,15 @@ from nephila.kernel.messages import FetchRequest
 from nephila.kernel.runtime import logs
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
-from nephila.kernel.runtime.status import StatusServer
-from nephila.parser import service as parser
 from nephila.parser.config import ParserConfig
 from nephila.parser.metrics import METRICS as PARSER
 from nephila.programs.service import program as service_program
 from nephila.programs.service import run
 from nephila.programs.service.program import ServiceKind, ServiceProgram
+from nephila.programs.service.run import service_kind
 from nephila.programs.service.settings import read
 from nephila.scheduler.metrics import METRICS as SCHEDULER
 from nephila.storage.metrics import METRICS as STORAGE
-from prometheus_client import CollectorRegistry
 
 
 class Bus(LocalBus):
@@ -38,7 +35,6 @@ class Bus(LocalBus):
         super().__init__(SystemClock())
         self.events: list[str] = []
         self.troubles: list[str] = []
-        self.on_fatal = None
         self.heard = True
         self.unsettled = ""
         self.able: list[bool] = []
@@ -47,6 +43,11 @@ class Bus(LocalBus):
         """See `Transport`."""
         if self.able[-1:] != [able]:
             self.able.append(able)
+
+    def made(self, clock: object, on_fatal: object) -> Bus:
+        """The bus of a program."""
+        self.on_fatal = on_fatal
+        return self
 
     async def start(self) -> None:
         """See `Transport`."""
@@ -82,9 +83,9 @@ class Bus(LocalBus):
 class Worker:
     """A service that writes down its life."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, on_fatal: object = None) -> None:
         self.bus = bus
-        self.on_fatal = None
+        self.on_fatal = on_fatal
 
     async def start(self) -> None:
         """See `Service`."""
@@ -102,7 +103,7 @@ class Worker:
 async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     """Status and body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
     answer = (await reader.read()).decode()
     writer.close()
     head, _, body = answer.partition("\r\n\r\n")
@@ -110,8 +111,8 @@ async def get(port: int, path: str, method: str = "GET") -> tuple[int, str]:
 
 
 def kind_of(service: Any) -> ServiceKind:
-    """A kind of service whose instances take the bus alone."""
-    return ServiceKind("worker", lambda config, bus, clock: service(bus), ())
+    """A kind of service whose instances take the bus and `on_fatal`."""
+    return ServiceKind("worker", lambda config, bus, clock, on_fatal: service(bus, on_fatal), ())
 
 
 async def started(
@@ -119,7 +120,7 @@ async def started(
 ) -> tuple[ServiceProgram, asyncio.Task[None]]:
     """A program that is ready."""
     kind = kind or kind_of(Worker)
-    program = ServiceProgram(kind, config, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind, config, bus.made, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() and not task.done():  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -130,9 +131,9 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
     """Bus, service, ready; on a stop: drained, closed, and the bus last."""
     bus = Bus()
     program, task = await started(bus)
-    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    assert await get(program.server.port, "/healthz") == (200, "alive\n")
     bus.troubles = ["no broker answers"]
-    assert await get(program.status.port, "/readyz") == (503, "no broker answers\n")
+    assert await get(program.server.port, "/readyz") == (503, "no broker answers\n")
     program.stop()
     await task
     assert bus.events == ["started", "bus started", "drained", "closed", "bus closed"]
@@ -142,7 +143,7 @@ async def test_a_program_is_ready_drains_and_leaves_in_order():
 async def test_a_downloader_hears_of_its_partitions_and_asks_before_it_dials():
     """Its shards are what the group tells, its guard is the group's lease."""
     bus = Bus()
-    program, task = await started(bus, ServiceKind("downloader", downloader.build, DOWNLOADER), DownloaderConfig())
+    program, task = await started(bus, service_kind("downloader"), DownloaderConfig())
     assert bus.watched == ("downloader", program.service.partitions)
     assert bus.on_crash[0] == "downloader"
     assert program.service.coordination.lease_valid()
@@ -189,7 +190,7 @@ async def test_who_lacks_its_database_does_not_join(monkeypatch):
             if (answer := reaches.pop(0)) is not None:
                 raise answer
 
-    program = ServiceProgram(kind_of(Needy), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Needy), None, bus.made, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != "no database":  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -209,7 +210,7 @@ async def test_a_member_is_ready_when_its_first_partitions_are_open(monkeypatch)
     monkeypatch.setattr(service_program, "POLL_S", 0.001)
     bus = Bus()
     bus.unsettled = "takes partitions over: group worker"
-    program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Worker), None, bus.made, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != bus.unsettled:  # noqa: ASYNC110
         await asyncio.sleep(0)
@@ -252,12 +253,12 @@ async def test_a_signal_ends_the_wait_for_a_broker():
         raise NotReadyError("no Kafka broker answers")
 
     bus.start = start
-    program = ServiceProgram(kind_of(Worker), None, bus, port=0, grace_s=1.0)
+    program = ServiceProgram(kind_of(Worker), None, bus.made, port=0, grace_s=1.0)
     task = asyncio.create_task(program.run())
     while program._unready() != "no Kafka broker answers":  # noqa: ASYNC110
         await asyncio.sleep(0)
-    assert await get(program.status.port, "/readyz") == (503, "no Kafka broker answers\n")
-    assert await get(program.status.port, "/healthz") == (200, "alive\n")
+    assert await get(program.server.port, "/readyz") == (503, "no Kafka broker answers\n")
+    assert await get(program.server.port, "/healthz") == (200, "alive\n")
     program.stop()
     await task
     assert program.error is None
@@ -287,9 +288,9 @@ async def test_a_fault_ends_the_program_without_a_drain():
 async def test_figures_are_those_of_the_service():
     """/metrics has each figure of the parser with its help."""
     bus = Bus()
-    program, task = await started(bus, ServiceKind("parser", parser.build, PARSER), ParserConfig())
+    program, task = await started(bus, service_kind("parser"), ParserConfig())
     program.service.pages = 7
-    status, text = await get(program.status.port, "/metrics")
+    status, text = await get(program.server.port, "/metrics")
     assert status == 200
     assert "nephila_parser_pages_parsed_total 7.0" in text
     assert "# HELP nephila_parser_pages_failed_total Pages that could not be parsed" in text
@@ -308,20 +309,15 @@ def test_every_figure_says_what_it_is(table):
         assert figure.counter == figure.name.endswith("_total"), figure.name
 
 
-async def test_the_status_port_answers_nothing_else():
-    """Other paths, other methods, and what is no request at all."""
-    server = StatusServer(0, CollectorRegistry(), lambda: "", "127.0.0.1")
-    await server.open()
-    assert (await get(server.port, "/"))[0] == 404
-    assert (await get(server.port, "/metrics", "POST"))[0] == 405
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(b"x" * 100_000)
-    assert await reader.read() == b""
-    writer.close()
-    other = StatusServer(server.port, CollectorRegistry(), lambda: "", "127.0.0.1")
-    with pytest.raises(UserError, match=f"port {server.port} cannot be listened on .*another metrics_port"):
-        await other.open()
-    await server.close()
+async def test_a_port_that_is_taken_is_one_line():
+    """It names the setting."""
+    bus = Bus()
+    program, task = await started(bus)
+    other = ServiceProgram(kind_of(Worker), None, Bus().made, port=program.server.port, grace_s=1.0)
+    with pytest.raises(UserError, match=f"port {program.server.port} cannot be listened on .*another metrics_port"):
+        await other.run()
+    program.stop()
+    await task
 
 
 def test_settings_come_from_file_and_environment(tmp_path, monkeypatch):

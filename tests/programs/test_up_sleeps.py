@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
+from nephila.control.api import ApplyJob
+from nephila.control.client import at_directory
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.runtime.clock import SystemClock
 from nephila.parser.config import ParserConfig
@@ -52,13 +53,10 @@ async def test_no_timer_is_left(tmp_path):
     ready = asyncio.Event()
     running = asyncio.ensure_future(up.run(lambda jobs: ready.set()))
     await ready.wait()
-    reader, writer = await asyncio.open_unix_connection(tmp_path / "control.sock")
-    writer.write(json.dumps({"op": "jobs.apply", "job": JOB}).encode() + b"\n")
-    assert json.loads(await reader.readline())["verdict"] == "created"
+    assert (await at_directory(tmp_path).apply_job(ApplyJob(job=JOB))).verdict == "created"
     await clock.quiet.wait()
     scheduled = asyncio.get_running_loop()._scheduled
     assert [timer for timer in scheduled if not timer.cancelled()] == []
-    writer.close()
     up.stop()
     await running
     assert [(job.name, job.state, job.queued) for job in up.jobs] == [("a", "paused", 1)]

@@ -120,7 +120,7 @@ class Crawl:
         self._run.window = ahead
         self._plan = plan
         clock = SystemClock()
-        self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links)
+        self._bus = Handover(clock, all_outcomes=all_outcomes, found_links=found_links, on_quiet=self._on_quiet)
         self._clock = clock
         self._crawl: CrawlProgram | None = None
         self._thread: threading.Thread | None = None
@@ -229,6 +229,10 @@ class Crawl:
         if self._leaving:
             self._loop.call_soon(_stop_at_once, self._crawl)
         return await self._crawl.run()
+
+    def _on_quiet(self) -> None:
+        if self._crawl is not None:
+            self._crawl.on_quiet()
 
     def _log_result(self, result: Result, counts: Summary) -> None:
         for url, reason in result.refused_seeds:

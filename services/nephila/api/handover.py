@@ -48,10 +48,12 @@ class _Held(NamedTuple):
 class Handover(LocalBus):
     """See the module."""
 
-    def __init__(self, clock: Clock, *, all_outcomes: bool, found_links: bool) -> None:
+    def __init__(
+        self, clock: Clock, *, all_outcomes: bool, found_links: bool, on_quiet: Callable[[], None] | None = None
+    ) -> None:
         """`all_outcomes`: what was denied, failed or dropped is handed over, too; `found_links`: the links of a page
         are followed, not only those that are added."""
-        super().__init__(clock)
+        super().__init__(clock, on_quiet=on_quiet)
         self._all = all_outcomes
         self._found_links = found_links
         self._pages: dict[_Key, m.Page] = {}

@@ -1,392 +1,444 @@
-"""What may be asked of a program that runs: one JSON object in, one out. docs/jobs.md lists it.
+"""The control API: typed requests, typed answers, and the protocol that every implementation offers.
 
-Invariants: a request that cannot be understood or done is answered with one error line and changes nothing; the answer
-to a change comes when the change is in the frontier's log, and the log is synced. The jobs there are the only truth:
-nothing is kept here but what a connection has under way. Sockets are not known here. A single crawl (`once`) answers
-all questions and opens quarantines; its job is what its command line says.
+`local.py` implements it for one program on this machine, `cluster.py` for a system over Kafka, `client.py` for a server
+somewhere else. `routes.py` maps each method to HTTP. Invariants: a request that cannot be done changes nothing; the
+answer to a change comes when the change is durable (one program: in the frontier's log, synced; Kafka: acks=all).
+
+A method raises `UsageError` for a malformed request, `NotFound` for an unknown name, `UserError` for a request that the
+present state refuses, `NotReadyError` while the system cannot be reached.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
-from nephila import __version__
-from nephila.control import job_view
-from nephila.control.job_view import JobFacts
-from nephila.control.throughput import Rates
-from nephila.kernel.bus.contract import Receipt
-from nephila.kernel.documents import job_document
-from nephila.kernel.fragment_routes import parse_routed
-from nephila.kernel.messages import CrawlJob, ScopeMode, Seed
-from nephila.kernel.runtime.errors import UsageError, UserError
-from nephila.kernel.topics import JOBS, SEEDS
-from nephila.native import UrlError
-from nephila.parser.page import trafilatura_text
-from nephila.programs.assembly import Assembly
-from nephila.rulekit.watch import RuleWatcher
+from nephila.kernel.runtime.errors import UserError
 from nephila.scheduler.explain.explain import Explanation
-from nephila.scheduler.explain.facts import Home
-from nephila.storage.source import Source
 
 MAX_JOBS = 10_000
 SEED_BATCH = 1000
-"""Seeds taken between two turns of the loop, so that a long list does not hold up the fetches."""
+"""Seeds of one request at most; an implementation gives the loop back after so many."""
 MAX_REFUSED = 100
-"""Refused seeds told in one answer; beyond that their number."""
+"""Refused seeds listed in one answer; beyond that only their number."""
+MAX_DEAD_LETTERS = 1000
+"""Dead letters of one answer at most."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=1000, description="Name of a job or of a rule.")]
+Url = Annotated[str, Meta(max_length=100_000)]
+"""A seed in the characters of any language, percent-encoded at most this long."""
+JobState = Literal["new", "running", "paused", "limit", "idle"]
+"""new: no scheduler has reported on the newest generation yet. running: URLs are queued or in flight. paused: nothing
+is dispatched. limit: a budget is spent, of the job or of every host that is left. idle: every known URL is finished."""
 
 
-Url = Annotated[str, msgspec.Meta(max_length=100_000)]
-"""The longest line of a file of seeds, in the letters of any language, as percent-encoded."""
+class NotFound(UserError):
+    """No job, rule, quarantine or dead letter has this name."""
 
 
-class _Request(msgspec.Struct, tag_field="op", forbid_unknown_fields=True, kw_only=True):
-    """One line from a client."""
+class Request(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a client sends; an unknown field is an error."""
 
 
-class Apply(_Request, tag="jobs.apply"):
-    """Make a job what the document says. `more`: seeds of files follow with `jobs.seeds`, then `jobs.seeded`."""
-
-    job: Any
-    more: bool = False
+class Empty(Request):
+    """A request without fields."""
 
 
-class Seeds(_Request, tag="jobs.seeds"):
+class JobName(Request):
+    """One job."""
+
+    name: Name
+
+
+class ApplyJob(Request):
+    """Create a job or change it: the document is the whole desired state."""
+
+    job: dict[str, Any]
+    """A CrawlJob document (docs/crawljob.schema.json). Seeds in files are the client's to read and send."""
+    seeds_follow: bool = False
+    """More seeds come with `add_seeds`; the last request of them has `last`."""
+
+
+class AddSeeds(Request):
     """More seeds of a job."""
 
+    name: Name
+    urls: Annotated[list[Url], Meta(max_length=SEED_BATCH)] = []
+    last: bool = False
+    """No more seeds follow."""
+    held_generation: Annotated[int, Meta(ge=0)] = 0
+    """With `last`: the generation that `apply_job` answered for a job that is held until its seeds are in."""
+
+
+class ReleaseQuarantine(Request):
+    """Fetch from a quarantined part of a host again."""
+
+    name: Name
+    host: Annotated[str, Meta(min_length=1, max_length=1000)]
+    pattern: Annotated[str, Meta(min_length=1, max_length=10_000)]
+
+
+class ExplainUrl(Request):
+    """What became of a URL."""
+
+    url: Url
+    job: Annotated[str, Meta(max_length=1000)] = ""
+    """In this job; empty: in the job that has the most facts about the URL."""
+
+
+class ApplyRules(Request):
+    """Create rules or change them; all of them or, where one is wrong, none."""
+
+    rules: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1000)]
+    """ParseRule documents (docs/parserule.schema.json)."""
+
+
+class RuleName(Request):
+    """One rule."""
+
+    name: Name
+
+
+class ListDeadLetters(Request):
+    """Dead letters in the order of partitions and offsets."""
+
+    job: Annotated[str, Meta(max_length=1000)] = ""
+    """Of this job only."""
+    after: Annotated[str, Meta(max_length=100)] = ""
+    """Continue behind this id, the `next` of the answer before."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
+
+
+class ReplayDeadLetters(Request):
+    """Publish the messages of dead letters again: those named, or the next `limit` behind `after`."""
+
+    ids: Annotated[list[str], Meta(max_length=MAX_DEAD_LETTERS)] = []
+    all: bool = False
+    job: Annotated[str, Meta(max_length=1000)] = ""
+    after: Annotated[str, Meta(max_length=100)] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_DEAD_LETTERS)] = 100
+
+
+class ChangeSettings(Request):
+    """Live settings of the fetching services. A field that is left out keeps its value."""
+
+    max_pages_per_s: Annotated[float, Meta(ge=0)] | UnsetType = UNSET
+
+
+# ---- answers
+
+
+class Job(msgspec.Struct, kw_only=True):
+    """How one job stands."""
+
     name: str
-    urls: Annotated[list[Url], msgspec.Meta(max_length=SEED_BATCH)]
+    state: JobState
+    generation: int
+    """Of the desired state; every change adds one."""
+    observed_generation: int
+    """Of the desired state that the counts belong to."""
+    queued: int
+    in_flight: int
+    """URLs handed out and not yet finished."""
+    stored: int
+    denied: int
+    failed: int
+    dropped: int
+    rate: float = 0.0
+    """Finished URLs per second, over the last minute."""
+    freshness: dict[str, Any] | None = None
+    """p50 and p95 of the staleness, where pages are fetched again; null when it is not known."""
+    reported_s: float = 0.0
+    """Seconds since a scheduler reported on the job."""
 
 
-class Seeded(_Request, tag="jobs.seeded"):
-    """The seeds of this connection's `apply` are all in."""
+class JobList(msgspec.Struct, kw_only=True):
+    """All jobs by name."""
+
+    jobs: list[Job]
+
+
+class JobDetail(msgspec.Struct, kw_only=True):
+    """One job and its desired state."""
+
+    status: Job
+    document: dict[str, Any]
+    """Its CrawlJob document, with every default; sitemaps and feeds among the seeds are left out."""
+
+
+class RefusedSeed(msgspec.Struct, kw_only=True):
+    """A seed that was not admitted."""
+
+    url: str
+    reason: str
+
+
+class SeedsAdded(msgspec.Struct, kw_only=True):
+    """What became of seeds."""
 
     name: str
+    generation: int
+    refused: list[RefusedSeed]
+    refused_count: int
+    held: bool = False
+    """The job is paused until its seeds are in: they anchor its scope."""
 
 
-class List(_Request, tag="jobs.list"):
-    """How all jobs stand."""
+class JobApplied(SeedsAdded, kw_only=True):
+    """What an apply changed."""
+
+    verdict: Literal["created", "changed", "unchanged"]
 
 
-class Pause(_Request, tag="jobs.pause"):
-    """Hand out nothing more of a job."""
-
-    name: str
-
-
-class Resume(_Request, tag="jobs.resume"):
-    """Go on with a job."""
-
-    name: str
-
-
-class Delete(_Request, tag="jobs.delete"):
-    """Forget a job and its URLs; rows stay."""
+class JobChanged(msgspec.Struct, kw_only=True):
+    """What a change did."""
 
     name: str
+    verdict: Literal["paused", "resumed", "deleted", "unchanged"]
+    generation: int
 
 
-class Quarantines(_Request, tag="traps.list"):
-    """Parts of hosts that a job no longer fetches from."""
+class Quarantine(msgspec.Struct, kw_only=True):
+    """A part of a host that a job no longer fetches from, or one that was released by hand."""
+
+    host: str
+    pattern: str
+    reason: str
+    since: float
+    """Seconds since 1970 UTC."""
+    fetches: int
+    released: bool
+
+
+class QuarantineList(msgspec.Struct, kw_only=True):
+    """The quarantines of a job."""
 
     name: str
+    quarantines: list[Quarantine]
 
 
-class Release(_Request, tag="traps.release"):
-    """Take one of them out of quarantine."""
+class QuarantineReleased(msgspec.Struct, kw_only=True):
+    """A part of a host is fetched from again."""
 
     name: str
     host: str
+    pattern: str
+    verdict: Literal["released"] = "released"
+
+
+class Explained(msgspec.Struct, kw_only=True):
+    """What became of a URL: all facts, a kind and one sentence (docs/explain.md)."""
+
+    explanation: Explanation
+
+
+class Rule(msgspec.Struct, kw_only=True):
+    """A rule that pages are read by."""
+
+    name: str
+    version: int
+    document: dict[str, Any]
+
+
+class RuleList(msgspec.Struct, kw_only=True):
+    """All rules by name."""
+
+    rules: list[Rule]
+
+
+class RuleChange(msgspec.Struct, kw_only=True):
+    """What a change did to one rule."""
+
+    name: str
+    verdict: Literal["created", "changed", "unchanged", "deleted"]
+    version: int = 0
+
+
+class RulesApplied(msgspec.Struct, kw_only=True):
+    """What an apply changed, in the order of the request."""
+
+    rules: list[RuleChange]
+
+
+class RuleHealth(msgspec.Struct, kw_only=True):
+    """Whether a rule still fits its site."""
+
+    rule: str
+    version: int
+    degraded: bool
+    findings: str = ""
+    """What is different from before, in one line."""
+    since: float = 0.0
+    """Seconds since 1970 UTC at which the rule became degraded; 0 while it is not."""
+    pages: int
+    fill_rate: float
+    """Share of its last pages that had items."""
+
+
+class RuleHealthList(msgspec.Struct, kw_only=True):
+    """Degraded rules first, then by name."""
+
+    rules: list[RuleHealth]
+
+
+class DeadLetter(msgspec.Struct, kw_only=True):
+    """A message that a service could not process."""
+
+    id: str
+    """PARTITION:OFFSET of the topic `dead`; .N behind it where a record holds several."""
+    at: float
+    """Seconds since 1970 UTC."""
+    service: str
+    topic: str
+    message: str
+    """The type of the message, as `Page`."""
+    job: str
+    url: str
+    url_key: str
+    partition: int
+    attempts: int
+    error: str
+    bytes: int
+    refused: str
+    """Why its message is not published again; empty when it can be."""
+
+
+class DeadLetterList(msgspec.Struct, kw_only=True):
+    """Some dead letters."""
+
+    dead_letters: list[DeadLetter]
+    next: str = ""
+    """Pass it as `after` for more; empty: these were the last."""
+
+
+class Replayed(msgspec.Struct, kw_only=True):
+    """What became of one dead letter."""
+
+    id: str
+    replayed: bool
+    refused: str = ""
+
+
+class ReplayedList(msgspec.Struct, kw_only=True):
+    """What became of the dead letters, in their order."""
+
+    dead_letters: list[Replayed]
+    next: str = ""
+
+
+class Member(msgspec.Struct, kw_only=True):
+    """A program that takes part."""
+
+    name: str
+    service: str
+    """crawl, up, worker; over Kafka scheduler, downloader, parser, storage."""
+    version: str = ""
+    process: int = 0
+    reported_s: float = 0.0
+    """Seconds since it reported."""
+    facts: dict[str, Any] = {}
+    """What else it reports, by name."""
+
+
+class MemberList(msgspec.Struct, kw_only=True):
+    """All members by service and name."""
+
+    members: list[Member]
+
+
+class Status(msgspec.Struct, kw_only=True):
+    """How the program or the system stands."""
+
+    version: str
+    kind: Literal["crawl", "up", "cluster"]
     place: str
+    """Its directory, or HOST:PORT of its broker."""
+    uptime_s: float
+    """Of the program that answers."""
+    jobs: int
+    states: dict[str, int]
+    """Jobs by state."""
+    queued: int
+    in_flight: int
+    stored: int
+    rate: float
+    hosts_waiting: int | None = None
+    """Hosts that wait for their next fetch; null where it is not known."""
+    formats: list[str] = []
+    errors: dict[str, int] = {}
+    """The most frequent reasons of failed fetches."""
+    problems: list[str] = []
+    """Why work stands still at present, one line each."""
 
 
-class Explain(_Request, tag="explain"):
-    """What became of a URL, in one job or in the one that knows it best."""
+class Settings(msgspec.Struct, kw_only=True):
+    """Live settings: what can be changed while the system runs."""
 
-    url: Url
-    job: str = ""
-
-
-class Status(_Request, tag="status"):
-    """How the program stands."""
+    max_pages_per_s: float = 0.0
+    """Fetches per second over all hosts; 0 means no limit."""
 
 
-Request = Union[Apply, Seeds, Seeded, List, Pause, Resume, Delete, Quarantines, Release, Explain, Status]  # noqa: UP007
-Change = Apply | Seeds | Seeded | Pause | Resume | Delete
-Session = dict[str, CrawlJob]
-"""What a connection has under way: jobs that wait for their seeds, as they are to be then."""
+class Control(Protocol):
+    """The operations. Every implementation passes tests/contracts/test_control.py."""
 
+    async def apply_job(self, request: ApplyJob) -> JobApplied:
+        """Create or change a job."""
 
-class Control:
-    """Answers requests about the jobs of one assembly."""
+    async def list_jobs(self, request: Empty) -> JobList:
+        """How all jobs stand."""
 
-    def __init__(
-        self,
-        assembly: Assembly,
-        directory: Path,
-        formats: Iterable[str],
-        rows: Source | None = None,
-        *,
-        once: bool = False,
-    ) -> None:
-        self.rates = Rates()
-        self.on_change: Callable[[], None] | None = None
-        """Called when the set of jobs, or one of them, has been changed."""
-        self.rules: RuleWatcher | None = None
-        """The rules that this program has."""
-        self._bus = assembly.bus
-        self._clock = assembly.clock
-        self._scheduler = assembly.scheduler
-        self._home = Home(str(directory), many=not once, running=True)
-        self._formats = tuple(formats)
-        self._source = rows or directory
-        self._started = self._clock.monotonic()
-        self._decode = msgspec.json.Decoder(Request).decode
+    async def get_job(self, request: JobName) -> JobDetail:
+        """One job and its desired state."""
 
-    async def answer(self, line: bytes, session: Session) -> bytes:
-        """The answer to one line, with its line end. Never raises but for what nobody expected."""
-        try:
-            reply = {"ok": True, **await self._do(self._decode(line), session)}
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            reply = _refusal(f"not a request ({' '.join(str(error).split())[:300]})", usage=True)
-        except UserError as error:
-            reply = _refusal(str(error), usage=isinstance(error, UsageError))
-        return msgspec.json.encode(reply) + b"\n"
+    async def pause_job(self, request: JobName) -> JobChanged:
+        """Dispatch nothing more of a job; what is in flight still ends."""
 
-    def leave(self, session: Session) -> None:
-        """A connection has ended: what it left waiting for seeds goes on with those that came."""
-        for name in list(session):
-            self._seeded(name, session)
+    async def resume_job(self, request: JobName) -> JobChanged:
+        """Continue a paused job."""
 
-    def note(self) -> None:
-        """Something may have ended: keep the rates."""
-        self.rates.note(self._clock.monotonic(), self._totals)
+    async def delete_job(self, request: JobName) -> JobChanged:
+        """Forget a job and its URLs; rows stay."""
 
-    # ---- requests
+    async def add_seeds(self, request: AddSeeds) -> SeedsAdded:
+        """Queue seeds; a URL that is known already is not queued again."""
 
-    async def _do(self, request: Request, session: Session) -> dict[str, Any]:
-        if isinstance(request, Change) and not self._home.many:
-            raise UserError(
-                f"one crawl runs here, as its command says; end it and change it with: {self._home.goes_on} "
-                "(jobs that come and go: nephila up)"
-            )
-        match request:
-            case Apply(job=content, more=more):
-                return await self._apply(content, more, session)
-            case Seeds(name=name, urls=urls):
-                self._known(name)
-                return await self._seed(name, [Seed(name, url, "file") for url in urls])
-            case Seeded(name=name):
-                await _taken(self._seeded(name, session))
-                await self._scheduler.durable()
-                return {"name": name}
-            case List():
-                return {"jobs": self.facts()}
-            case Pause(name=name):
-                return await self._set_paused(name, True)
-            case Resume(name=name):
-                return await self._set_paused(name, False)
-            case Delete(name=name):
-                # Paused as well, so that nothing is handed out while it is taken apart.
-                return await self._change(_copy(self._known(name), deleted=True, paused=True), "deleted")
-            case Quarantines(name=name):
-                self._known(name)
-                return {"name": name, "quarantines": job_view.quarantines(self._scheduler, name)}
-            case Release(name=name, host=host, place=place):
-                self._known(name)
-                if not job_view.release(self._scheduler, name, host, place):
-                    raise UserError(f"{host}{place} is not in quarantine; see nephila jobs quarantines {name}")
-                await self._scheduler.durable()
-                return {"name": name, "verdict": "released"}
-            case Explain(url=url, job=job):
-                return await self._explain(url, job)
-            case Status():
-                return self._status()
+    async def list_quarantines(self, request: JobName) -> QuarantineList:
+        """Parts of hosts that a job no longer fetches from."""
 
-    async def _apply(self, content: Any, more: bool, session: Session) -> dict[str, Any]:
-        document = job_document.from_json(content)
-        wanted = document.job
-        self._check_sinks(document)
-        self._check_text(document)
-        self._check_rules(document)
-        known = job_view.spec(self._scheduler, wanted.uid)
-        exists = known is not None and not known.deleted
-        if not exists and len(job_view.specs(self._scheduler)) >= MAX_JOBS:
-            raise UserError(f"there are {MAX_JOBS:,} jobs already; delete one first")
-        wanted.generation = known.generation if known is not None else 0
-        seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds]
-        seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
-        verdict, receipts = "unchanged", []
-        if wanted != known:
-            verdict = "changed" if exists else "created"
-            receipts = self._put(known, wanted, session, in_pieces=more or len(seeds) > SEED_BATCH)
-        answer = await self._seed(wanted.uid, seeds, receipts)
-        if not more:
-            await _taken(self._seeded(wanted.uid, session))
-        await self._scheduler.durable()
-        return {**answer, "verdict": verdict, "generation": self._known(wanted.uid).generation}
+    async def release_quarantine(self, request: ReleaseQuarantine) -> QuarantineReleased:
+        """Fetch from a quarantined part of a host again."""
 
-    def _put(self, known: CrawlJob | None, wanted: CrawlJob, session: Session, *, in_pieces: bool) -> list[Receipt]:
-        """Publish a new desired state. In another mode the scope is anchored anew, by the seeds: where these come in
-        pieces the job pauses until they are in, else what is queued would look foreign and be thrown out."""
-        wanted.generation += 1
-        session.pop(wanted.uid, None)
-        if in_pieces and known is not None and _mode(known) != _mode(wanted):
-            session[wanted.uid] = wanted
-            wanted = _copy(wanted, paused=True)
-        receipts = [self._bus.publish(JOBS, 0, wanted)]
-        self._changed()
-        return receipts
+    async def explain(self, request: ExplainUrl) -> Explained:
+        """What became of a URL, and why."""
 
-    def _seeded(self, name: str, session: Session) -> list[Receipt]:
-        wanted = session.pop(name, None)
-        known = job_view.spec(self._scheduler, name)
-        # Whoever has changed the job meanwhile has the word.
-        if wanted is None or known is None or known.deleted or known.generation != wanted.generation:
-            return []
-        wanted.generation += 1
-        receipt = self._bus.publish(JOBS, 0, wanted)
-        self._changed()
-        return [receipt]
+    async def list_rules(self, request: Empty) -> RuleList:
+        """The rules that pages are read by."""
 
-    async def _seed(self, name: str, seeds: list[Seed], receipts: Iterable[Receipt] = ()) -> dict[str, Any]:
-        """Publish seeds; those known are not queued again. Returns when all of it is in the log."""
-        pending, refused = [*receipts], []
-        for start in range(0, len(seeds), SEED_BATCH):
-            job_view.take_refused(self._scheduler)
-            pending += [self._bus.publish(SEEDS, 0, seed) for seed in seeds[start : start + SEED_BATCH]]
-            refused += job_view.take_refused(self._scheduler)
-            await _taken(pending)
-            pending.clear()
-        await _taken(pending)
-        return {"name": name, "refused": refused[:MAX_REFUSED], "refused_count": len(refused)}
+    async def apply_rules(self, request: ApplyRules) -> RulesApplied:
+        """Create or change rules; pages are read by them from then on."""
 
-    async def _set_paused(self, name: str, paused: bool) -> dict[str, Any]:
-        known = self._known(name)
-        if known.paused == paused:
-            return {"name": name, "verdict": "unchanged", "generation": known.generation}
-        return await self._change(_copy(known, paused=paused), "paused" if paused else "resumed")
+    async def delete_rule(self, request: RuleName) -> RuleChange:
+        """Read no page by a rule any more; its items stay."""
 
-    async def _change(self, wanted: CrawlJob, verdict: str) -> dict[str, Any]:
-        wanted.generation += 1
-        await _taken([self._bus.publish(JOBS, 0, wanted)])
-        await self._scheduler.durable()
-        self._changed()
-        return {"name": wanted.uid, "verdict": verdict, "generation": wanted.generation}
+    async def rule_health(self, request: Empty) -> RuleHealthList:
+        """Whether the rules still fit their sites."""
 
-    def _changed(self) -> None:
-        if self.on_change is not None:
-            self.on_change()
+    async def list_dead_letters(self, request: ListDeadLetters) -> DeadLetterList:
+        """Messages that a service could not process."""
 
-    def _known(self, name: str) -> CrawlJob:
-        if not name:
-            raise UsageError("a job has to be named")
-        jobs = job_view.specs(self._scheduler)
-        return jobs[job_view.choose(jobs, name)[0]]
+    async def replay_dead_letters(self, request: ReplayDeadLetters) -> ReplayedList:
+        """Publish messages of dead letters again."""
 
-    def _check_sinks(self, document: job_document.JobDocument) -> None:
-        for sink in document.sinks:
-            if sink not in self._formats and not (sink == "sqlite" and "postgres" in self._formats):
-                wanted = ",".join((*self._formats, sink))
-                raise UserError(
-                    f"{document.place}: this program does not write {sink} (spec.sinks); "
-                    f"start it with nephila up --format {wanted}"
-                )
+    async def list_members(self, request: Empty) -> MemberList:
+        """The programs that take part."""
 
-    def _check_text(self, document: job_document.JobDocument) -> None:
-        if trafilatura_text.lacks_library(document.job):
-            raise UserError(f"{document.place}: {trafilatura_text.MISSING}")
+    async def status(self, request: Empty) -> Status:
+        """How the program or the system stands."""
 
-    def _check_rules(self, document: job_document.JobDocument) -> None:
-        if self.rules is not None:
-            self.rules.check()
-        known = self.rules.names if self.rules is not None else ()
-        for name in document.job.rules:
-            if name not in known:
-                where = f"in {self.rules.place}" if self.rules else "here; start it with nephila up --rules DIR"
-                raise UserError(f"{document.place}: this program has no rule {name!r} (spec.rules) {where}")
+    async def get_settings(self, request: Empty) -> Settings:
+        """The live settings."""
 
-    # ---- questions
-
-    def facts(self) -> list[JobFacts]:
-        """How all jobs stand, by name."""
-        now = self._clock.monotonic()
-        totals = self._totals()
-        uids = sorted(totals)
-        return [job_view.facts(self._scheduler, uid, self.rates.of(uid, now, totals[uid])) for uid in uids]
-
-    def _totals(self) -> dict[str, int]:
-        return {uid: job_view.ended_total(self._scheduler, uid) for uid in job_view.specs(self._scheduler)}
-
-    async def _explain(self, url: str, name: str) -> dict[str, Any]:
-        try:
-            href = parse_routed(url).href
-        except UrlError as error:
-            raise UsageError(f"{url[:100]!a} is not a URL that can be crawled: {error}") from None
-        rows, disk = self._source, asyncio.get_running_loop().run_in_executor
-        uids = await disk(None, job_view.named, rows, job_view.specs(self._scheduler), name, href)
-        if not uids:
-            raise UserError("there is no job yet; see nephila jobs apply")
-        told = await self._best(uids, href)
-        if told.row is None and (told.kind == "seen" or (told.queued is not None and not told.queued.position)):
-            # It may have ended, and got its row, between the look into the database and that into the frontier.
-            told = await self._best([told.job], href)
-        fetches = await disk(None, job_view.fetches, rows, told.job, href)
-        told = self._told(told.job, href, told.row, fetches)
-        return {"explanation": await disk(None, job_view.left_out, rows, told)}
-
-    async def _best(self, uids: list[str], href: str) -> Explanation:
-        uids = job_view.candidates(self._scheduler.frontier.jobs, uids, href)
-        rows = await asyncio.get_running_loop().run_in_executor(None, self._rows, uids, href)
-        return job_view.best([self._told(uid, href, rows[uid]) for uid in uids])
-
-    def _told(
-        self, uid: str, href: str, row: Mapping[str, Any] | None, fetches: Sequence[Mapping[str, Any]] = ()
-    ) -> Explanation:
-        if job_view.spec(self._scheduler, uid) is None:
-            raise UserError(f"job {uid!r} was deleted just now")
-        now = self._clock.monotonic()
-        return job_view.explain(self._scheduler, uid, href, now, self._home, row, fetches)
-
-    def _rows(self, uids: list[str], href: str) -> dict[str, dict[str, Any] | None]:
-        return {uid: job_view.row(self._source, uid, href) for uid in uids}
-
-    def _status(self) -> dict[str, Any]:
-        facts = self.facts()
-        return {
-            "version": __version__,
-            "process": os.getpid(),
-            "uptime_s": round(self._clock.monotonic() - self._started, 3),
-            "directory": self._home.out,
-            "formats": self._formats,
-            "jobs": len(facts),
-            "queued": sum(job.queued for job in facts),
-            "in_flight": job_view.in_flight(self._scheduler),
-            "hosts_waiting": self._scheduler.hosts_waiting(),
-            "rate": round(sum(job.rate for job in facts), 2),
-            "errors": dict(self._scheduler.errors.most_common(20)),
-        }
-
-
-async def _taken(receipts: Iterable[Receipt]) -> None:
-    for receipt in receipts:
-        if not receipt.done:
-            await receipt
-
-
-def _copy(job: CrawlJob, **changed: Any) -> CrawlJob:
-    """The message is shared with the services and never changed in place."""
-    return msgspec.structs.replace(job, **changed)
-
-
-def _mode(job: CrawlJob) -> ScopeMode:
-    return job.scope.mode if job.scope else ScopeMode.UNSPECIFIED
-
-
-def _refusal(text: str, *, usage: bool) -> dict[str, Any]:
-    return {"ok": False, "error": text, "usage": usage}
+    async def change_settings(self, request: ChangeSettings) -> Settings:
+        """Change live settings; returns all of them."""

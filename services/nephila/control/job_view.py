@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from nephila.control import api
 from nephila.kernel.fragment_routes import parse_for, parse_routed
-from nephila.kernel.messages import CrawlJob, Outcome
-from nephila.kernel.runtime.errors import UserError
+from nephila.kernel.messages import CrawlJob, Outcome, Quarantine
 from nephila.native import parse_url
 from nephila.scheduler.explain.explain import Explanation
 from nephila.scheduler.explain.explain import explain as explain_url
@@ -23,27 +21,6 @@ from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.standalone import Scheduler
 from nephila.storage.read import reader
 from nephila.storage.source import Source
-
-
-class JobFacts(msgspec.Struct, kw_only=True):
-    """One line of `nephila jobs list`."""
-
-    name: str
-    state: str
-    """paused; limit (a budget is spent: the job's or that of every host left); running (something is queued or under
-    way); idle (all that is known has been fetched)."""
-    generation: int
-    queued: int
-    leased: int
-    """Handed out, or on the way to storage."""
-    stored: int
-    denied: int
-    failed: int
-    dropped: int
-    rate: float = 0.0
-    """URLs that ended per second, over the last minute."""
-    freshness: dict[str, Any] | None = None
-    """p50 and p95 of the staleness, where pages are fetched again; None when it is not known."""
 
 
 def spec(scheduler: Scheduler, uid: str) -> CrawlJob | None:
@@ -57,16 +34,17 @@ def specs(scheduler: Scheduler) -> dict[str, CrawlJob]:
     return {uid: job.spec for uid, job in scheduler.frontier.jobs.items() if not job.spec.deleted}
 
 
-def facts(scheduler: Scheduler, uid: str, rate: float = 0.0) -> JobFacts:
+def job(scheduler: Scheduler, uid: str, rate: float = 0.0) -> api.Job:
     """How a job stands. O(1)."""
-    job = scheduler.frontier.jobs[uid]
+    known = scheduler.frontier.jobs[uid]
     ended = scheduler.ended(uid)
-    return JobFacts(
-        name=job.spec.name or uid,
-        state=_state(job),
-        generation=job.spec.generation,
-        queued=job.queued,
-        leased=job.leased,
+    return api.Job(
+        name=known.spec.name or uid,
+        state=_state(known),
+        generation=known.spec.generation,
+        observed_generation=known.spec.generation,
+        queued=known.queued,
+        in_flight=known.leased,
         stored=ended[Outcome.STORED],
         denied=ended[Outcome.DENIED],
         failed=ended[Outcome.FAILED],
@@ -76,7 +54,7 @@ def facts(scheduler: Scheduler, uid: str, rate: float = 0.0) -> JobFacts:
     )
 
 
-def _state(job: Job) -> str:
+def _state(job: Job) -> api.JobState:
     if job.spec.paused:
         return "paused"
     if job.budget_spent:
@@ -132,13 +110,24 @@ def next_fetch(scheduler: Scheduler) -> float | None:
 
 def take_refused(scheduler: Scheduler) -> list[tuple[str, str]]:
     """(URL, reason) of seeds that were not admitted since this was asked last."""
-    refused, scheduler.refused_seeds = scheduler.refused_seeds, []
-    return refused
+    return scheduler.take_refused_seeds()
 
 
-def quarantines(scheduler: Scheduler, uid: str) -> list[dict[str, Any]]:
-    """Parts of hosts that a job no longer fetches from, with their reasons, and those opened again by hand."""
-    return [msgspec.structs.asdict(one) for one in scheduler.quarantines(uid)]
+def quarantines(scheduler: Scheduler, uid: str) -> list[api.Quarantine]:
+    """Parts of hosts that a job no longer fetches from, and those released by hand."""
+    return [quarantine(one) for one in scheduler.quarantines(uid)]
+
+
+def quarantine(one: Quarantine) -> api.Quarantine:
+    """As the API lists it."""
+    return api.Quarantine(
+        host=one.host,
+        pattern=one.place,
+        reason=one.reason,
+        since=one.since,
+        fetches=one.fetches,
+        released=one.released,
+    )
 
 
 def release(scheduler: Scheduler, uid: str, host: str, place: str) -> bool:
@@ -186,7 +175,7 @@ def named(source: Source, known: Mapping[str, CrawlJob], name: str, url: str) ->
         last = row(source, name, url)
         ended = f"{last['outcome']}{'(' + last['reason'] + ')' if last['reason'] else ''}" if last else ""
         says = f"its row of this URL says {ended} at {last['fetched_at']}" if last else "it has no row of this URL"
-        raise UserError(f"job {name!r} was deleted, and all it knew but its rows; {says}")
+        raise api.NotFound(f"job {name!r} was deleted, and all it knew but its rows; {says}")
     return choose(known, name)
 
 
@@ -233,7 +222,9 @@ def choose(known: Mapping[str, CrawlJob], name: str) -> list[str]:
     if not name:
         return list(known)
     if name not in known:
-        raise UserError(f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else ""))
+        raise api.NotFound(
+            f"there is no job {name!r}" + (f"; there are {', '.join(list(known)[:20])}" if known else "")
+        )
     return [name]
 
 

@@ -14,72 +14,75 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Settings of one downloader; durations in seconds, sizes in bytes."""
 
     concurrency: Positive = 100
-    """Fetches at once: what a slow network needs to keep one core busy."""
+    """Simultaneous fetches: as many as a slow network needs to keep one core busy."""
 
     window: Positive = 4096
-    """Requests taken and not acked yet, the credit on `requests`: a request is acked once its page is durable, long
-    after its fetch has ended, so this is far above `concurrency`."""
+    """Requests that are received and not yet acknowledged, the credit on `requests`. A request is acknowledged when
+    its page is durable, long after the fetch, so this is far above `concurrency`."""
 
     per_host: int = 1
-    """Fetches at once on one host key; the last guard behind the scheduler's own rule. 0 = no limit."""
+    """Simultaneous fetches on one host key; a second guard behind the scheduler's rule. 0 = no limit."""
 
     per_address: int = 4
-    """Fetches at once on one server address: many names on one machine must not add up to a flood. 0 = no limit."""
+    """Simultaneous fetches on one server address: many names on one machine must not add up to a flood. 0 = no
+    limit."""
 
     address_gap_s: float = 0.25
-    """Between two starts on one server address; the last guard behind the scheduler's own rule. 0 = none."""
+    """Time between two starts on one server address; a second guard behind the scheduler's rule. 0 = none."""
 
     networks: tuple[str, ...] = ()
-    """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap. The scheduler's should be the same: it
-    plans by its own, and what it starts too early comes back."""
+    """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap in seconds. The same as the
+    scheduler's: the downloader gives back a request that starts too early."""
 
     user_agent: str = ""
-    """Value of User-Agent; empty = `Nephila/<version> (+<contact>)`."""
+    """Value of User-Agent. Empty: `Nephila/<version> (+<contact>)`."""
 
     contact: str = ""
-    """URL or mail address named in the default User-Agent, so that a webmaster can reach the person who crawls."""
+    """URL or mail address in the default User-Agent, for webmasters."""
 
     headers: tuple[str, ...] = ()
-    """Extra request headers: "Name: value" for every host, replacing the default of that name; "HOST Name: value" for
-    one host, or *.example.org for all below a name."""
+    """Extra request headers: "Name: value" for every host replaces the default of that name; "HOST Name: value" is
+    for one host, or with *.example.org for all hosts below a name."""
 
     cookies: str = ""
-    """A file of cookies in Netscape's format, as browsers and curl export it; each job begins with them, and keeps what
-    sites set."""
+    """A file of cookies in Netscape's format, as browsers and curl export it. Each job starts with these cookies
+    and keeps those that sites set."""
 
     secrets: str = ""
-    """Directory below which `spec.login` of jobs may name files; empty: none may."""
+    """Directory of the files that `spec.login` of jobs may name. Empty: no files are allowed."""
 
     connect_timeout_s: float = 10.0
-    """For one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
+    """Maximum time of one attempt to connect, TLS handshake included: three lost SYNs (1, 2, 4 s) and an answer."""
 
     headers_timeout_s: float = 20.0
-    """From the request written to the end of the response headers: slow pages are made before the first header."""
+    """Maximum time from the end of the request to the end of the response headers; slow pages are computed before
+    the first header."""
 
     idle_timeout_s: float = 15.0
-    """Longest silence within a body; a server that stalls longer has given up or is holding us."""
+    """Maximum silence within a body."""
 
     body_timeout_s: float = 60.0
-    """For the whole body, against servers that drip."""
+    """Maximum time of the whole body, against servers that send it slowly on purpose."""
 
     total_timeout_s: float = 90.0
-    """From the dial to the last byte, everything included; stays below the scheduler's lease."""
+    """Maximum time from the dial to the last byte; shorter than the scheduler's lease."""
 
     move_s: float = 2.5
-    """What fetches under way may take when their partition goes to another member; then they are given back. Below the
-    bus' drain_s (3 s), so that the outcomes are out before the other begins."""
+    """Time that fetches may take when their partition moves to another member; then they are given back. Shorter
+    than drain_s of the bus (3 s), so that the outcomes are published before the other member begins."""
 
     max_wire_bytes: int = 32 << 20
-    """Body bytes read from the wire; pages beyond are files, not documents."""
+    """Maximum size of a body on the network; larger ones are files, not documents."""
 
     max_body_bytes: int = 32 << 20
-    """Body bytes after content decoding; a bomb is cut off here."""
+    """Maximum size of a decoded body; a decompression bomb is cut off here."""
 
     max_list_bytes: int = 55 << 20
-    """Both of these limits for a URL that a sitemap or feed has by its name: the protocol allows a sitemap 50 MB."""
+    """Both of these limits for a URL that is named like a sitemap or feed: the protocol allows a sitemap 50 MB."""
 
     max_ratio: float = 250.0
-    """Decoded by wire bytes, looked at above 1 MiB; text rarely passes 100, gzip's own ceiling is 1,032."""
+    """Maximum ratio of decoded to received bytes, checked above 1 MiB. Text rarely exceeds 100; the maximum of gzip
+    is 1,032."""
 
     accept: tuple[str, ...] = (
         "text/*",
@@ -92,56 +95,56 @@ class DownloaderConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         "application/rss",
         "application/atom",
     )
-    """Media types worth a download; a missing type is always accepted, and so is everything for a seed and for what is
-    named like a sitemap or feed."""
+    """Media types that are downloaded. A missing type is always accepted, and every type of a seed and of a URL
+    that is named like a sitemap or feed."""
 
     refuse: tuple[str, ...] = ("text/css", "text/javascript", "application/javascript", "image/*", "audio/*", "video/*")
-    """Media types stopped after the headers though `accept` may cover them (image/svg+xml is */*+xml)."""
+    """Media types that are stopped after the headers even if `accept` covers them (image/svg+xml is */*+xml)."""
 
     allow_private: bool = False
-    """Dial loopback, private and other non-global addresses and any port; for tests and intranets only."""
+    """Connect to loopback, private and other non-global addresses, and to any port. For tests and intranets
+    only."""
 
     host_map: tuple[str, ...] = ()
-    """"pattern=address[:port]" instead of DNS; exact names and `*.suffix`, the longest match wins."""
+    """\"pattern=address[:port]" instead of DNS: exact names and `*.suffix`; the longest match counts."""
 
     raw_capture: bool = False
-    """Fill request_head, response_head and wire_body of a Page, for WARC and raw sinks."""
+    """Fill request_head, response_head and wire_body of a Page, for the sinks warc and raw."""
 
     fetcher: str = "auto"
-    """"lean" (own protocol, least CPU), "aiohttp", or "auto" = lean wherever the event loop can run it."""
+    """\"lean" (own HTTP client, least CPU), "aiohttp", or "auto" = lean wherever the event loop supports it."""
 
     tls_verify: bool = True
-    """Check certificates and names; off only for intranets with home-made certificates."""
+    """Check certificates and host names; off only for intranets with private certificates."""
 
     keepalive_s: float = 15.0
-    """How long an idle connection is kept; servers close after 5-75 s, a polite crawl comes back within a few."""
+    """Maximum time that an idle connection is kept; servers close them after 5-75 s."""
 
     pool_size: int = 500
-    """Idle connections kept in all; the oldest goes first."""
+    """Maximum number of idle connections; the oldest is closed first."""
 
     dns_resolver: str = "auto"
-    """"aiodns" (c-ares: many look-ups at once, hosts file and DNS, no search list), "system" (getaddrinfo in threads:
-    search list, nsswitch.conf, mDNS), or "auto" = aiodns where it is installed."""
+    """\"aiodns" (c-ares: many look-ups at once, hosts file and DNS, no search list), "system" (getaddrinfo in
+    threads: search list, nsswitch.conf, mDNS), or "auto" = aiodns where it is installed."""
 
     dns_servers: tuple[str, ...] = ()
-    """Name servers as "address[:port]", asked in order; none = those of resolv.conf. For aiodns only."""
+    """Name servers as "address[:port]", used in order. Empty: those of resolv.conf. For aiodns only."""
 
     dns_concurrency: Positive = 1000
-    """Look-ups at once, the others wait; a name whose servers are silent holds its turn for `dns_timeout_s`. The
-    system's resolver takes 64 at most, a thread for each."""
+    """Simultaneous look-ups; the others wait. A look-up without an answer ends after `dns_timeout_s`. The system's
+    resolver makes 64 at most, a thread for each."""
 
     dns_ttl_s: float = 300.0
-    """How long an answer is used, whatever the record's own time."""
+    """Time that an answer is used, whatever the TTL of the record."""
 
     dns_negative_ttl_s: float = 30.0
-    """How long it is believed that a name does not exist; other failures of a look-up are not remembered."""
+    """Time that a name counts as nonexistent; other failures of a look-up are not cached."""
 
     dns_cache_size: Positive = 100_000
-    """Names remembered; about 400 bytes each."""
+    """Names in the cache; about 400 bytes each."""
 
     dns_timeout_s: float = 15.0
-    """For one look-up with all its tries, counted from its turn; and for the turn, after which the request is given
-    back."""
+    """Maximum time of one look-up with all its tries, and of the wait before it; then the request is given back."""
 
     def agent(self) -> str:
         """The User-Agent as sent."""

@@ -20,7 +20,20 @@ from nephila.downloader.dns.contract import NotLookedUpError, ResolveError
 from nephila.downloader.http.contract import Fetcher, FetchError, HttpResponse
 from nephila.downloader.http.request import http_request_of
 from nephila.downloader.http.target import Target
-from nephila.downloader.in_flight import InFlight, Stage
+from nephila.downloader.in_flight import (
+    ADDRESS_CHECK,
+    ADDRESS_SLOT,
+    DIAL,
+    ENDED,
+    GLOBAL_SLOT,
+    HOST_SLOT,
+    LEASE,
+    MIDDLEWARE,
+    RESOLVE,
+    RESPONSE,
+    InFlight,
+    Stage,
+)
 from nephila.downloader.limits.address_slots import AddressSlots
 from nephila.downloader.limits.slots import Slots
 from nephila.downloader.middleware.chain import MiddlewareChain
@@ -68,19 +81,19 @@ class Pipeline:
         chain: MiddlewareChain,
         coordination: Coordination,
         *,
-        must_leave: Callable[[InFlight], bool],
+        is_revoked: Callable[[int], bool],
         on_response: OnResponse,
         on_end: OnEnd,
     ) -> None:
-        """`must_leave`: whether a request that is not dialled has to be given back. `on_response` and `on_end` are
-        called once per request, at most one of them after each dial; `on_end` calls `release`."""
+        """`is_revoked`: whether nothing may start for a partition. `on_response` is called for each response, `on_end`
+        for a request that ends without one; both lead to one call of `release`."""
         self._config = config
         self._clock = clock
         self._router = router
         self._fetcher = fetcher
         self._chain = chain
         self._coordination = coordination
-        self._must_leave = must_leave
+        self._is_revoked = is_revoked
         self._on_response = on_response
         self._on_end = on_end
         self._host_slots: Slots[InFlight] = Slots(config.per_host)
@@ -104,13 +117,13 @@ class Pipeline:
 
     def start(self, fetch: InFlight) -> None:
         """Enter the first stage."""
-        self._run(fetch, Stage.HOST_SLOT)
+        self._run(fetch, HOST_SLOT)
 
     def redirect(self, fetch: InFlight, target: Target) -> None:
         """Fetch a redirected robots.txt from its new URL: all checks from RESOLVE on apply again."""
         self._release_address_slot(fetch)
         fetch.target = target
-        self._run(fetch, Stage.RESOLVE)
+        self._run(fetch, RESOLVE)
 
     def stop(self, fetch: InFlight) -> None:
         """Cancel the timer, the look-up or the fetch of a request."""
@@ -125,22 +138,23 @@ class Pipeline:
 
     def release(self, fetch: InFlight) -> None:
         """Release all slots of a request that has ended; each continues the next request of its queue."""
-        host, stage, has_global_slot = fetch.request.host, fetch.stage, fetch.has_global_slot
-        fetch.stage = Stage.ENDED
+        host, stage = fetch.request.host, fetch.stage
+        has_global_slot = stage > GLOBAL_SLOT or fetch.started > 0  # a redirected robots.txt keeps its slot
+        fetch.stage = ENDED
         # The address first: the request that gets the global slot may need this one.
         self._release_address_slot(fetch)
         if has_global_slot:
             following = self._global_slots.release("")
             if following is not None:
-                self._run(following, Stage.ADDRESS_SLOT)
-        elif stage is Stage.GLOBAL_SLOT:
+                self._run(following, ADDRESS_SLOT)
+        elif stage is GLOBAL_SLOT:
             self._global_slots.cancel("", fetch)
-        if stage is Stage.HOST_SLOT:
+        if stage is HOST_SLOT:
             self._host_slots.cancel(host, fetch)
         else:
             following = self._host_slots.release(host)
             if following is not None:
-                self._run(following, Stage.RESOLVE)
+                self._run(following, RESOLVE)
 
     async def close(self) -> None:
         """Close middleware, fetcher and router."""
@@ -190,13 +204,13 @@ class Pipeline:
             return
         fetch.handle = None
         fetch.route = route
-        self._run(fetch, Stage.ADDRESS_CHECK)
+        self._run(fetch, ADDRESS_CHECK)
 
     def _address_check(self, fetch: InFlight) -> Verdict:
         """Give back a paced request whose address is busy, or whose address the scheduler did not count and refuses."""
         request = fetch.request
         route = fetch.route = prefer_counted_address(fetch.route, request.address)
-        if fetch.dialled or not self._is_paced(request):
+        if fetch.started or not self._is_paced(request):
             return GO
         if self._is_address_busy(fetch):
             return self._end_busy(fetch)
@@ -207,16 +221,16 @@ class Pipeline:
         return WAIT
 
     def _on_address_check(self, fetch: InFlight, go: bool) -> None:
-        if fetch.stage is not Stage.ADDRESS_CHECK:  # ended in the meantime
+        if fetch.stage is not ADDRESS_CHECK:  # ended in the meantime
             return
         if go:
-            self._run(fetch, Stage.GLOBAL_SLOT)
+            self._run(fetch, GLOBAL_SLOT)
         else:
             self._end_busy(fetch)
 
     def _global_slot(self, fetch: InFlight) -> Verdict:
         """Wait for one of the `concurrency` slots; a redirected robots.txt still holds its own."""
-        if fetch.dialled:
+        if fetch.started:
             return GO
         return GO if self._global_slots.acquire("", fetch) else WAIT
 
@@ -225,7 +239,7 @@ class Pipeline:
         if not self._is_paced(fetch.request):
             return GO
         assert self._address_slots is not None
-        if not fetch.dialled:
+        if not fetch.started:
             if self._ends_early(fetch):
                 return END
             if self._is_address_busy(fetch):
@@ -257,11 +271,11 @@ class Pipeline:
             again = now + LATE_S
             fetch.timer = self._clock.call_at(again, lambda: self._on_gap_over(fetch, again, late + 1))
         elif self._wait_for_gap(fetch, start) is GO:
-            self._run(fetch, Stage.LEASE)
+            self._run(fetch, LEASE)
 
     def _lease(self, fetch: InFlight) -> Verdict:
         """Dial only while the partition certainly belongs to this member, and before `start_by`."""
-        if not fetch.dialled and self._ends_early(fetch):
+        if self._ends_early(fetch):
             return END
         if self._coordination.lease_valid():
             return GO
@@ -271,7 +285,7 @@ class Pipeline:
 
     def _on_lease_retry(self, fetch: InFlight) -> None:
         fetch.timer = None
-        self._run(fetch, Stage.LEASE)
+        self._run(fetch, LEASE)
 
     def _middleware(self, fetch: InFlight) -> Verdict:
         """Run what has to come before the request, such as a login; then repeat from LEASE."""
@@ -296,7 +310,7 @@ class Pipeline:
             self._end(fetch, m.FetchResult.FAILED, "internal", type(error).__name__)
         else:
             fetch.handle = None
-            self._run(fetch, Stage.LEASE)
+            self._run(fetch, LEASE)
 
     def _dial(self, fetch: InFlight) -> Verdict:
         """Hand the request to the fetcher."""
@@ -305,9 +319,9 @@ class Pipeline:
         on_sent = (lambda: self._on_sent(fetch)) if fetch.address_slot else None
         http_request = http_request_of(fetch.request, target, fetch.route, self._config.max_list_bytes, on_sent)
         self._chain.on_request(fetch.request, http_request)
-        if not fetch.dialled:
+        if not fetch.started:
             fetch.started = self._clock.now()
-        fetch.stage = Stage.RESPONSE
+        fetch.stage = RESPONSE
         fetch.handle = self._fetcher.fetch(http_request, lambda response: self._on_done(fetch, response))
         return WAIT
 
@@ -347,9 +361,9 @@ class Pipeline:
 
     def _ends_early(self, fetch: InFlight) -> bool:
         """End a request that was not dialled yet when its partition leaves or it is too late; True when it ended."""
-        if fetch.dialled:
+        if fetch.started:
             return False
-        if self._must_leave(fetch):
+        if self._is_revoked(fetch.delivery.partition):
             self.give_back(fetch)
             return True
         start_by = fetch.request.start_by
@@ -362,7 +376,7 @@ class Pipeline:
         """Stop a request and end it without a result; the scheduler sends it again."""
         self.stop(fetch)
         outcome = given_back(fetch.request)
-        if fetch.dialled:  # the server has seen it: the host's delay applies
+        if fetch.started:  # the server has seen it: the host's delay applies
             outcome.started_at = fetch.started
             outcome.ended_at = self._clock.now()
             outcome.address = fetch.origin_address or fetch.route.pace_address
@@ -387,7 +401,7 @@ class Pipeline:
         """End a request before its dial, in the next turn of the event loop: the outcome may bring the next request of
         the host, which may end in the same way."""
         outcome = undialled(fetch.request, result, reason, detail, self._clock.now())
-        if fetch.dialled:  # a robots.txt that was redirected to an address that is refused or cannot be found
+        if fetch.started:  # a robots.txt that was redirected to an address that is refused or cannot be found
             outcome.started_at = fetch.started
             outcome.address = fetch.origin_address
         self._clock.call_soon(lambda: self._on_end(fetch, outcome))
@@ -399,18 +413,18 @@ class Pipeline:
         if address and slots is not None and not slots.cancel(address, fetch):
             following = slots.release(address, self._clock.monotonic())
             if following is not None and self._wait_for_gap(*following) is GO:
-                self._run(following[0], Stage.LEASE)
+                self._run(following[0], LEASE)
 
 
 STAGES: tuple[tuple[Stage, Callable[[Pipeline, InFlight], Verdict]], ...] = (
-    (Stage.HOST_SLOT, Pipeline._host_slot),
-    (Stage.RESOLVE, Pipeline._resolve),
-    (Stage.ADDRESS_CHECK, Pipeline._address_check),
-    (Stage.GLOBAL_SLOT, Pipeline._global_slot),
-    (Stage.ADDRESS_SLOT, Pipeline._address_slot),
-    (Stage.LEASE, Pipeline._lease),
-    (Stage.MIDDLEWARE, Pipeline._middleware),
-    (Stage.DIAL, Pipeline._dial),
+    (HOST_SLOT, Pipeline._host_slot),
+    (RESOLVE, Pipeline._resolve),
+    (ADDRESS_CHECK, Pipeline._address_check),
+    (GLOBAL_SLOT, Pipeline._global_slot),
+    (ADDRESS_SLOT, Pipeline._address_slot),
+    (LEASE, Pipeline._lease),
+    (MIDDLEWARE, Pipeline._middleware),
+    (DIAL, Pipeline._dial),
 )
 """All stages in their order.
 

@@ -6,13 +6,15 @@ stays the server's. The pipeline and the fetchers use only what is in the `Route
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from nephila.downloader.dns.guarded_resolver import GuardedResolver
 from nephila.downloader.http.target import Target
 
 
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True, gc=False):
     """How to reach the server of one URL."""
 
     addresses: tuple[str, ...]
@@ -78,6 +80,5 @@ def prefer_counted_address(route: Route, counted: str) -> Route:
     addresses = route.addresses
     if counted not in addresses[1:] or route.tunnel:
         return route
-    return route._replace(
-        addresses=(counted, *(address for address in addresses if address != counted)), pace_address=counted
-    )
+    reordered = (counted, *(address for address in addresses if address != counted))
+    return msgspec.structs.replace(route, addresses=reordered, pace_address=counted)

@@ -26,7 +26,17 @@ from nephila.downloader.http.target import Target
 from nephila.downloader.in_flight import InFlight
 from nephila.downloader.limits.partitions import Partitions
 from nephila.downloader.middleware.chain import build_chain
-from nephila.downloader.outcome import REDIRECTS, exchange_of, location_of, outcome_of, page_of, undialled
+from nephila.downloader.outcome import (
+    FETCHED,
+    NOT_MODIFIED,
+    REDIRECTS,
+    ROBOTS,
+    exchange_of,
+    location_of,
+    outcome_of,
+    page_of,
+    undialled,
+)
 from nephila.downloader.pipeline import Pipeline
 from nephila.downloader.route import DirectRouter, Router
 from nephila.kernel import messages as m
@@ -69,7 +79,7 @@ class Downloader:
             fetcher,
             build_chain(config, clock, router, fetcher),
             self.coordination,
-            must_leave=lambda fetch: self.partitions.is_revoked(fetch.delivery.partition),
+            is_revoked=self.partitions.is_revoked,
             on_response=self._on_response,
             on_end=self._end,
         )
@@ -123,7 +133,7 @@ class Downloader:
     def _on_response(self, fetch: InFlight, response: HttpResponse) -> None:
         request, target = fetch.request, fetch.target
         assert target is not None
-        is_robots = request.kind == m.FetchKind.ROBOTS
+        is_robots = request.kind == ROBOTS
         if is_robots and response.status in REDIRECTS and not response.reason:
             next_target = self._redirect_of(fetch, target, response)
             if next_target is not None:
@@ -136,7 +146,7 @@ class Downloader:
         try:
             outcome = outcome_of(request, target, response, fetch.started, self._clock.now())
             outcome.address = fetch.origin_address or outcome.address
-            if not is_robots and outcome.result in (m.FetchResult.FETCHED, m.FetchResult.NOT_MODIFIED):
+            if not is_robots and outcome.result in (FETCHED, NOT_MODIFIED):
                 page = page_of(request, response, fetch.started, self._clock.now())
         except Exception as error:  # a fault of this program must not block the host for ever
             log.exception("a response could not be read")

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
+from nephila.control.local import Parts
 from nephila.downloader.service import build as build_downloader
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import Clock
@@ -31,27 +32,59 @@ class Assembly:
     """The services of one program, while it runs."""
 
     def __init__(
-        self, configs: ServiceConfigs, clock: Clock, grace_s: float = GRACE_S, bus: LocalBus | None = None
+        self,
+        configs: ServiceConfigs,
+        clock: Clock,
+        bus: LocalBus,
+        *,
+        on_fatal: Callable[[BaseException], None],
+        on_turn: Callable[[], None],
+        grace_s: float = GRACE_S,
     ) -> None:
+        """`on_fatal` is called when nothing can be written any more, `on_turn` after each turn of the scheduler."""
         self.clock = clock
         self.grace_s = grace_s
         self._directory = configs.storage.directory
-        self.bus = bus or LocalBus(clock)
+        self._on_fatal = on_fatal
+        self.bus = bus
         # Storage first: a raw sink has to see a page before the parser makes its record.
-        self.storage = build_storage(configs.storage, self.bus, clock)
+        self.storage = build_storage(configs.storage, self.bus, clock, on_fatal)
         self.judge = RuleJudge(self.bus, clock)
         """Whether rules still fit their sites, whichever process has read the pages."""
         self.workers = self._worker_processes(configs) if configs.workers else None
         self.fetching: tuple[Service, ...] = (self.workers,) if self.workers else self._fetch_here(configs)
         """What fetches and parses, in the order in which it is drained."""
-        self.scheduler: Scheduler = build_scheduler(configs.scheduler, self.bus, clock)
+        self.scheduler: Scheduler = build_scheduler(
+            configs.scheduler, self.bus, clock, self._on_wider, on_turn=on_turn, on_fatal=on_fatal
+        )
+
+    def _on_wider(self, uid: str) -> None:
         if self.workers is not None:
-            self.scheduler.on_wider_scope(self.workers.bus.forget)
-            self.workers.contact, self.workers.sent = self.scheduler.contact, self.scheduler.sent
+            self.workers.bus.forget(uid)
+
+    @property
+    def control_parts(self) -> Parts:
+        """What the control API needs of the services."""
+        workers = self.workers
+        return Parts(
+            self.bus,
+            self.clock,
+            self.scheduler,
+            verdicts=self.judge.verdicts,
+            processes=(lambda: workers.pids) if workers is not None else tuple,
+        )
 
     def _worker_processes(self, configs: ServiceConfigs) -> WorkerProcesses:
         return WorkerProcesses(
-            configs.workers, configs.downloader, configs.parser, self.bus, self.clock, first=configs.workers_first
+            configs.workers,
+            configs.downloader,
+            configs.parser,
+            self.bus,
+            self.clock,
+            first=configs.workers_first,
+            on_fatal=self._on_fatal,
+            late_address_check=lambda *attempt: self.scheduler.check_late_address(*attempt),  # built after the workers
+            on_request_sent=lambda address, at: self.scheduler.sent(address, at),
         )
 
     def _fetch_here(self, configs: ServiceConfigs) -> tuple[Service, ...]:
@@ -59,12 +92,8 @@ class Assembly:
         return build_downloader(configs.downloader, self.bus, self.clock), parser
 
     @contextlib.asynccontextmanager
-    async def running(self, on_fatal: Callable[[BaseException], None]) -> AsyncIterator[None]:
-        """Start from the far end of the route, close in the opposite order. `on_fatal`: nothing can be written."""
-        self.scheduler.on_fatal = on_fatal
-        self.storage.on_fatal = on_fatal
-        if self.workers is not None:
-            self.workers.on_fatal = on_fatal
+    async def running(self) -> AsyncIterator[None]:
+        """Start from the far end of the route, close in the opposite order."""
         services: tuple[Service, ...] = (*reversed(self.fetching), self.scheduler)
         started: list[Service] = []
         # Before storage opens, and cuts, any file: the log says how many rows there have to be.

@@ -49,4 +49,4 @@ def _located(document: JobDocument, name: str) -> JobDocument:
     beside = Path.cwd() if name == STDIN else Path(name).absolute().parent
     content = document.content
     seeds = [{"file": str(beside / seed["file"])} if "file" in seed else seed for seed in content["spec"]["seeds"]]
-    return from_json({**content, "spec": {**content["spec"], "seeds": seeds}}, document.place)
+    return from_json({**content, "spec": {**content["spec"], "seeds": seeds}}, document.location)

@@ -30,7 +30,16 @@ FORMAT = 1
 OLD = "old"
 """Where --fresh moves an earlier result, in a directory of its own."""
 RESULT = (
-    *("run.json", "run.tmp", "rules.json", "rules.tmp", "control.sock", "frontier", "pages.jsonl"),
+    *(
+        "run.json",
+        "run.tmp",
+        "rules.json",
+        "rules.tmp",
+        "applied-rules.json",
+        "control.sock",
+        "frontier",
+        "pages.jsonl",
+    ),
     *("nephila.db", "nephila.db-wal", "nephila.db-shm", "*.warc.gz", "raw-*.gz", "pages-*.parquet"),
     *("*.cut-*", "*.rescued"),
 )

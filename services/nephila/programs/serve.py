@@ -11,13 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nephila.control import job_view
-from nephila.control.api import SEED_BATCH, Control, Session
-from nephila.control.job_view import JobFacts
-from nephila.control.socket import ControlSocket
+from nephila.control.api import SEED_BATCH, Job
+from nephila.control.local import LocalControl
+from nephila.control.rule_store import RuleStore
+from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
+from nephila.programs.control_servers import ControlServers, TcpAddress
 from nephila.programs.service_configs import ServiceConfigs
 from nephila.rulekit import health
 from nephila.rulekit.watch import RuleWatcher
@@ -26,38 +28,56 @@ from nephila.rulekit.watch import RuleWatcher
 class UpProgram:
     """The program while it runs."""
 
-    def __init__(self, configs: ServiceConfigs, clock: Clock | None = None, rules: Path | None = None) -> None:
+    def __init__(
+        self,
+        configs: ServiceConfigs,
+        clock: Clock | None = None,
+        rules: Path | None = None,
+        tcp: TcpAddress | None = None,
+        on_change: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`tcp`: where the control API is served beside DIR/control.sock. `on_change`: called when a job changed."""
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(configs, self.clock)
+        self.assembly = Assembly(
+            configs, self.clock, LocalBus(self.clock), on_fatal=self._fatal, on_turn=lambda: self.control.note()
+        )
         directory = configs.storage.directory
         self.rules = RuleWatcher(rules, self.assembly.bus, self.clock) if rules is not None else None
-        self.control = Control(self.assembly, directory, configs.storage.formats, configs.storage.store or None)
-        self.control.rules = self.rules
-        self.socket: ControlSocket[Session] = ControlSocket(directory, self.control.answer, dict, self.control.leave)
+        self._applied_rules = RuleStore(directory, self.assembly.bus)
+        self.control = LocalControl(
+            self.assembly.control_parts,
+            directory,
+            configs.storage.formats,
+            configs.storage.store or None,
+            files=self.rules,
+            rules=self._applied_rules,
+            on_change=on_change,
+        )
+        self.servers = ControlServers(self.control, directory, tcp)
         self.error: BaseException | None = None
-        self.jobs: list[JobFacts] = []
+        self.jobs: list[Job] = []
         """How the jobs stood at the end."""
         self.degraded: dict[str, str] = {}
         """Rule → what was wrong with it by then."""
         self._over = asyncio.Event()
 
-    async def run(self, ready: Callable[[list[JobFacts]], None]) -> None:
+    async def run(self, ready: Callable[[list[Job]], None]) -> None:
         """Serve until `stop` is called or nothing can be written any more; `ready` is called once jobs are taken."""
-        self.assembly.scheduler.on_turn = self.control.note
-        async with self.assembly.running(self._fatal):
+        async with self.assembly.running():
+            self._applied_rules.start()
             if self.rules is not None:
                 self.rules.start()
             await self._resume()
-            await self.socket.open()
+            await self.servers.open()
             try:
-                ready(self.control.facts())
+                ready(self.control.jobs())
                 await self._over.wait()
             finally:
                 if self.rules is not None:
                     self.rules.close()
-                await self.socket.close()
+                await self.servers.close()
                 await self.assembly.drain(lambda: self.error is None)
-        self.jobs = self.control.facts()
+        self.jobs = self.control.jobs()
         self.degraded = health.degraded(self.assembly.judge.verdicts())
 
     def stop(self) -> None:

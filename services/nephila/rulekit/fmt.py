@@ -55,7 +55,7 @@ def format_rules(data: bytes, name: str) -> str:
 
 
 def _line(node: Node) -> int:
-    return int(node.place.rsplit(":", 2)[1])
+    return int(node.location.rsplit(":", 2)[1])
 
 
 def _lines(node: Node) -> Iterator[int]:
@@ -180,7 +180,7 @@ def _line_of_last(node: Node) -> int:
 def _in_lines(node: Node) -> bool:
     """Whether a map of names was written in lines of their own, were it one: without a brace it begins with its key."""
     entries: dict[str, Any] = node.value  # type: ignore[assignment]
-    return _line(node) != _line_of_last(node) or node.place == next(iter(entries.values())).key.place
+    return _line(node) != _line_of_last(node) or node.location == next(iter(entries.values())).key.location
 
 
 def _is_spec(keys: Any) -> bool:

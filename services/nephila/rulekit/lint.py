@@ -63,9 +63,9 @@ def check(places: Iterable[Path]) -> Findings:
             findings.rules += 1
             first = names.setdefault(document.name, document)
             if first is not document:
-                text = f"the rule {document.name!r} comes twice, first at {first.place}"
-                findings.all.append(Finding(document.place, "error", text))
-            findings.all += [Finding(document.place, "warning", text) for text in warnings_of(document)]
+                text = f"the rule {document.name!r} comes twice, first at {first.location}"
+                findings.all.append(Finding(document.location, "error", text))
+            findings.all += [Finding(document.location, "warning", text) for text in warnings_of(document)]
     findings.all += _equal_priorities(list(names.values()))
     return findings
 
@@ -115,7 +115,7 @@ def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
     """Rules of equal priority for one stored page: the name decides, which may not be meant."""
     told = []
     for document in documents:
-        folder = Path(document.place.partition(":")[0]).parent
+        folder = Path(document.location.partition(":")[0]).parent
         for page in sorted(folder.glob("page*.htm*")):
             url = next(iter(pages_of(page))).url
             for other in documents:
@@ -125,5 +125,5 @@ def _equal_priorities(documents: list[RuleDocument]) -> list[Finding]:
                     and (document.rule.matches(url) and other.rule.matches(url) and not other.rule.content)
                 ):
                     text = f"{other.name!r} matches {url} as well and comes first by its name; give one a priority"
-                    told.append(Finding(document.place, "warning", text))
+                    told.append(Finding(document.location, "warning", text))
     return told

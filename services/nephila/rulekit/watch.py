@@ -33,11 +33,11 @@ def message_of(document: RuleDocument) -> ParseRule:
 class RuleWatcher:
     """See the module. Raises `UserError` when the rules cannot be read at the start."""
 
-    def __init__(self, place: Path, bus: Bus, clock: Clock) -> None:
+    def __init__(self, place: Path, bus: Bus, clock: Clock, on_change: Callable[[], None] | None = None) -> None:
+        """`on_change` is called when the set of names has changed."""
         self.place = place
         self.names: tuple[str, ...] = ()
-        self.on_change: Callable[[], None] | None = None
-        """Called when the set of names is another one."""
+        self.on_change = on_change
         self._bus = bus
         self._clock = clock
         self._published: dict[str, ParseRule] = {}
@@ -46,6 +46,11 @@ class RuleWatcher:
         """What was wrong at the last look."""
         self._timer: Timer | None = None
         self._first = self._read()
+
+    @property
+    def rules(self) -> dict[str, ParseRule]:
+        """Name → rule, as published last."""
+        return self._published
 
     def start(self) -> None:
         """Tell all rules, and look at the files from now on."""

@@ -10,6 +10,7 @@ the turn as one group of commits, and only then publishes and acks: commit first
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -26,7 +27,7 @@ from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, OUTCOMES, OUTLINKS, RECEIPTS, RECORDS, REQUESTS, SEEDS
 from nephila.native import UrlError
-from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.durability.commit_log import CommitLog, disk_error
 from nephila.scheduler.durability.recovery import Restored, open_frontier, restore
 from nephila.scheduler.durability.snapshots import cleanup, snapshots
@@ -44,31 +45,38 @@ SAMPLED = 10_000
 """States of URLs that freshness is estimated from."""
 WRITTEN_PER_SEGMENT = 4
 """States of hosts written between two snapshots, in sizes of a segment."""
-LOOK_S = 600.0
-"""Longest wait between two turns when anything is due: UTC may be set, and monotonic time stands still while a machine
-sleeps."""
-CREDITS = 1 << 30
-"""The scheduler's inputs never wait for its output (else the loop of services could deadlock)."""
 
 
 class Scheduler:
     """See the module; one instance owns all partitions of one program."""
 
-    def __init__(self, config: SchedulerConfig, bus: Bus, clock: Clock, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        bus: Bus,
+        clock: Clock,
+        rng: random.Random | None = None,
+        on_wider: Callable[[str], None] = lambda uid: None,
+        *,
+        on_turn: Callable[[], None] | None = None,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """`on_wider(uid)`: the scope of a job has a new anchor. Links that were filtered out because they had been sent
+        before must be sent again. `on_turn` is called after each turn: progress and the end of a crawl are decided
+        there. `on_fatal` is called once, when the log can no longer be written."""
         self.config = config
         self.bus = bus
         self.clock = clock
-        self.frontier = open_frontier(config, rng)
-        self.dispatcher = Dispatcher(self.frontier)
         self.log = CommitLog(Path(config.directory))
+        restarted_at = clock.monotonic() if self.log.exists else -math.inf
+        self.frontier = open_frontier(config, rng, restarted_at=restarted_at, on_wider=on_wider)
+        self.dispatcher = Dispatcher(self.frontier)
         self.restored = Restored()
         self.errors: Counter[str] = Counter()
         self.requests = 0
         self.refused_seeds: list[tuple[str, str]] = []
-        self.on_turn: Callable[[], None] | None = None
-        """Called after each turn; progress and the end of a crawl are decided there."""
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once when the log can no longer be written."""
+        self.on_turn = on_turn
+        self.on_fatal = on_fatal
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
         self._turn_due = False
@@ -96,7 +104,7 @@ class Scheduler:
         row has, so that rows of that number stay and later fetches count. Before `start`."""
         later = {uid: number - 1 for uid, number in last_fetches.items() if number > 1}
         if later and not self.restored.commits:
-            self.frontier.deleted.update(later)
+            self.frontier.restore_counts(0, later)
             self.log.open()
             self._snapshot()
 
@@ -158,12 +166,7 @@ class Scheduler:
         if not self._turn_due:
             self._later()
 
-    def on_wider_scope(self, told: Callable[[str], None]) -> None:
-        """Have a function called with a job's uid whenever its scope gets a further anchor: whoever keeps links back
-        because they were told before must tell them anew."""
-        self.frontier.on_wider = told
-
-    def contact(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
+    def check_late_address(self, job: str, url_key: bytes, attempt: int, address: str) -> bool:
         """Whether a fetch that was handed out may begin on an address that was not known then; it is counted there."""
         return check_late_address(self.frontier, (job, url_key), attempt, address, self._now())
 
@@ -260,7 +263,7 @@ class Scheduler:
                 self._unsynced = True
             if self._sync is None and self._wants_snapshot:
                 self._snapshot()
-            self.frontier.hosts.trim(self.frontier.pinned_hosts)
+            self.dispatcher.trim_hosts()
         except Exception as error:
             self._fatal(error)
             return
@@ -289,7 +292,7 @@ class Scheduler:
         try:
             self.log.snapshot(snapshots(self.dispatcher))
             cleanup(self.frontier)
-            self.frontier.hosts.written_bytes = 0
+            self.frontier.hosts.checkpointed()
         except OSError as error:
             raise disk_error(error, self.log.directory) from None
 
@@ -367,6 +370,11 @@ class Scheduler:
         """Nothing leased, nothing without receipt, no input that is not committed yet."""
         return not self.frontier.outstanding and not self._acks and not self._turn_due
 
+    def take_refused_seeds(self) -> list[tuple[str, str]]:
+        """(URL, reason) of the seeds that were refused since the last call."""
+        refused, self.refused_seeds = self.refused_seeds, []
+        return refused
+
     def ended(self, job: str) -> Counter[Outcome]:
         """How many URLs of a job have ended, by outcome."""
         known = self.frontier.jobs.get(job)
@@ -409,6 +417,14 @@ class Scheduler:
         return self.frontier.store.waiting()
 
 
-def build(config: SchedulerConfig, bus: Bus, clock: Clock) -> Scheduler:
+def build(
+    config: SchedulerConfig,
+    bus: Bus,
+    clock: Clock,
+    on_wider: Callable[[str], None] = lambda uid: None,
+    *,
+    on_turn: Callable[[], None] | None = None,
+    on_fatal: Callable[[BaseException], None] | None = None,
+) -> Scheduler:
     """The scheduler with its real parts."""
-    return Scheduler(config, bus, clock)
+    return Scheduler(config, bus, clock, on_wider=on_wider, on_turn=on_turn, on_fatal=on_fatal)

@@ -11,70 +11,76 @@ from nephila.kernel.topics import DEFAULT_PARTITIONS
 
 
 class StorageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is written where, and how often."""
+    """Outputs, flushes and limits of storage."""
 
     directory: Path
-    """Where nephila.db and the files lie; made when it does not exist."""
+    """Directory of nephila.db and all files; created if absent."""
 
     formats: tuple[str, ...] = ("sqlite",)
-    """Names from `BACKENDS`; a ledger (sqlite, or postgres with `store`) is always on."""
+    """Outputs: jsonl, markdown, parquet, raw, warc, and the database sqlite or postgres, which is always
+    written."""
 
     store: str = ""
-    """postgresql://user@host:5432/database of the rows; empty: nephila.db in `directory`."""
+    """URL of a PostgreSQL database for the rows, postgresql://user@host:5432/database. Empty: nephila.db in
+    `directory`."""
 
     writer: str = ""
-    """Name of this writer, under which a database that others write to as well keeps the lengths of its files."""
+    """Name of this writer, under which a shared database stores the lengths of its files."""
 
     archive: str = ""
-    """Part of the names of WARC files, such as the job and when it began: archives of many crawls may lie together."""
+    """Part of the names of WARC files, such as the job and its start, so that the archives of many crawls can share
+    a directory."""
 
     partitions: Positive = DEFAULT_PARTITIONS
-    """Partitions of the keyed topics, the same everywhere; the receipt of a dead record is sent by it."""
+    """Partitions of the keyed topics, the same for all services; determines the partition of the receipt of a dead
+    letter."""
 
     patience_s: float = 300.0
-    """Seconds a database that was there and is gone is waited for before the run fails; 0 = for ever."""
+    """Maximum time to wait for a lost database before the run fails; 0 = no limit."""
 
     wait_at_start: bool = False
-    """A database that is away when the service starts is waited for as well, not ready meanwhile. Over Kafka; in one
-    program a person is there to hear of it."""
+    """Wait also for a database that is unreachable at the start; the service is not ready meanwhile. For services
+    over Kafka."""
 
     batch_rows: Positive = 256
-    """Rows that start a flush: one fsync and a few statements are shared by as many pages."""
+    """Rows that start a flush: they share one fsync and a few statements."""
 
     batch_bytes: Positive = 16 * 1024 * 1024
-    """Bytes of text and bodies that start a flush, so that pages of 10 MB do not pile up 256 deep."""
+    """Bytes of text and bodies that start a flush, so that 256 pages of 10 MB are not held at once."""
 
     flush_interval_s: float = 0.25
-    """Seconds after the first waiting record until a flush starts: how long an ended URL waits for its receipt."""
+    """Maximum time from the first waiting record to the start of a flush: the delay of receipts."""
 
     credits: Positive = 2048
-    """Records taken from the bus and not yet durable: the memory bound, 0.5 s at 4,000 pages/s."""
+    """Records that are received and not yet durable: the memory bound, 0.5 s at 4,000 pages/s."""
 
     raw_credits: Positive = 8192
-    """Raw pages held until their record comes; above `credits`, as a page is seen before it is parsed."""
+    """Raw pages that wait for their record; more than `credits`, since a page is received before it is parsed."""
 
     fsync: bool = True
-    """False leaves durability to the operating system: a power cut may lose the last seconds. For tests and benches."""
+    """false: the operating system decides when data reaches the disk, and a power cut may lose the last seconds.
+    For tests and benchmarks."""
 
     wal_bytes: int = 16 * 1024 * 1024
-    """Bytes of write-ahead log after which it is copied into the database; a small log stays in the CPU's cache."""
+    """Size of the write-ahead log above which it is copied into the database; a small log fits the CPU's cache."""
 
     check_bytes: int = 1_000_000_000
-    """Size of nephila.db up to which all its pages are checked before it is opened, some seconds for the largest; of a
-    larger one only the small tables."""
+    """Maximum size of a nephila.db of which all pages are checked at the start (some seconds for 1 GB); of a larger
+    one only the small tables."""
 
     warc_bytes: int = 1_000_000_000
-    """Bytes after which a WARC file is closed and the next begun (the usual size of the field)."""
+    """Size above which the next WARC file begins."""
 
     raw_bytes: int = 1_000_000_000
-    """Bytes after which a file of bodies (format raw) is closed and the next begun."""
+    """Size above which the next file of bodies (format raw) begins."""
 
     raw_total_bytes: int = 100_000_000_000
-    """Bytes of all such files, packed; of pages beyond only their heads are kept, and the log says so. 0 = no limit."""
+    """Maximum size of all files of bodies, compressed. Pages beyond it are listed without bodies, and the log
+    contains a warning. 0 = no limit."""
 
     raw_wait_s: float = 60.0
-    """Seconds a raw page waits for its record before it is written without: over a broker another member may have
-    taken the record."""
+    """Maximum time that a raw page waits for its record; then it is written without. Over Kafka another member may
+    have received the record."""
 
     parquet_rows: Positive = 50_000
-    """Rows of a Parquet file; it is written between two flushes, so a larger file is a longer pause."""
+    """Rows of a Parquet file. It is written between two flushes, so a larger file causes a longer pause."""

@@ -37,22 +37,31 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0
 """Between two tries to reach a database that is gone."""
 
 
-def build(config: StorageConfig, bus: Bus, clock: Clock) -> Storage:
+def build(
+    config: StorageConfig, bus: Bus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+) -> Storage:
     """The service, subscribed but not started. Raises `UsageError` for an unknown format.
 
     Build it before the readers of pages subscribe, so that a raw page is here before its record.
     """
-    return Storage(config, bus, clock, Writer(config))
+    return Storage(config, bus, clock, Writer(config), on_fatal)
 
 
 class Storage:
     """See the module; `lifecycle.Service`."""
 
-    def __init__(self, config: StorageConfig, bus: Bus, clock: Clock, writer: Writer) -> None:
+    def __init__(
+        self,
+        config: StorageConfig,
+        bus: Bus,
+        clock: Clock,
+        writer: Writer,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """`on_fatal` is called once, on the loop, when a flush has failed for good; nothing is receipted after it."""
         self.outcomes: Counter[str] = Counter()
         """Rows that this run has added to the table, by outcome; a row that another outcome took over counts there."""
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once, on the loop, when a flush has failed for good; nothing is receipted after it."""
+        self.on_fatal = on_fatal
         self._config = config
         self._bus = bus
         self._clock = clock

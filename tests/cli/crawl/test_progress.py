@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from nephila.cli.progress import Progress, duration
 from nephila.cli.services import up
-from nephila.control.job_view import JobFacts
+from nephila.control.api import Job
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import FetchKind, FetchOutcome, FetchResult, Outcome, Record
 from nephila.kernel.outcomes import is_error
@@ -108,8 +108,30 @@ def test_a_robots_txt_that_is_not_there_is_no_error(kind, result, status, counts
 
 
 def test_the_line_of_up_sums_over_its_jobs():
-    one = JobFacts(name="a", state="running", generation=1, queued=2, leased=1, stored=5, denied=1, failed=1, dropped=0)
-    two = JobFacts(name="b", state="paused", generation=1, queued=3, leased=0, stored=1, denied=0, failed=0, dropped=1)
+    one = Job(
+        name="a",
+        state="running",
+        generation=1,
+        queued=2,
+        observed_generation=1,
+        in_flight=1,
+        stored=5,
+        denied=1,
+        failed=1,
+        dropped=0,
+    )
+    two = Job(
+        name="b",
+        state="paused",
+        generation=1,
+        queued=3,
+        observed_generation=1,
+        in_flight=0,
+        stored=1,
+        denied=0,
+        failed=0,
+        dropped=1,
+    )
     assert up.state_line([one, two]) == (
         "2 jobs (1 paused, 1 running) · 6 stored · 3 other ends · 0.0/s · 5 queued · 1 in flight"
     )

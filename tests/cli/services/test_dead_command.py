@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from nephila.kernel.blobs import DirectoryBlobs
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import BlobClaimStore
 from nephila.kernel.messages import FetchRequest, Page

@@ -15,7 +15,7 @@ from nephila.downloader.dns.ttl_cache import TtlCache
 from nephila.downloader.limits.lost_requests import LostRequests
 from nephila.downloader.route import DirectRouter
 from nephila.downloader.service import Downloader
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.messages import FetchOutcome, FetchRequest, FetchResult
 from nephila.kernel.net.egress import EgressGuard
@@ -23,7 +23,7 @@ from nephila.kernel.runtime.clock import SystemClock
 from nephila.kernel.topics import OUTCOMES, REQUESTS
 
 from tests.contracts.buses import config_for, until
-from tests.kernel.bus.test_kafka_rebalance import vanish
+from tests.kernel.bus.kafka.group.test_rebalance import vanish
 
 PARTITIONS = 8
 

@@ -11,7 +11,7 @@ from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.runtime.clock import ManualClock
 from nephila.kernel.runtime.errors import PermanentError
-from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, RECORDS
+from nephila.kernel.topics import JOB_STATUS, JOBS, OUTCOMES, OUTLINKS, PAGES, RECORDS
 from nephila.native import partition_of
 from nephila.programs.cluster.outlink_router import HOLD_S, LINKS, Exchange, partitions_of, split
 
@@ -207,3 +207,10 @@ def test_all_else_goes_through(room):
     room.tell(JOBS, m.CrawlJob("other"))
     assert [job.uid for job in heard] == ["other"]
     assert room.exchange.unacked == 1
+
+
+def test_a_page_that_cannot_be_parsed_becomes_a_dead_letter():
+    """The parser publishes it through the same bus."""
+    room = Room()
+    room.exchange.dead_letter(PAGES, "parser", 3, m.Page("j", b"k" * 16, "http://a.test/"), ValueError("no"), 3)
+    assert [(topic, message.service) for topic, _, message in room.broker.confirm()] == [("dead", "parser")]

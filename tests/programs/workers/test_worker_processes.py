@@ -41,10 +41,18 @@ class Main:
     def __init__(self, web: Web, check_s: float = 60.0, count: int = 1, first: int = 0) -> None:
         self.bus = LocalBus(SystemClock())
         config = DownloaderConfig(allow_private=True, host_map=(web.host_map,), address_gap_s=0.0, per_address=0)
-        self.workers = WorkerProcesses(count, config, ParserConfig(), self.bus, self.bus.clock, check_s, first)
         self.outcomes: asyncio.Queue[m.FetchOutcome] = asyncio.Queue()
         self.fatal: asyncio.Queue[BaseException] = asyncio.Queue()
-        self.workers.on_fatal = self.fatal.put_nowait
+        self.workers = WorkerProcesses(
+            count,
+            config,
+            ParserConfig(),
+            self.bus,
+            self.bus.clock,
+            check_s=check_s,
+            first=first,
+            on_fatal=self.fatal.put_nowait,
+        )
         self.bus.subscribe(OUTCOMES, "scheduler", lambda d: (self.outcomes.put_nowait(d.message), d.ack()), credits=99)
         self.bus.subscribe(RECORDS, "storage", lambda d: d.ack(), credits=99)
 

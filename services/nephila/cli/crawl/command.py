@@ -7,6 +7,7 @@ from typing import Annotated, Unpack
 import typer
 
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
+from nephila.cli.target import Api, ApiTokenFile, Target, tcp_address
 from nephila.kernel.runtime.errors import UsageError
 from nephila.programs.options import RESULT, CommandOptions
 
@@ -36,6 +37,21 @@ def crawl(
         str,
         typer.Option(metavar="HOST:PORT", help="Crawl by the services of a system.", rich_help_panel=RESULT),
     ] = "",
+    server: Annotated[
+        str,
+        typer.Option(metavar="URL", help="Crawl by the program or system behind this API.", rich_help_panel=RESULT),
+    ] = "",
+    token_file: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            envvar="NEPHILA_TOKEN_FILE",
+            help="File with the token of --server.",
+            rich_help_panel=RESULT,
+        ),
+    ] = "",
+    api: Api = "",
+    api_token_file: ApiTokenFile = "",
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.", rich_help_panel=RESULT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.", rich_help_panel=RESULT)] = False,
     verbose: Annotated[
@@ -65,8 +81,10 @@ def crawl(
     )
     if quiet and verbose:
         raise UsageError("--quiet prints nothing and -v prints each URL; leave one of them out")
-    if bootstrap:
+    if bootstrap or server:
         from nephila.cli.crawl import remote
 
-        raise typer.Exit(remote.crawl(request, bootstrap, as_json=json, quiet=quiet))
+        target = Target(bootstrap=bootstrap, server=server, token_file=token_file)
+        raise typer.Exit(remote.crawl(request, target, as_json=json, quiet=quiet))
+    request.tcp = tcp_address(api, api_token_file)
     raise typer.Exit(run.crawl(request, as_json=json, quiet=quiet, verbose=verbose))

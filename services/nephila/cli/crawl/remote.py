@@ -1,50 +1,59 @@
-"""`nephila crawl --bootstrap`: a crawl by the services of a system; this program tells the job, watches and sums up."""
+"""`nephila crawl --bootstrap` and `--server`: a crawl elsewhere. This program submits the job, follows it and sums up.
+
+Ctrl-C ends the following; the crawl continues.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
+import itertools
 import sys
+import time
 import uuid
-from collections.abc import Iterable
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from nephila import __version__
+from nephila.cli.client import call
 from nephila.cli.crawl.run import NOTHING_FETCHED
-from nephila.cli.jobs.cluster import connected
+from nephila.cli.jobs.command import send_seeds
 from nephila.cli.output import note, print_json
+from nephila.cli.target import Target
 from nephila.cli.terminal import sanitize
-from nephila.kernel.messages import JobStatus, Seed
-from nephila.kernel.runtime.errors import TemporaryError, UsageError
-from nephila.kernel.topics import JOB_STATUS
+from nephila.control import api
+from nephila.control.api import Control
+from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.programs.crawl.plan import make_plan
 from nephila.programs.crawl.run import Request, read_all_seeds, read_job, urls_of
 from nephila.programs.options import IN_SERVICE
 from nephila.programs.output_directory import Run
 
 if TYPE_CHECKING:
-    from nephila.kernel.bus.kafka.bus import KafkaBus
-    from nephila.kernel.messages import CrawlJob, ParseRule
-    from nephila.kernel.runtime.clock import Clock
+    from nephila.kernel.messages import Seed
     from nephila.programs.crawl.plan import Plan
 
-SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", *IN_SERVICE)
+SERVICE_OPTIONS = ("out", "resume", "refresh", "retry_failed", "fresh", "api", "api_token_file", *IN_SERVICE)
 """Options that are settings of the services, or of a directory here."""
-SLOW_ANSWER_S = 5.0
-"""A broker that takes longer for an answer was away."""
+SILENT_S = 60.0
+"""Without a report about the job for so long, no scheduler is there."""
+POLL_S = 0.5
 MIN_LINE_INTERVAL_S = 1.0
 """Least time between two lines of progress."""
+Refused = list[tuple[str, str]]
 
 
-def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> int:
+def crawl(request: Request, target: Target, *, as_json: bool, quiet: bool) -> int:
     """Submit the job, return the exit code when it is done. Raises `UserError` and `UsageError`."""
-    from nephila.kernel.runtime.process_setup import run_loop
-
     for name in SERVICE_OPTIONS:
         if name in request.given:
             option = name.replace("_", "-")
+            where = "--bootstrap" if target.bootstrap else "--server"
             raise UsageError(
-                f"--{option} is for the services to say (nephila downloader --config …), not with --bootstrap"
+                f"--{option} belongs to the settings of the services (nephila downloader --config …), not "
+                f"to a crawl with {where}"
             )
     document = read_job(request)
     if not request.urls and not request.seed_file and document is None:
@@ -57,87 +66,111 @@ def crawl(request: Request, bootstrap: str, *, as_json: bool, quiet: bool) -> in
         options=request.options,
     )
     plan = make_plan(run, request.out, system=True)
-    job = plan.job
     if document is None:
-        job.uid = job.name = f"crawl-{uuid.uuid4().hex[:12]}"
+        plan.job.uid = plan.job.name = f"crawl-{uuid.uuid4().hex[:12]}"
     rules = rules_of(plan)
-    refused: list[tuple[str, str]] = []
+    refused: Refused = []
     seeds = read_all_seeds(run, plan, refused, already_read=False)
-    status, refused_remotely = run_loop(_submit_and_watch(job, bootstrap, seeds, rules, quiet=quiet or as_json))
-    for what, why in (*refused, *refused_remotely):
+
+    async def work(control: Control) -> api.Job:
+        generation = await _submit(control, plan, rules, seeds, refused)
+        if not (quiet or as_json):
+            note(f"job {plan.job.uid}; stop watching with Ctrl-C: the crawl goes on")
+        return await follow(control, plan.job.uid, generation, quiet=quiet or as_json)
+
+    job = call(target, work)
+    for what, why in refused:
         print(f"nephila: seed {sanitize(what)}: {sanitize(why)}", file=sys.stderr)
-    _print_summary(status, as_json=as_json, quiet=quiet)
-    return 0 if status.stored else NOTHING_FETCHED
+    _print_summary(job, as_json=as_json, quiet=quiet)
+    return 0 if job.stored else NOTHING_FETCHED
 
 
-def rules_of(plan: Plan) -> list[ParseRule]:
-    """The rules that travel with the job, which names them. The system's rules are known by name: another rule of a
-    name takes the place of the one that is there."""
+def rules_of(plan: Plan) -> list[dict[str, Any]]:
+    """The documents of the rules that the job names. A rule of the same name in the system is replaced."""
     if plan.rules is None:
         return []
     from nephila.rulekit.files import read_all
-    from nephila.rulekit.watch import message_of
 
-    messages = [message_of(document) for document in read_all([plan.rules])]
+    documents = read_all([plan.rules])
     if plan.all_rules:
-        plan.job.rules = [message.name for message in messages]
-    return [message for message in messages if message.name in plan.job.rules]
+        plan.job.rules = [document.name for document in documents]
+    return [document.content for document in documents if document.name in plan.job.rules]
 
 
-async def _submit_and_watch(
-    job: CrawlJob, bootstrap: str, seeds: Iterable[Seed], rules: list[ParseRule], *, quiet: bool
-) -> tuple[JobStatus, list[tuple[str, str]]]:
-    from nephila.programs.cluster.job_submission import Submission
+async def _submit(
+    control: Control, plan: Plan, rules: list[dict[str, Any]], seeds: Iterator[Seed], refused: Refused
+) -> int:
+    """Rules, job, seeds, in this order. Returns the generation of the job with all of them."""
+    name = plan.job.uid
+    try:
+        await control.get_job(api.JobName(name=name))
+    except api.NotFound:
+        pass
+    else:
+        raise UserError(f"there is a job {name!r} already; give yours another name, or delete that one")
+    if rules:
+        await control.apply_rules(api.ApplyRules(rules=rules))
+    sources = [(kind, place) for kind, place in plan.sources if kind != "file"]
+    rest = (seed.url for seed in seeds if seed.source not in ("sitemap", "feed"))
+    first = list(itertools.islice(rest, max(len(plan.job.seeds), 0 if sources else 1)))
+    job = msgspec.structs.replace(plan.job, seeds=first)
+    more = next(rest, None)
+    answer = await control.apply_job(api.ApplyJob(job=to_document(job, sources), seeds_follow=more is not None))
+    refused += [(one.url, one.reason) for one in answer.refused]
+    if more is None:
+        return answer.generation
+    held = answer.generation if answer.held else 0
+    last = await send_seeds(control, name, itertools.chain([more], rest), refused, held)
+    return last.generation
 
-    async with connected(bootstrap) as bus:
-        submission = Submission(bus, bus.clock, bus.config.partitions, job, rules)
-        submission.broker_answers = partial(_broker_answers, bus)
+
+async def follow(control: Control, name: str, generation: int, *, quiet: bool) -> api.Job:
+    """The job once it is done. Raises `UserError` when it is deleted, or no scheduler reports."""
+    progress, began = _Progress(), time.monotonic()
+    while True:
+        try:
+            job = (await control.get_job(api.JobName(name=name))).status
+        except api.NotFound:
+            raise UserError(f"job {name!r} was deleted") from None
+        finished = job.state == "idle" or (job.state == "limit" and not job.in_flight)
+        if finished and job.observed_generation >= generation:
+            return job
         if not quiet:
-            submission.on_status = _Progress(bus.clock).show
-        await bus.start()
-        if not quiet:
-            note(f"job {job.uid}; stop watching with Ctrl-C: the crawl goes on")
-        return await submission.run(seeds), submission.refused
-
-
-async def _broker_answers(bus: KafkaBus) -> bool:
-    """Whether the broker is there, and was all the time."""
-    asked = bus.clock.monotonic()
-    with contextlib.suppress(TemporaryError):
-        await bus.bounds(JOB_STATUS, [0])
-        if bus.clock.monotonic() < asked + SLOW_ANSWER_S:
-            return True
-    note(f"the broker at {bus.config.bootstrap} does not answer, or has not for a while: waiting for it")
-    return False
+            progress.show(job)
+        if min(job.reported_s, time.monotonic() - began) > SILENT_S:
+            problems = (await control.status(api.Empty())).problems
+            if not problems:
+                raise UserError(f"no scheduler has reported on job {name!r} for {SILENT_S:g} s; is one running?")
+            note(f"{'; '.join(problems)}: waiting")
+            began = time.monotonic()
+        await asyncio.sleep(POLL_S)
 
 
 class _Progress:
-    """A line when something has changed, and not too many of them."""
+    """A line when something has changed, at most one in MIN_LINE_INTERVAL_S."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._shown = ""
         self._next = 0.0
 
-    def show(self, status: JobStatus) -> None:
+    def show(self, job: api.Job) -> None:
         """The job stands so."""
-        line, now = f"{status.uid}: {_line(status)}", self._clock.monotonic()
+        line, now = f"{job.name}: {_line(job)}", time.monotonic()
         if line != self._shown and now >= self._next:
             self._shown, self._next = line, now + MIN_LINE_INTERVAL_S
             note(line)
 
 
-def _line(status: JobStatus) -> str:
-    ended = f"{status.stored:,} stored, {status.denied:,} denied, {status.failed:,} failed, {status.dropped:,} dropped"
-    return f"{ended}; {status.queued:,} queued, {status.in_flight:,} on their way"
+def _line(job: api.Job) -> str:
+    ended = f"{job.stored:,} stored, {job.denied:,} denied, {job.failed:,} failed, {job.dropped:,} dropped"
+    return f"{ended}; {job.queued:,} queued, {job.in_flight:,} in flight"
 
 
-def _print_summary(status: JobStatus, *, as_json: bool, quiet: bool) -> None:
-    reason = "max_pages" if status.spent else "done"
+def _print_summary(job: api.Job, *, as_json: bool, quiet: bool) -> None:
+    spent = job.state == "limit"
     if as_json:
-        names = ("stored", "denied", "failed", "dropped")
-        outcomes = {name: getattr(status, name) for name in names}
-        print_json({"job": status.uid, "reason": reason, "outcomes": outcomes, "left": status.queued})
+        outcomes = {name: getattr(job, name) for name in ("stored", "denied", "failed", "dropped")}
+        reason = "max_pages" if spent else "done"
+        print_json({"job": job.name, "reason": reason, "outcomes": outcomes, "left": job.queued})
     elif not quiet:
-        asked = "the page budget is spent" if status.spent else "done"
-        print(f"{status.uid}: {asked}; {_line(status)}")
+        print(f"{job.name}: {'the page budget is spent' if spent else 'done'}; {_line(job)}")

@@ -34,6 +34,7 @@ def crawl(request: Request, *, as_json: bool, quiet: bool, verbose: bool = False
     run = resolve_run(request, directory)
     url = resolve_store(run, request.store)
     plan = make_plan(run, request.out, url)
+    plan.tcp = request.tcp
     changes = ChangeTracker(plan) if request.refresh and run.runs else None
     silent = quiet or as_json
     plan_refetches(request, run, plan, info=_ignore if silent else note)

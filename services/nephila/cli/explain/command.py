@@ -1,134 +1,49 @@
-"""`nephila explain URL`: what became of a URL in a crawl, and why; changes nothing. Asks the program that runs
-in DIR where it answers, else reads DIR; with --bootstrap the scheduler that has the URL's partition."""
+"""`nephila explain URL`: what became of a URL in a crawl, and why; changes nothing.
+
+Without --bootstrap and --server the program that runs in DIR answers; where none runs, DIR is read.
+"""
 
 from __future__ import annotations
 
-import os
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
-from nephila.cli.options import Out
 from nephila.cli.output import print_json
-from nephila.kernel.runtime.errors import UserError
-from nephila.programs.output_directory import Directory, Run
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 
 if TYPE_CHECKING:
-    from nephila.scheduler.durability.recovery import Restored
-    from nephila.scheduler.engine.dispatch import Dispatcher
     from nephila.scheduler.explain.explain import Explanation
-
-RECOVERIES = 5
-"""Readings of the log before giving up: a running crawl may replace its files by a snapshot meanwhile."""
 
 
 def explain(
     url: Annotated[str, typer.Argument(metavar="URL", help="A URL, in any spelling.")],
-    out: Out = Path("crawl-out"),
-    job: Annotated[str, typer.Option(metavar="NAME", help="Ask this job only.")] = "",
-    bootstrap: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Ask the services at this Kafka broker, not DIR.")
-    ] = "",
+    out: Out = DEFAULT_OUT,
+    job: Annotated[str, typer.Option(metavar="NAME", help="In this job only.")] = "",
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
     json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
 ) -> None:
-    """Say what became of a URL in the crawl in DIR, and why: seen, scope, robots.txt, queue, pace, budget, fetches."""
-    from nephila.cli.client import running
+    """Explain what became of a URL: seen, scope, robots.txt, queue, pace, budget, fetches."""
     from nephila.cli.explain.render import show
     from nephila.kernel.seeds import seed_url
-    from nephila.scheduler.explain.explain import Explanation
 
-    href = seed_url(url)
-    client = None if bootstrap else running(out)
-    if bootstrap:
-        from nephila.cli.explain.cluster import ask
-
-        answer = ask(bootstrap, href, job)
-    elif client is not None:
-        with client:
-            answer = msgspec.convert(client.ask("explain", url=href, job=job)["explanation"], Explanation)
-    else:
-        answer = _explain_directory(Directory(out), href, job)
+    answer = _explanation(Target(out, bootstrap, server, token_file), seed_url(url), job)
     if json:
         print_json(answer)
     else:
         show(answer)
 
 
-def _explain_directory(directory: Directory, href: str, name: str) -> Explanation:
-    """The answer of the frontier as its log says, and of the database."""
-    from nephila.control import job_view
-    from nephila.scheduler.explain.explain import explain as explain_url
-    from nephila.scheduler.explain.facts import Home
+def _explanation(target: Target, href: str, job: str) -> Explanation:
+    from nephila.cli.client import call
+    from nephila.control.api import ExplainUrl
+    from nephila.control.client import at_directory
 
-    run = directory.read()
-    now, utc_now = time.monotonic(), time.time()
-    dispatcher, found = _recover(directory, run, now, utc_now)
-    jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
-    uids = job_view.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
-    if not uids:
-        raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
-    running = _is_running(directory, run)
-    rows = directory.rows(run)
-    home = Home(str(directory.path), many=run is not None and run.command == "up", running=running)
+    if target.is_directory and at_directory(target.out) is None:
+        from nephila.cli.explain.offline import explain_directory
+        from nephila.programs.output_directory import Directory
 
-    def told(uid: str, **tables: object) -> Explanation:
-        return explain_url(
-            dispatcher,
-            jobs[uid],
-            href,
-            now,
-            attempts=found.attempts,
-            running=running,
-            home=home,
-            **tables,  # type: ignore[arg-type]
-        )
-
-    candidates = job_view.candidates(jobs, uids, href)
-    best = job_view.best([told(uid, row=job_view.row(rows, uid, href)) for uid in candidates])
-    return job_view.left_out(rows, told(best.job, row=best.row, fetches=job_view.fetches(rows, best.job, href)))
-
-
-def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
-    """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
-    from nephila.kernel.net.robots import product_token
-    from nephila.kernel.runtime.config import load
-    from nephila.scheduler.config import SchedulerConfig
-    from nephila.scheduler.durability.commit_log import CommitLog
-    from nephila.scheduler.durability.recovery import open_frontier, restore
-    from nephila.scheduler.engine.dispatch import Dispatcher
-
-    log = CommitLog(directory.frontier, read_only=True)
-    if not log.exists:
-        raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
-    settings = {"directory": str(directory.frontier)}
-    if run is not None and isinstance(agent := run.options.get("user_agent"), str):
-        settings["agent"] = product_token(agent)  # whose lines of robots.txt count
-    config = load(SchedulerConfig, settings, "environment", "scheduler")
-    for _ in range(RECOVERIES):
-        files = (log.segments()[:1], log.snapshots())
-        dispatcher = Dispatcher(open_frontier(config, read_only=True))
-        try:
-            found = restore(dispatcher, log.recover(), now, utc_now)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise UserError(f"cannot read {error.filename or directory.frontier}: {error.strerror}") from None
-        if files == (log.segments()[:1], log.snapshots()):
-            return dispatcher, found
-    raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")
-
-
-def _is_running(directory: Directory, run: Run | None) -> bool:
-    """Whether the program that holds the directory is alive; asking for its lock could get in the way of one."""
-    if run is None or run.state != "running":
-        return False
-    try:
-        os.kill(int((directory.path / ".lock").read_text()), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
+        return explain_directory(Directory(target.out), href, job)
+    return call(target, lambda control: control.explain(ExplainUrl(url=href, job=job))).explanation

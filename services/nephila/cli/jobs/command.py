@@ -1,4 +1,4 @@
-"""`nephila jobs …`: the jobs of a program that runs (`nephila up`), by way of its control socket, or of a system."""
+"""`nephila jobs …`: the jobs of a program in a directory, of a system over Kafka, or of a server."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from typing import Annotated, Any
 
 import typer
 
-from nephila.cli.client import Client, needed
+from nephila.cli.client import call
+from nephila.cli.jobs.table import print_table
 from nephila.cli.output import note, print_json
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
 from nephila.cli.terminal import sanitize
+from nephila.control import api
+from nephila.control.api import Control
 from nephila.kernel.runtime.errors import UsageError
 
-app = typer.Typer(add_completion=False, help="The jobs of a program that runs (nephila up).")
+app = typer.Typer(add_completion=False, help="The jobs of a running program or system.")
 
-SEED_BATCH = 1000
 BATCH_CHARS = 1 << 20
-"""Seeds of a request at most, and when their length ends it: far below the longest line."""
-COLUMNS = ("name", "state", "generation", "queued", "leased", "stored", "denied", "failed", "dropped", "rate")
-
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Directory of the program.")]
-Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
-Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT", help="The jobs of the services at this Kafka broker, not of a program.")
-]
-HERE = Path("crawl-out")
+"""Characters of the seeds of one request, far below the longest body."""
+COLUMNS = ("name", "state", "generation", "queued", "in_flight", "stored", "denied", "failed", "dropped", "rate")
 START_S = 5.0
 """`nephila up &` on the line before: it may not have made its directory yet."""
+
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A job's name.")]
 
 
 @app.command()
 def apply(
     files: Annotated[list[str], typer.Option("--file", "-f", metavar="FILE", help="Job files; - is standard input.")],
-    out: Out = HERE,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
     """Make the jobs what the files say: new ones are created, others changed while they run."""
@@ -42,146 +43,233 @@ def apply(
 
     documents = read_jobs(files)
     _check_sources(documents)
-    with needed(out, START_S) as client:
+
+    async def work(control: Control) -> None:
         for document in documents:
             refused: list[tuple[str, str]] = []
-            answer = _apply(client, document, refused)
+            answer = await _apply(control, document, refused)
             if json:
-                print_json({**answer, "ok": True})
+                print_json(answer)
             else:
-                typer.echo(f"{answer['name']}: {answer['verdict']} (generation {answer['generation']})")
-            _tell_refused(refused, answer["refused_count"] - len(answer["refused"]))
+                typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
+            _note_refused(refused, answer.refused_count - len(answer.refused))
+
+    call(Target(out, bootstrap, server, token_file), work, START_S)
 
 
 @app.command("list")
-def list_jobs(out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
-    """How all jobs stand."""
-    columns: tuple[str, ...] = COLUMNS
-    if bootstrap:
-        from nephila.cli.jobs import cluster as systemjobs
-
-        columns, jobs = systemjobs.COLUMNS, systemjobs.list_jobs(bootstrap)
-    else:
-        with needed(out) as client:
-            jobs = client.ask("jobs.list")["jobs"]
+def list_jobs(
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show how all jobs stand."""
+    jobs = call(Target(out, bootstrap, server, token_file), lambda control: control.list_jobs(api.Empty())).jobs
     if json:
         print_json(jobs)
     elif not jobs:
         note("there is no job; see nephila jobs apply")
     else:
-        _table([columns, *([_cell(job[name]) for name in columns] for job in jobs)])
+        print_table([COLUMNS, *([_cell(getattr(job, name)) for name in COLUMNS] for job in jobs)])
 
 
 @app.command()
-def pause(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
-    """Hand out nothing more of a job; what is under way still ends."""
-    _tell("pause", name, out, bootstrap, json)
+def get(
+    name: Name,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+) -> None:
+    """Show one job and its document, in JSON."""
+    target = Target(out, bootstrap, server, token_file)
+    print_json(call(target, lambda control: control.get_job(api.JobName(name=name))))
 
 
 @app.command()
-def resume(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
-    """Go on with a job."""
-    _tell("resume", name, out, bootstrap, json)
+def pause(
+    name: Name,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Dispatch nothing more of a job; what is in flight still ends."""
+    target = Target(out, bootstrap, server, token_file)
+    _print_change(call(target, lambda control: control.pause_job(api.JobName(name=name))), as_json=json)
 
 
 @app.command()
-def delete(name: Name, out: Out = HERE, bootstrap: Bootstrap = "", json: Json = False) -> None:
-    """Forget a job and all that is known of its URLs; the rows of the table pages stay."""
-    _tell("delete", name, out, bootstrap, json)
+def resume(
+    name: Name,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Continue a paused job."""
+    target = Target(out, bootstrap, server, token_file)
+    _print_change(call(target, lambda control: control.resume_job(api.JobName(name=name))), as_json=json)
 
 
 @app.command()
-def quarantines(name: Name, out: Out = HERE, json: Json = False) -> None:
-    """Parts of hosts that a job no longer fetches from, and why."""
-    with needed(out) as client:
-        found = client.ask("traps.list", name=name)["quarantines"]
+def delete(
+    name: Name,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Forget a job and its URLs; the rows of the table pages stay."""
+    target = Target(out, bootstrap, server, token_file)
+    _print_change(call(target, lambda control: control.delete_job(api.JobName(name=name))), as_json=json)
+
+
+@app.command()
+def seeds(
+    name: Name,
+    urls: Annotated[list[str] | None, typer.Argument(metavar="[URL...]", help="Seeds to add.")] = None,
+    file: Annotated[
+        str, typer.Option("--file", "-f", metavar="FILE", help="More, one a line; - is standard input.")
+    ] = "",
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Add seeds to a job; a URL that is known already is not queued again."""
+    from nephila.kernel.seeds import read_seeds, seed_url
+
+    if not urls and not file:
+        raise UsageError("name seeds, or a file of them with --file")
+    refused: list[tuple[str, str]] = []
+
+    def given() -> Iterator[str]:
+        yield from (seed_url(url) for url in urls or ())
+        if file:
+            yield from read_seeds(file, lambda place, reason: refused.append((place, reason)), "--file ")
+
+    async def work(control: Control) -> api.SeedsAdded:
+        return await send_seeds(control, name, given(), refused)
+
+    answer = call(Target(out, bootstrap, server, token_file), work)
+    if json:
+        print_json(answer)
+    else:
+        typer.echo(f"{answer.name}: seeds added (generation {answer.generation})")
+    _note_refused(refused, 0)
+
+
+@app.command()
+def quarantines(
+    name: Name,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show the parts of hosts that a job no longer fetches from, and why."""
+    target = Target(out, bootstrap, server, token_file)
+    found = call(target, lambda control: control.list_quarantines(api.JobName(name=name))).quarantines
     if json:
         print_json(found)
         return
     if not found:
         note(f"no part of a host is in quarantine for {name}")
     for one in found:
-        facts = one if isinstance(one, dict) else {"place": one}
-        typer.echo(sanitize(" ".join(f"{key}={value}" for key, value in facts.items()), 2000))
+        state = "released" if one.released else "closed"
+        typer.echo(sanitize(f"{one.host} {one.pattern}  {state}, {one.fetches:,} fetches: {one.reason}", 2000))
 
 
 @app.command()
 def release(
     name: Name,
     host: Annotated[str, typer.Argument(metavar="HOST", help="A host key, as quarantines lists it.")],
-    place: Annotated[str, typer.Argument(metavar="PLACE", help="A part of it, as quarantines lists it.")],
-    out: Out = HERE,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="A part of it, as quarantines lists it.")],
+    out: Out = DEFAULT_OUT,
     bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
     json: Json = False,
 ) -> None:
-    """Take a part of a host out of quarantine."""
-    if bootstrap:
-        from nephila.cli.explain import cluster as systemexplain
-
-        systemexplain.release(bootstrap, name, host, place)
-        answer = {"name": name, "verdict": "released"}
-    else:
-        with needed(out) as client:
-            answer = client.ask("traps.release", name=name, host=host, place=place)
-    print_json(answer) if json else typer.echo(f"{name}: {host}{sanitize(place)} released")
+    """Fetch from a quarantined part of a host again."""
+    request = api.ReleaseQuarantine(name=name, host=host, pattern=pattern)
+    target = Target(out, bootstrap, server, token_file)
+    answer = call(target, lambda control: control.release_quarantine(request))
+    print_json(answer) if json else typer.echo(f"{name}: {sanitize(host)}{sanitize(pattern)} released")
 
 
-def _tell(what: str, name: str, out: Path, bootstrap: str, as_json: bool) -> None:
-    if bootstrap:
-        from nephila.cli.jobs import cluster as systemjobs
-
-        answer = systemjobs.change(bootstrap, name, what)
-    else:
-        with needed(out) as client:
-            answer = client.ask(f"jobs.{what}", name=name)
+def _print_change(answer: api.JobChanged, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
-        typer.echo(f"{answer['name']}: {answer['verdict']} (generation {answer['generation']})")
+        typer.echo(f"{answer.name}: {answer.verdict} (generation {answer.generation})")
 
 
 def _check_sources(documents: Iterable[Any]) -> None:
-    """A file of seeds that cannot be read is told before any job is changed."""
+    """A file of seeds that cannot be read is an error before any job is changed."""
     for document in documents:
         for kind, name in document.sources:
             if kind == "file":
                 try:
                     Path(name).open("rb").close()
                 except OSError as error:
-                    raise UsageError(f"{document.place}: cannot read the seeds {name}: {error.strerror}") from None
+                    raise UsageError(f"{document.location}: cannot read the seeds {name}: {error.strerror}") from None
 
 
-def _apply(client: Client, document: Any, refused: list[tuple[str, str]]) -> dict[str, Any]:
-    """The job, then the seeds of its files piece by piece; each piece is taken before the next is read."""
+async def _apply(control: Control, document: Any, refused: list[tuple[str, str]]) -> api.JobApplied:
+    """The job, then the seeds of its files in batches; each is taken before the next is read."""
     from nephila.programs.job_files import read_sources
 
     files = any(kind == "file" for kind, _ in document.sources)
-    answer = client.ask("jobs.apply", job=document.content, more=files)
-    refused += [(url, reason) for url, reason in answer["refused"]]
-    for urls in _batches(read_sources(document, refused)):
-        more = client.ask("jobs.seeds", name=document.name, urls=urls)
-        refused += [(url, reason) for url, reason in more["refused"]]
-        answer["refused_count"] += more["refused_count"] - len(more["refused"])
+    answer = await control.apply_job(api.ApplyJob(job=document.content, seeds_follow=files))
+    refused += [(one.url, one.reason) for one in answer.refused]
     if files:
-        client.ask("jobs.seeded", name=document.name)
+        held = answer.generation if answer.held else 0
+        last = await send_seeds(control, document.name, read_sources(document, refused), refused, held)
+        answer.generation = last.generation
+        answer.held = last.held
+        answer.refused_count += last.refused_count
     return answer
 
 
-def _batches(urls: Iterator[str]) -> Iterator[list[str]]:
-    """In pieces of bounded number and size."""
+async def send_seeds(
+    control: Control, name: str, urls: Iterator[str], refused: list[tuple[str, str]], held: int = 0
+) -> api.SeedsAdded:
+    """Add seeds in batches of bounded number and size. `held`: the generation of a job that waits for them. Returns the
+    last answer; its `refused_count` is of those that are not in `refused`."""
+    more = 0
+    for batch in batches(urls):
+        answer = await control.add_seeds(api.AddSeeds(name=name, urls=batch))
+        refused += [(one.url, one.reason) for one in answer.refused]
+        more += answer.refused_count - len(answer.refused)
+    answer = await control.add_seeds(api.AddSeeds(name=name, last=True, held_generation=held))
+    answer.refused_count = more
+    return answer
+
+
+def batches(urls: Iterator[str]) -> Iterator[list[str]]:
+    """Of bounded number and size."""
     batch: list[str] = []
     size = 0
     for url in urls:
         batch.append(url)
         size += len(url)
-        if len(batch) >= SEED_BATCH or size >= BATCH_CHARS:
+        if len(batch) >= api.SEED_BATCH or size >= BATCH_CHARS:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def _tell_refused(refused: list[tuple[str, str]], more: int) -> None:
+def _note_refused(refused: list[tuple[str, str]], more: int) -> None:
     for place, reason in refused[:5]:
         note(f"seed left out: {sanitize(place, 100)}: {sanitize(reason, 150)}")
     if len(refused) + more > 5:
@@ -190,13 +278,3 @@ def _tell_refused(refused: list[tuple[str, str]], more: int) -> None:
 
 def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _table(rows: list[Any]) -> None:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        text = [
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        typer.echo("  ".join(text).rstrip())

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from nephila.cli.output import note, print_json
+from nephila.cli.rules import live
 from nephila.cli.terminal import sanitize
 from nephila.kernel.runtime.errors import UserError
 
@@ -151,15 +152,10 @@ def tidy(
     raise typer.Exit(1 if check and changed else 0)
 
 
-@app.command()
-def status(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output directory of a crawl that has ended.")],
-    json: Json = False,
-) -> None:
-    """Show whether rules still fitted their sites when a crawl ended."""
-    from nephila.rulekit import status as rules_status
-
-    rules_status.show(out, as_json=json)
+app.command()(live.deploy)
+app.command("list")(live.list_rules)
+app.command("delete")(live.delete_rule)
+app.command()(live.status)
 
 
 @app.command()

@@ -40,6 +40,11 @@ def storage(config: Config = "") -> None:
     run("storage", config)
 
 
+def api(config: Config = "") -> None:
+    """Serve the control API of a system."""
+    run("api", config)
+
+
 def run(name: str, path: str) -> None:
     """Run one service until a signal; exit code 1 after a fault, 2 for wrong settings. All it says is JSON lines."""
     from nephila.kernel.runtime import logs

@@ -44,8 +44,8 @@ def apply(
 ) -> None:
     """Create the topics that are missing, set retention and what is chosen, leave other settings as they are; to do it
     twice changes nothing."""
-    from nephila.kernel.bus.kafka import admin
-    from nephila.kernel.bus.kafka.topic_settings import chosen
+    from nephila.kernel.bus.kafka.admin import topics as admin
+    from nephila.kernel.bus.kafka.admin.topic_settings import chosen
     from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, partitions, prefix)
@@ -72,7 +72,7 @@ def grow(
 ) -> None:
     """Double the partitions of a system that is stopped and has read everything. Offline only; a frontier is NOT split
     by this release: a system that has crawled refuses, unless its frontier may be forgotten."""
-    from nephila.kernel.bus.kafka import grow as kafka_grow
+    from nephila.kernel.bus.kafka.admin import grow as kafka_grow
 
     config = _config(bootstrap, None, prefix)
     target, done = asyncio.run(kafka_grow.grow(config, forget=forget_frontier))
@@ -88,7 +88,7 @@ def grow(
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = None, prefix: Prefix = None, json: Json = False) -> None:
     """Which topics of the route are there, and which of their settings are not the route's own."""
-    from nephila.kernel.bus.kafka import admin
+    from nephila.kernel.bus.kafka.admin import topics as admin
     from nephila.kernel.topics import TOPICS
 
     config = _config(bootstrap, None, prefix)
@@ -113,7 +113,7 @@ def _line(name: str, parts: list[str], others: tuple[tuple[str, str], ...]) -> s
 
 
 def _config(bootstrap: str | None, partitions: int | None, prefix: str | None) -> KafkaConfig:
-    from nephila.kernel.bus.kafka.admin import hush
+    from nephila.kernel.bus.kafka.admin.topics import hush
     from nephila.kernel.bus.kafka.config import kafka_config
 
     hush()

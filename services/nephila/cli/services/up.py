@@ -15,6 +15,7 @@ import typer
 
 from nephila import __version__
 from nephila.cli.options import DEFAULT_OUT, Out, values, with_options
+from nephila.cli.target import Api, ApiTokenFile, tcp_address
 from nephila.kernel.runtime.errors import UserError, without_resume
 from nephila.programs.options import CommandOptions
 from nephila.programs.output_directory import Directory, JobRun, Run
@@ -23,13 +24,16 @@ LOG_S = 60.0
 """Seconds between two lines about the jobs."""
 
 if TYPE_CHECKING:
-    from nephila.control.job_view import JobFacts
+    from nephila.control.api import Job
+    from nephila.programs.control_servers import TcpAddress
     from nephila.programs.service_configs import ServiceConfigs
 
 
 @with_options("up")
 def up(
     out: Out = DEFAULT_OUT,
+    api: Api = "",
+    api_token_file: ApiTokenFile = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only errors.")] = False,
     **options: Unpack[CommandOptions],
 ) -> None:
@@ -53,7 +57,7 @@ def up(
     given["header"] = redacted(given["header"])
     run.window = configs.scheduler.window
     try:
-        code = serve(directory, run, configs, quiet=quiet)
+        code = serve(directory, run, configs, tcp_address(api, api_token_file), quiet=quiet)
     except UserError as error:
         # What goes on with a crawl is an option; this goes on by itself.
         raise type(error)(without_resume(str(error))) from None
@@ -73,7 +77,7 @@ def resolve_run(directory: Directory, options: dict[str, Any]) -> Run:
     return run
 
 
-def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: bool) -> int:
+def serve(directory: Directory, run: Run, configs: ServiceConfigs, tcp: TcpAddress | None, *, quiet: bool) -> int:
     """Run until a signal; returns the exit code. Raises what ended the program otherwise."""
     from nephila.kernel.runtime.process_setup import raise_open_files, run_loop
     from nephila.programs.serve import UpProgram
@@ -83,24 +87,23 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: boo
 
     async def main() -> UpProgram:
         rules = run.options.get("rules", "")
-        program = UpProgram(configs, rules=Path(rules) if rules else None)
         loop = asyncio.get_running_loop()
 
         def end(number: signal.Signals) -> None:
             ended_by.append(number)
             program.stop()
 
-        def ready(jobs: list[JobFacts]) -> None:
+        def ready(jobs: list[Job]) -> None:
             if not quiet:
                 what = f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"
-                print(f"{what} in {directory.path}; jobs are taken at {program.socket.path}", flush=True)
+                print(f"{what} in {directory.path}; jobs are taken at {program.servers.path}", flush=True)
 
         def write() -> None:
             run.degraded_rules = degraded(program.assembly.judge.verdicts())
-            _write(directory, run, program.control.facts())
+            _write(directory, run, program.control.jobs())
 
-        program.control.on_change = write
-        lines = None if quiet else asyncio.ensure_future(_log(program.control.facts))
+        program = UpProgram(configs, rules=Path(rules) if rules else None, tcp=tcp, on_change=write)
+        lines = None if quiet else asyncio.ensure_future(_log(program.control.jobs))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, end, number)
         try:
@@ -126,9 +129,9 @@ def serve(directory: Directory, run: Run, configs: ServiceConfigs, *, quiet: boo
     return 130 if ended_by[:1] == [signal.SIGINT] else 0
 
 
-async def _log(facts: Callable[[], list[JobFacts]]) -> None:
+async def _log(facts: Callable[[], list[Job]]) -> None:
     """A line a minute on standard error, as long as something changes."""
-    before: list[JobFacts] = []
+    before: list[Job] = []
     while True:
         await asyncio.sleep(LOG_S)
         jobs = facts()
@@ -137,7 +140,7 @@ async def _log(facts: Callable[[], list[JobFacts]]) -> None:
         before = jobs
 
 
-def state_line(jobs: list[JobFacts]) -> str:
+def state_line(jobs: list[Job]) -> str:
     """The jobs of a program in one line: sums, and how many jobs are in each state."""
     states = Counter(job.state for job in jobs)
     parts = [f"{len(jobs):,} job{'' if len(jobs) == 1 else 's'}"]
@@ -148,12 +151,12 @@ def state_line(jobs: list[JobFacts]) -> str:
         f"{sum(job.denied + job.failed + job.dropped for job in jobs):,} other ends",
         f"{sum(job.rate for job in jobs):.1f}/s",
         f"{sum(job.queued for job in jobs):,} queued",
-        f"{sum(job.leased for job in jobs):,} in flight",
+        f"{sum(job.in_flight for job in jobs):,} in flight",
     ]
     return " · ".join(parts)
 
 
-def _write_result(directory: Directory, run: Run, jobs: list[JobFacts], error: BaseException | None) -> None:
+def _write_result(directory: Directory, run: Run, jobs: list[Job], error: BaseException | None) -> None:
     run.state = "stopped"
     run.reason = "failed" if error else "interrupted"
     run.ended_at = time.time()
@@ -161,13 +164,13 @@ def _write_result(directory: Directory, run: Run, jobs: list[JobFacts], error: B
     _write(directory, run, jobs)
 
 
-def _write(directory: Directory, run: Run, jobs: list[JobFacts]) -> None:
+def _write(directory: Directory, run: Run, jobs: list[Job]) -> None:
     """run.json with the counts per job; a disk that refuses is told, and no reason to end."""
     run.jobs = {
         job.name: JobRun(
             generation=job.generation,
             state=job.state,
-            left=job.queued + job.leased,
+            left=job.queued + job.in_flight,
             outcomes={
                 name: count for name in ("stored", "denied", "failed", "dropped") if (count := int(getattr(job, name)))
             },

@@ -16,6 +16,7 @@ from nephila.kernel.messages import FetchKind, FetchRequest
 from nephila.kernel.runtime.errors import UsageError
 
 ROBOTS_BYTES = 500 << 10
+ROBOTS = FetchKind.ROBOTS
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
@@ -96,7 +97,7 @@ def http_request_of(
     on_sent: Callable[[], None] | None,
 ) -> HttpRequest:
     """The HTTP request for a FetchRequest, before the middleware adds to it."""
-    is_robots = request.kind == FetchKind.ROBOTS
+    is_robots = request.kind == ROBOTS
     is_list = not is_robots and names_list(target.path)
     return HttpRequest(
         target,

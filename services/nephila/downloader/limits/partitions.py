@@ -85,7 +85,7 @@ class Partitions:
 
     async def _release(self, selects: Selector, grace_s: float) -> None:
         for fetch in self._newest_first(selects):
-            if not fetch.dialled:
+            if not fetch.started:
                 self._give_back(fetch)
         until = self._clock.monotonic() + grace_s
         changed = asyncio.Event()

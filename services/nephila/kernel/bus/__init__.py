@@ -1,1 +1,1 @@
-"""The bus: one contract (`base`), one implementation per place: `local` (one program), `kafka` (over a broker)."""
+"""The bus: one contract (`contract`) and three implementations: `local`, `workers` and `kafka`."""

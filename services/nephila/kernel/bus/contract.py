@@ -1,12 +1,15 @@
-"""The bus contract: what `publish`, `receipt`, `ack` and `credits` mean wherever the services run.
+"""The bus contract: what `publish`, `receipt`, `ack` and `credits` mean in every deployment.
 
-- `publish()` returns a `Receipt` that resolves when the bus has taken responsibility for the message (one program:
-every group that reads the topic has acked it; Kafka: acks=all). - A handler is called with one `Delivery` at a time
-and returns at once; it may go on in a task. It acks when everything derived from the message has been taken:
-`delivery.ack_after(receipts)`. It never waits for a receipt. - At most `credits` deliveries of a subscription are
-unacked; what is published beyond waits in the bus. - A handler that raises `TemporaryError` sees the message again
-after its delay. Any other exception, or more than `max_attempts` deliveries, makes it a dead letter: published on
-`dead`, handed to `on_dead`, then acked.
+- `publish()` returns a `Receipt`. It resolves when the bus is responsible for the message: in one program when every
+group that reads the topic has acked it, with Kafka when acks=all is confirmed.
+
+- A handler gets one `Delivery` at a time and returns at once; it may continue in a task. It acks when everything
+derived from the message is published: `delivery.ack_after(receipts)`. It never waits for a receipt.
+
+- At most `credits` deliveries of a subscription are unacked; further messages wait in the bus.
+
+- After `TemporaryError` the message is delivered again after the error's delay. After any other exception, or after
+`max_attempts` deliveries, it is a dead letter: published on `dead`, passed to `on_dead`, then acked.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from nephila.kernel.topics import Topic
 
 
 class Receipt:
-    """Resolves once responsibility for a published message has been taken. Cheaper than a Future: no loop involved."""
+    """Resolves when the bus is responsible for a message. Cheaper than a Future: it needs no event loop."""
 
     __slots__ = ("_callbacks", "_waiting")
 
@@ -33,7 +36,7 @@ class Receipt:
         return self._waiting <= 0
 
     def add_done_callback(self, callback: Callable[[], None]) -> None:
-        """Call back once resolved; at once when it already is."""
+        """Call back when resolved; at once if it already is."""
         if self._waiting <= 0:
             callback()
         elif self._callbacks is None:
@@ -42,7 +45,7 @@ class Receipt:
             self._callbacks.append(callback)
 
     def resolve_one(self) -> None:
-        """One of the parties waited for has answered."""
+        """One of the awaited parties has confirmed."""
         self._waiting -= 1
         if self._waiting == 0 and self._callbacks:
             callbacks, self._callbacks = self._callbacks, None
@@ -57,7 +60,7 @@ class Receipt:
 
 
 def all_of(receipts: Iterable[Receipt]) -> Receipt:
-    """One that resolves with the last of these."""
+    """A receipt that resolves with the last of these."""
     pending = [receipt for receipt in receipts if receipt._waiting > 0]
     gate = Receipt(len(pending))
     for receipt in pending:
@@ -66,8 +69,8 @@ def all_of(receipts: Iterable[Receipt]) -> Receipt:
 
 
 class Delivery:
-    """One message handed to one group; acked exactly once (a second ack is ignored). `attempts` above 1: a handler
-    has put it off before."""
+    """One message for one group, to be acked once; a second ack is ignored. `attempts` > 1: an earlier delivery failed
+    temporarily."""
 
     __slots__ = ("_on_ack", "attempts", "message", "partition")
 
@@ -83,7 +86,7 @@ class Delivery:
         return self._on_ack is None
 
     def ack(self) -> None:
-        """The effect of the message is durable or has been taken over by others."""
+        """The effect of the message is durable, or others are responsible for it."""
         on_ack = self._on_ack
         if on_ack is not None:
             self._on_ack = None
@@ -100,67 +103,66 @@ DeadHandler = Callable[[Any, BaseException], Iterable[Receipt]]
 
 
 class Bus(Protocol):
-    """What a service sees of the transport."""
+    """The transport as a service sees it."""
 
     def publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Send a message; never blocks. The receipt resolves when responsibility for it has been taken. Over a broker
-        it raises `PermanentError` for what cannot travel (half a character, too large without a blob store)."""
+        """Send a message; never blocks. Over a broker it raises `PermanentError` for a message that cannot be sent (a
+        lone surrogate, too large without a blob store)."""
 
     def subscribe(
         self, topic: Topic, group: str, handler: Handler, *, credits: int, on_dead: DeadHandler | None = None
     ) -> None:
-        """Read a topic as a group. `on_dead` ends what a dead letter leaves open; its receipts are waited for."""
+        """Read a topic as a group. `on_dead` finishes what a dead letter leaves open; the bus awaits its receipts."""
 
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """Publish the dead letter of a message, with the message itself where it can be published again from there."""
+        """Publish a message as a dead letter, with its bytes where it can be replayed from them."""
 
     @property
     def unacked(self) -> int:
-        """Deliveries not acked yet, queued ones included; 0 means the bus is quiet."""
+        """Deliveries that are not acked, waiting ones included; 0: the bus is idle."""
 
 
 LogRecords = tuple[int, list[tuple[int, Any]]]
-"""A partition, and (offset, message) of what was read of it, in order."""
+"""A partition, and (offset, message) of what was read from it, in order."""
 
 
 EndOffsets = Any
-"""How far logs went when it was asked: the bus' own, for it alone to read."""
+"""Ends of logs at the time of the call; opaque to the caller."""
 
 
 class LogReader(Protocol):
-    """What a bus with logs has beyond the contract of all buses."""
+    """What a bus over a log offers in addition: offsets, reading a log again, deleting its beginning."""
 
     @property
     def member(self) -> str:
-        """The stable name of this program among the members of its service."""
+        """Stable name of this program among the members of its service."""
 
     def may_emit(self, group: str) -> bool:
-        """False when the broker may have given this member's partitions to others in the meantime."""
+        """False when the broker may have assigned this member's partitions to others."""
 
     def last_offset(self, topic: Topic, partition: int) -> int:
-        """Of the record that the broker took last of this partition from here; -1: of none. A receipt's message lies
-        at or below it once the receipt has resolved."""
+        """Offset of the last record of the partition that the broker took from this program; -1: none. When a receipt
+        has resolved, its message is at or below this offset."""
 
     async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
-        """Partition → (offset of the oldest record that is left, offset that the next one will have). Raises
-        `TemporaryError`."""
+        """Partition → (offset of the oldest record, offset of the next record). Raises `TemporaryError`."""
 
     def read(self, topic: Topic, ranges: Mapping[int, tuple[int, int]]) -> AsyncIterator[LogRecords]:
-        """Everything with offsets from the first up to and without the second of each partition's pair. Raises
-        `TemporaryError`, and `UserError` for what cannot be read."""
+        """All records from the first offset of each pair up to, and without, the second. Raises `TemporaryError`, and
+        `UserError` for an unreadable record."""
 
     async def end_offsets(self, topics: Iterable[Topic]) -> EndOffsets:
-        """Where all partitions of these topics end by now. Raises `TemporaryError`."""
+        """Present ends of all partitions of these topics. Raises `TemporaryError`."""
 
     async def has_read_to(self, group: str, ends: EndOffsets) -> bool:
-        """Whether all members of a group together have dealt with everything before these ends. Raises
+        """Whether the members of a group together have processed everything before these ends. Raises
         `TemporaryError`."""
 
     async def fully_read(self, group: str, topic: Topic, partitions: Iterable[int]) -> frozenset[int]:
-        """Those partitions of which members of a group, of whichever program, have read all there was when this was
-        asked. Raises `TemporaryError`."""
+        """Partitions of which a group, in any program, has read everything that existed at the call. Raises
+        `TemporaryError`."""
 
     async def delete_before(self, topic: Topic, offsets: Mapping[int, int]) -> None:
-        """Let the broker delete what lies below these offsets. Raises `TemporaryError`."""
+        """Let the broker delete records below these offsets. Raises `TemporaryError`."""

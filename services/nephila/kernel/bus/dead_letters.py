@@ -1,7 +1,7 @@
-"""A message that nobody could digest becomes a dead letter: put together here, for all buses. Pure.
+"""Builds the dead letter of a message that could not be processed, for all buses. Pure.
 
-It names the URL, who failed and how, and over a broker it holds the message itself as a record of its topic, so that it
-can be published again as it was.
+It names the URL, the service and the error. Over a broker it also holds the message as a record of its topic, so that
+it can be replayed unchanged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ ERROR_CHARS = 500
 def dead_letter_for(
     topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
 ) -> DeadLetter:
-    """The letter for a message, or for what could not be read as one (None); `message` is filled in by a bus that has
-    bytes."""
-    # What an error quotes may come from a hostile page: no control characters, no lone surrogates.
+    """The letter of a message, or of bytes that are no message (None). A bus with bytes fills in `message`."""
+    # An error may quote a hostile page: no control characters, no lone surrogates.
     text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
     return DeadLetter(
         topic=topic.name,
@@ -34,5 +33,5 @@ def dead_letter_for(
 
 
 def _sound(text: str) -> str:
-    """The letter must travel, though half a character may be what the message could not be digested for."""
+    """The text without lone surrogates: the letter must be encodable."""
     return text.encode("utf-8", "replace").decode()

@@ -1,7 +1,7 @@
-"""The in-process bus: objects handed over by reference, nothing serialised, credits bound what is unacked.
+"""The in-process bus: objects are passed by reference, nothing is serialised, credits bound the unacked deliveries.
 
-Delivery is a direct call when the reader has credit, so a page passes parser and storage while it is warm in the
-cache. Nothing here is durable: after a crash the frontier log says what has to be done again.
+A delivery is a direct call while the reader has credit, so a page passes parser and storage while it is in the CPU
+cache. Nothing is durable here: after a crash the frontier log says what must be done again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from nephila.kernel.topics import DEAD, Topic
 
 
 class LocalBus:
-    """See `nephila.kernel.bus.contract.Bus`."""
+    """The `Bus` of one program."""
 
-    def __init__(self, clock: Clock, max_attempts: int = 3) -> None:
+    def __init__(self, clock: Clock, max_attempts: int = 3, on_quiet: Callable[[], None] | None = None) -> None:
+        """`on_quiet` is called when the last delivery has been acked: a waiting program need not poll."""
         self.clock = clock
         self.max_attempts = max_attempts
         self.unacked = 0
-        self.on_quiet: Callable[[], None] | None = None
-        """Called when the last delivery has been acked: whoever waits for quiet need not look again and again."""
+        self.on_quiet = on_quiet
         self._groups: dict[Topic, list[Subscription]] = {}
 
     def subscribe(
@@ -57,5 +57,5 @@ class LocalBus:
     def dead_letter(
         self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
     ) -> Receipt:
-        """See `Bus.dead_letter`; the letter names the message only."""
+        """See `Bus.dead_letter`; the letter has no bytes."""
         return self.publish(DEAD, partition, dead_letter_for(topic, service, partition, message, error, attempts))

@@ -1,7 +1,7 @@
-"""Deliveries of one group on one topic: credit, order, attempts, dead letters; the same for every bus.
+"""Deliveries of one group on one topic: credit, order, attempts, dead letters; shared by all buses.
 
-Invariant: at most `credit` messages are unacked, the rest waits here in its order; a message ends by an ack or as a
-dead letter, never otherwise. Where messages come from, and what an ack means to others, is the bus' affair.
+Invariant: at most `credit` messages are unacked, the others wait here in order. A message ends by an ack or as a dead
+letter, in no other way. The bus decides where messages come from, and what an ack means to others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Deliverer(Protocol):
-    """What a subscription needs of its bus."""
+    """The bus of a subscription."""
 
     clock: Clock
     max_attempts: int
@@ -37,7 +37,7 @@ class Deliverer(Protocol):
 
 
 class CreditedDelivery(Delivery):
-    """A delivery of a subscription: its ack gives the credit back. Made three times a page, so without a closure."""
+    """A delivery whose ack returns the credit. Created three times per page, therefore without a closure."""
 
     __slots__ = ("_receipt", "_subscription")
 
@@ -72,7 +72,7 @@ class CreditedDelivery(Delivery):
 
 
 class Subscription:
-    """One group's place on one topic: its credit and what waits for it."""
+    """One group on one topic."""
 
     __slots__ = ("bus", "credit", "draining", "group", "handler", "on_dead", "topic", "waiting")
 
@@ -89,7 +89,7 @@ class Subscription:
         self.waiting: deque[tuple[int, Any, Receipt]] = deque()
 
     def offer(self, partition: int, message: Any, receipt: Receipt) -> None:
-        """Deliver now, or keep the order behind what already waits."""
+        """Deliver now, or append to the waiting messages."""
         if self.credit <= 0 or self.waiting:
             self.waiting.append((partition, message, receipt))
             return
@@ -97,7 +97,7 @@ class Subscription:
         self._begin(partition, message, receipt)
 
     def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
-        """Its first delivery here."""
+        """The first delivery of a message."""
         self._deliver(partition, message, receipt, 1)
 
     def _deliver(self, partition: int, message: Any, receipt: Receipt, attempts: int) -> None:
@@ -113,7 +113,7 @@ class Subscription:
             self._dead_letter(message, error, attempts, delivery)
 
     def dead_letter(self, partition: int, message: Any, receipt: Receipt, error: BaseException, attempts: int) -> None:
-        """A message that must not be delivered again: it ends as a dead letter, like one that a handler gave up."""
+        """End a message as a dead letter without delivering it."""
         self.credit -= 1
         self._dead_letter(message, error, attempts, CreditedDelivery(self, message, partition, receipt, attempts))
 
@@ -130,8 +130,8 @@ class Subscription:
         delivery.ack_after(receipts)
 
     def drain(self) -> None:
-        """Deliver what waits while there is credit. An ack from within only gives its credit: else the stack would grow
-        with every message of a handler that acks at once."""
+        """Deliver waiting messages while there is credit. A nested call returns at once; otherwise the stack would
+        grow with every message of a handler that acks at once."""
         if self.draining:
             return
         self.draining = True
@@ -143,7 +143,7 @@ class Subscription:
             self.draining = False
 
     def drop(self, partitions: frozenset[int]) -> None:
-        """Forget what waits of these partitions: they are another member's now."""
+        """Forget waiting messages of partitions that moved to another member."""
         kept = [item for item in self.waiting if item[0] not in partitions]
         self.bus.unacked -= len(self.waiting) - len(kept)
         self.waiting = deque(kept)

@@ -1,7 +1,7 @@
-"""Files of documents - jobs, rules - read strictly: each document is built by its own kind, whatever the file holds.
+"""Reads files of job and rule documents. A function given by the caller builds each document.
 
-Invariants: every mistake is one line with its place; a file holds one document at least; of documents that are told
-together no two have one name. What a document says is for its builder to know.
+Invariants: each error is one line with file:line:column; a file holds at least one document; no two documents that are
+loaded together have the same name.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from nephila.kernel.runtime.errors import UsageError, UsageErrors
 
 
 class Named(Protocol):
-    """A document that was read and found good."""
+    """A valid document."""
 
     @property
     def name(self) -> str:
-        """Its own among all of its kind."""
+        """Unique among the documents of its kind."""
 
     @property
-    def place(self) -> str:
-        """Where it stands: file:line:column."""
+    def location(self) -> str:
+        """file:line:column of the document."""
 
 
 D = TypeVar("D", bound=Named)
 
 
 def load(data: bytes, name: str, build: Callable[[Node], D], what: str, kind: str) -> list[D]:
-    """The documents of a file, at least one. `what` is the word for one, `kind` its name in the document. Raises
-    `UsageError` in one line that begins with file:line:column, with all other mistakes of the file as its `others`."""
+    """The documents of a file, at least one. `what` names one in error lines, `kind` is its value of the key kind.
+    Raises `UsageError` in one line that begins with file:line:column; its `others` are the further errors."""
     errors, documents = UsageErrors(), []
     for node in parse(data, name):
         with errors:
@@ -43,10 +43,12 @@ def load(data: bytes, name: str, build: Callable[[Node], D], what: str, kind: st
 
 
 def distinct(documents: Iterable[D], what: str) -> list[D]:
-    """The same, unless two of them have one name."""
+    """The documents as a list. Raises `UsageError` if two of them have the same name."""
     found: dict[str, D] = {}
     for document in documents:
         first = found.setdefault(document.name, document)
         if first is not document:
-            raise UsageError(f"{document.place}: the {what} {document.name!r} comes twice, first at {first.place}")
+            raise UsageError(
+                f"{document.location}: the {what} {document.name!r} comes twice, first at {first.location}"
+            )
     return list(found.values())

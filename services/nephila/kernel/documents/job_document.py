@@ -1,8 +1,8 @@
-"""From a CrawlJob document to the message that all services read.
+"""Converts a CrawlJob document to the message that all services read.
 
-One document everywhere: a file for `nephila crawl` and `nephila jobs apply`, JSON over the control socket, a custom
-resource. Invariants: every mistake is one line with its place; what is left out has the value that the command line
-has; a document that went through `content` and back is the same job. Files of seeds are read by the caller.
+The same document is a file for `nephila crawl` and `nephila jobs apply`, JSON of the control API, and a custom
+resource. Invariants: each error is one line with file:line:column; the defaults are those of the command line; a
+document that is read from `content` again is the same job. The caller reads files of seeds.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from nephila.kernel.messages import (
 )
 
 LOGOUT = r"(?i)([/=:_.?&]|user)(log|sign)[-_]?(out|off)([/?&=#.]|$)"
-"""A URL that ends a session when it is fetched."""
+"""URLs that end a session when they are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobDocument:
-    """A document that was read and found good."""
+    """A valid document."""
 
     content: dict[str, Any]
-    """As JSON has it; `from_json` reads it again."""
+    """The document as JSON values, without defaults; `from_json` reads it again."""
     job: CrawlJob
-    """Of generation 0; its seeds are those that are plain URLs."""
+    """The job, generation 0; its seeds are the plain URLs of the document."""
     sources: tuple[tuple[str, str], ...]
-    """(file, sitemap or feed; name or URL) of the other seeds, in order."""
+    """The other seeds in order: (file, sitemap or feed; name or URL)."""
     sinks: tuple[str, ...]
-    place: str
+    location: str
 
     @property
     def name(self) -> str:
@@ -60,12 +60,12 @@ def load(data: bytes, name: str) -> list[JobDocument]:
 
 
 def from_json(content: Any, place: str = "job") -> JobDocument:
-    """A job that comes as parsed JSON. Raises `UsageError` that names the key."""
+    """The job of parsed JSON. Raises `UsageError` that names the key."""
     return _document(from_builtins(content, place))
 
 
 def distinct(found: Iterable[JobDocument]) -> list[JobDocument]:
-    """The same, unless two of them are one job."""
+    """The documents as a list. Raises `UsageError` if two of them have the same name."""
     return document_files.distinct(found, "job")
 
 
@@ -79,7 +79,7 @@ def _document(node: Node) -> JobDocument:
         job,
         tuple(seed for seed in seeds if seed[0] != "url"),
         tuple(dict.fromkeys(sink.type for sink in document.spec.sinks)),
-        node.place,
+        node.location,
     )
 
 

@@ -1,8 +1,8 @@
-"""YAML as far as a document of settings needs it: maps, lists and scalars, each with its place in the file.
+"""The subset of YAML that settings and documents need: maps, lists and scalars, each with its location in the file.
 
-Invariant: a scalar stays the text that was written; what it means is said by whoever reads it, so `no`, `1.10` and
-`0x10` are never a truth value or a number by accident. Aliases, anchors and tags are refused, and so is a key that
-comes twice. Bounded: size, depth, number of values. It does not know any schema.
+Invariant: a scalar stays the text of the file; the reader decides its type, so `no`, `1.10` and `0x10` never become a
+boolean or a number by accident. Aliases, anchors, tags and duplicate keys are refused. Size, depth and number of values
+are bounded. No schema is involved.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from nephila.kernel.runtime.errors import UsageError
 
 MAX_BYTES = 1 << 20
-"""Of a file; a longer list of seeds belongs into a file of seeds."""
+"""Maximum size of a file; a longer list of seeds belongs into a file of seeds."""
 _SPLIT = "long lists of seeds go into a file of seeds, rules into more files"
 MAX_DEPTH = 16
 MAX_VALUES = 100_000
@@ -23,31 +23,31 @@ MAX_VALUES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and where it stands."""
+    """A value and its location."""
 
     value: str | list[Node] | dict[str, Entry]
-    place: str
-    """As "job.yaml:3:12", or what else a person finds it by."""
+    location: str
+    """As "job.yaml:3:12"; in JSON a path like "job.spec.scope"."""
     plain: bool = False
-    """A scalar written without quotes: only such a one can be a number or a truth value."""
+    """A scalar without quotes; only these can be numbers or booleans."""
 
     def error(self, text: str) -> UsageError:
-        """A mistake here, in one line."""
-        return UsageError(f"{self.place}: {text}")
+        """An error at this location, in one line."""
+        return UsageError(f"{self.location}: {text}")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value of a map, with its key for what is wrong with that."""
+    """A value of a map with its key; errors about the key use the location of the key."""
 
     key: Node
     value: Node
 
 
 def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
-    """The documents of a file, empty ones left out. Raises `UsageError` in one line. O(size).
+    """The documents of a file without empty ones. Raises `UsageError` in one line. O(size).
 
-    `loader` is one of PyYAML's; by default the one on libyaml where it is built, twenty times as fast.
+    `loader` is a loader of PyYAML; the default is the one with libyaml where it is installed (20 times as fast).
     """
     import yaml
 
@@ -58,24 +58,24 @@ def parse(data: bytes, name: str, loader: Any = None) -> list[Node]:
     try:
         return list(_Builder(events, name).documents())
     except yaml.reader.ReaderError as error:
-        place = _place_of(text, error.position, name)
-        raise UsageError(f"{place}: a control character or another one that YAML does not allow") from None
+        location = _location_of(text, error.position, name)
+        raise UsageError(f"{location}: a control character or another one that YAML does not allow") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise UsageError(f"{place}: {' '.join(str(error.problem or error.context).split())}") from None
+        location = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise UsageError(f"{location}: {' '.join(str(error.problem or error.context).split())}") from None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # Whatever else libyaml finds: one line of it, without its own idea of where.
+        # Other errors of libyaml: one line, without its own position.
         raise UsageError(f"{name}: not YAML ({' '.join(str(error).split())[:200]})") from None
 
 
-def from_builtins(value: Any, place: str) -> Node:
-    """The same tree from parsed JSON; places are paths like "job.spec.scope". Raises `UsageError`."""
-    return _from_builtins(value, place, 0, itertools.count(1))
+def from_builtins(value: Any, location: str) -> Node:
+    """The same tree from parsed JSON; locations are paths like "job.spec.scope". Raises `UsageError`."""
+    return _from_builtins(value, location, 0, itertools.count(1))
 
 
 def to_builtins(node: Node) -> Any:
-    """The tree without places, every scalar a text: for settings, whose struct says what each of them is."""
+    """The tree without locations, each scalar a text; for settings, whose struct converts them."""
     if isinstance(node.value, dict):
         return {key: to_builtins(entry.value) for key, entry in node.value.items()}
     if isinstance(node.value, list):
@@ -83,22 +83,22 @@ def to_builtins(node: Node) -> Any:
     return node.value
 
 
-def _from_builtins(value: Any, place: str, depth: int, numbers: Iterator[int]) -> Node:
+def _from_builtins(value: Any, location: str, depth: int, numbers: Iterator[int]) -> Node:
     if depth > MAX_DEPTH or next(numbers) > MAX_VALUES:
-        raise UsageError(f"{place}: nested or repeated beyond all reason")
+        raise UsageError(f"{location}: nested too deep or too many values")
     if isinstance(value, str):
-        return Node(value, place)
+        return Node(value, location)
     if isinstance(value, list):
-        items = [_from_builtins(item, f"{place}[{i}]", depth + 1, numbers) for i, item in enumerate(value)]
-        return Node(items, place)
+        items = [_from_builtins(item, f"{location}[{i}]", depth + 1, numbers) for i, item in enumerate(value)]
+        return Node(items, location)
     if isinstance(value, dict):
         entries = {}
         for key, item in value.items():
-            where = f"{place}.{key}"
-            entries[str(key)] = Entry(Node(str(key), place), _from_builtins(item, where, depth + 1, numbers))
-        return Node(entries, place)
+            where = f"{location}.{key}"
+            entries[str(key)] = Entry(Node(str(key), location), _from_builtins(item, where, depth + 1, numbers))
+        return Node(entries, location)
     text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return Node(text, place, plain=True)
+    return Node(text, location, plain=True)
 
 
 def _decoded(data: bytes, name: str) -> str:
@@ -110,12 +110,12 @@ def _decoded(data: bytes, name: str) -> str:
         raise UsageError(f"{name}:{line}:{column}: not UTF-8 text") from None
 
 
-def _place_of(text: str, position: int, name: str) -> str:
+def _location_of(text: str, position: int, name: str) -> str:
     return f"{name}:{text.count(chr(10), 0, position) + 1}:{position - text.rfind(chr(10), 0, position)}"
 
 
 class _Builder:
-    """Events to nodes. Nothing recurses deeper than the limit, and nothing is built beyond it."""
+    """Converts parser events to nodes. Recursion and number of nodes are bounded by the limits."""
 
     def __init__(self, events: Iterator[Any], name: str) -> None:
         self._events = events
@@ -131,22 +131,22 @@ class _Builder:
             if isinstance(event, yaml.DocumentStartEvent):
                 continue
             node = self._node(event, 0)
-            if node.value or not node.plain:  # an empty document between two --- is nothing
+            if node.value or not node.plain:  # an empty document between two --- is left out
                 yield node
 
     def _node(self, event: Any, depth: int) -> Node:
         import yaml
 
-        place = self._place(event)
-        self._refuse(event, place, depth)
+        location = self._location(event)
+        self._check(event, location, depth)
         if isinstance(event, yaml.ScalarEvent):
-            return Node(event.value, place, plain=event.style in (None, ""))
+            return Node(event.value, location, plain=event.style in (None, ""))
         if isinstance(event, yaml.SequenceStartEvent):
             items = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
                 items.append(self._node(event, depth + 1))
-            return Node(items, place)
-        return Node(self._map(depth), place)
+            return Node(items, location)
+        return Node(self._map(depth), location)
 
     def _map(self, depth: int) -> dict[str, Entry]:
         import yaml
@@ -154,31 +154,33 @@ class _Builder:
         entries: dict[str, Entry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise UsageError(f"{self._place(event)}: a key must be a word, not a list, a map or an alias")
+                raise UsageError(f"{self._location(event)}: a key must be a word, not a list, a map or an alias")
             key = self._node(event, depth + 1)
             name = str(key.value)
             if name in entries:
-                first = entries[name].key.place
+                first = entries[name].key.location
                 raise key.error(f"the key {name[:60]!r} comes twice, first at {first}")
             entries[name] = Entry(key, self._node(next(self._events), depth + 1))
         return entries
 
-    def _place(self, event: Any) -> str:
+    def _location(self, event: Any) -> str:
         mark = event.start_mark
         return f"{self._name}:{mark.line + 1}:{mark.column + 1}"
 
-    def _refuse(self, event: Any, place: str, depth: int) -> None:
-        """What could make a small file a large tree, or a text something else."""
+    def _check(self, event: Any, location: str, depth: int) -> None:
+        """Raise `UsageError` for syntax that could make a small file a large tree, or change the type of a text."""
         import yaml
 
         if isinstance(event, yaml.AliasEvent):
-            raise UsageError(f"{place}: aliases (*{event.anchor}) are not read; write the value out")
+            raise UsageError(f"{location}: aliases (*{event.anchor}) are not supported; write the value out")
         if event.anchor is not None:
-            raise UsageError(f"{place}: anchors (&{event.anchor}) are not read; write the value out")
+            raise UsageError(f"{location}: anchors (&{event.anchor}) are not supported; write the value out")
         if event.tag is not None:
-            raise UsageError(f"{place}: tags ({event.tag}) are not read; the key says what a value is")
+            raise UsageError(
+                f"{location}: tags ({event.tag}) are not supported; the key determines the type of a value"
+            )
         if depth > MAX_DEPTH:
-            raise UsageError(f"{place}: nested more than {MAX_DEPTH} deep")
+            raise UsageError(f"{location}: nested more than {MAX_DEPTH} deep")
         self._values += 1
         if self._values > MAX_VALUES:
-            raise UsageError(f"{place}: more than {MAX_VALUES:,} values; {_SPLIT}")
+            raise UsageError(f"{location}: more than {MAX_VALUES:,} values; {_SPLIT}")

@@ -1,7 +1,7 @@
-"""From a ParseRule document to a rule: a file, JSON of a message, or a custom resource.
+"""Converts a ParseRule document to a rule. The document is a file, JSON of a message, or a custom resource.
 
-Invariants: every mistake is one line with its place; two documents that say the same have the same version, however
-they are written; a document that went through `content` and back is the same rule.
+Invariants: each error is one line with file:line:column; two documents with the same content have the same version,
+whatever their formatting; a document that is read from `content` again is the same rule.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ HASHED: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class RuleDocument:
-    """A document that was read and found good."""
+    """A valid document."""
 
     content: dict[str, Any]
-    """As JSON has it; `from_json` reads it again."""
+    """The document as JSON values, without defaults; `from_json` reads it again."""
     rule: Rule
-    place: str
+    location: str
 
     @property
     def name(self) -> str:
@@ -40,12 +40,12 @@ class RuleDocument:
 
     @property
     def page_rules(self) -> list[RuleDocument]:
-        """Itself, and before it the same document as what reads its second pages."""
-        return [RuleDocument(self.content, rule, self.place) for rule in self.rule.page_rules]
+        """The documents of the rules that read its second pages, and last the document itself."""
+        return [RuleDocument(self.content, rule, self.location) for rule in self.rule.page_rules]
 
     @property
     def text(self) -> str:
-        """The content as it travels, fields in the order of the file."""
+        """The content as JSON for a message, fields in the order of the file."""
         return msgspec.json.encode(self.content).decode()
 
 
@@ -54,22 +54,22 @@ def load(data: bytes, name: str) -> list[RuleDocument]:
     return document_files.load(data, name, _document, "rule", "ParseRule")
 
 
-def from_json(content: Any, place: str = "rule") -> RuleDocument:
-    """A rule that comes as parsed JSON. Raises `UsageError` that names the key."""
-    return _document(from_builtins(content, place))
+def from_json(content: Any, location: str = "rule") -> RuleDocument:
+    """The rule of parsed JSON. Raises `UsageError` that names the key."""
+    return _document(from_builtins(content, location))
 
 
-def from_text(text: str, place: str = "rule") -> RuleDocument:
-    """A rule as it travels. Raises `UsageError`."""
+def from_text(text: str, location: str = "rule") -> RuleDocument:
+    """The rule of a message's JSON text. Raises `UsageError`."""
     try:
         content = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
-        raise UsageError(f"{place}: not JSON") from None
-    return from_json(content, place)
+        raise UsageError(f"{location}: not JSON") from None
+    return from_json(content, location)
 
 
 def distinct(found: Iterable[RuleDocument]) -> list[RuleDocument]:
-    """The same, unless two of them are one rule."""
+    """The documents as a list. Raises `UsageError` if two of them have the same name."""
     return document_files.distinct(found, "rule")
 
 
@@ -80,9 +80,9 @@ def version_of(spec: RuleSpec) -> int:
     return HASHED | int.from_bytes(hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()[:4], "big")
 
 
-def _at(node: Node, told: str) -> Node:
-    """The place that a line is about which begins with its path; the document where there is none."""
-    for name in told.partition(":")[0].split("."):
+def _node_of(node: Node, reason: str) -> Node:
+    """The node of the path at the beginning of an error line; the document if the line begins with no path."""
+    for name in reason.partition(":")[0].split("."):
         value = node.value
         if isinstance(value, dict) and "fields" in value and name not in value:
             value = value["fields"].value.value
@@ -97,5 +97,5 @@ def _document(node: Node) -> RuleDocument:
     try:
         rule = build(document.metadata.name, version_of(document.spec), document.spec)
     except ValueError as error:
-        raise _at(node, str(error)).error(str(error)) from None
-    return RuleDocument(msgspec.to_builtins(document), rule, node.place)
+        raise _node_of(node, str(error)).error(str(error)) from None
+    return RuleDocument(msgspec.to_builtins(document), rule, node.location)

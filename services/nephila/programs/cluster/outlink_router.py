@@ -10,7 +10,7 @@ or is still on its way. The cache forgets a job whenever a scheduler says that i
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from nephila.kernel.bus.contract import Bus, DeadHandler, Delivery, Handler, Receipt, all_of
@@ -70,6 +70,12 @@ class Exchange:
     ) -> None:
         """See `Bus.subscribe`."""
         self._bus.subscribe(topic, group, handler, credits=credits, on_dead=on_dead)
+
+    def dead_letter(
+        self, topic: Topic, service: str, partition: int, message: Any, error: BaseException | str, attempts: int
+    ) -> Receipt:
+        """See `Bus.dead_letter`."""
+        return self._bus.dead_letter(topic, service, partition, message, error, attempts)
 
     @property
     def unacked(self) -> int:
@@ -167,15 +173,3 @@ def partitions_of(fingerprints: bytes, partitions: int) -> Sequence[int]:
     if bits <= 8:
         return fingerprints[::16].translate(_TOP[bits])
     return [top >> 32 - bits for (top,) in struct.iter_unpack(">I12x", fingerprints)]
-
-
-Build = Callable[[Any, Any, Clock], Any]
-
-
-def exchanging(build: Build) -> Build:
-    """How a parser is built that stands alone."""
-
-    def built(config: Any, bus: Outlet, clock: Clock) -> Any:
-        return build(config, Exchange(bus, clock, config.partitions), clock)
-
-    return built

@@ -18,6 +18,7 @@ from nephila.kernel.messages import CrawlJob, HostBudget, Parse, Politeness, Sco
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.errors import UsageError, suggest
 from nephila.parser.page import trafilatura_text
+from nephila.programs.control_servers import TcpAddress
 from nephila.programs.headers import redacted
 from nephila.programs.output_directory import Run
 from nephila.programs.service_configs import (
@@ -65,6 +66,8 @@ class Plan:
     """Pages are asked for with the validators of their copies."""
     rules: Path | None = None
     """Where the rules of the job are, which are read again when they change."""
+    tcp: TcpAddress | None = None
+    """Where the control API is served beside DIR/control.sock."""
     all_rules: bool = False
     """The job is read by all rules there are, by those as well that come later."""
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from nephila.control import job_view
-from nephila.control.api import Control
-from nephila.control.socket import ControlSocket
+from nephila.control.local import LocalControl
 from nephila.kernel.bus.local import LocalBus
 from nephila.kernel.messages import CrawlJob, ScopeMode
 from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.topics import JOBS, SEEDS
 from nephila.programs.assembly import Assembly
+from nephila.programs.control_servers import ControlServers
 from nephila.programs.crawl.plan import DUE, LINKS, Plan
 from nephila.programs.read_ahead import read_ahead
 from nephila.rulekit import health
@@ -79,13 +79,31 @@ class CrawlProgram:
     def __init__(self, plan: Plan, clock: Clock | None = None, bus: LocalBus | None = None) -> None:
         self.plan = plan
         self.clock = clock or SystemClock()
-        self.assembly = Assembly(plan.configs, self.clock, plan.grace_s, bus)
+        self.assembly = Assembly(
+            plan.configs,
+            self.clock,
+            bus or LocalBus(self.clock, on_quiet=self.on_quiet),
+            on_fatal=self._fatal,
+            on_turn=self._turn,
+            grace_s=plan.grace_s,
+        )
         self.bus = self.assembly.bus
         self.scheduler = self.assembly.scheduler
         storage = plan.configs.storage
-        self.control = Control(self.assembly, storage.directory, storage.formats, storage.store or None, once=True)
-        self.socket = ControlSocket(storage.directory, self.control.answer, dict, self.control.leave)
-        self.rules = RuleWatcher(plan.rules, self.bus, self.clock) if plan.rules is not None else None
+        self.rules = (
+            RuleWatcher(plan.rules, self.bus, self.clock, self._on_rules_changed if plan.all_rules else None)
+            if plan.rules is not None
+            else None
+        )
+        self.control = LocalControl(
+            self.assembly.control_parts,
+            storage.directory,
+            storage.formats,
+            storage.store or None,
+            files=self.rules,
+            once=True,
+        )
+        self.servers = ControlServers(self.control, storage.directory, plan.tcp)
         self.result = Result()
         self._seeding = True
         self._scope_mode_changed = False
@@ -109,7 +127,7 @@ class CrawlProgram:
             try:
                 await self._over.wait()
             finally:
-                await self.socket.close()
+                await self.servers.close()
             seeding.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await seeding
@@ -132,7 +150,7 @@ class CrawlProgram:
     async def _open_socket(self) -> None:
         """Take questions; a crawl without them is a crawl all the same."""
         try:
-            await self.socket.open()
+            await self.servers.open()
         except UserError as error:
             log.warning("nephila: %s; the crawl goes on and takes no requests", error)
 
@@ -147,10 +165,7 @@ class CrawlProgram:
 
     @contextlib.asynccontextmanager
     async def _services(self) -> AsyncIterator[None]:
-        self.scheduler.on_turn = self._turn
-        # The last ack may come after the scheduler's last turn, as that of a raw page written behind its record.
-        self.bus.on_quiet = lambda: self.clock.call_soon(self._check_end)
-        async with self.assembly.running(self._fatal):
+        async with self.assembly.running():
             self.result.resumed_urls = self.scheduler.restored.urls
             self.result.resumed_leased = self.scheduler.restored.leased
             yield
@@ -162,7 +177,6 @@ class CrawlProgram:
         self.rules.start()
         if self.plan.all_rules:
             self.plan.job.rules = list(self.rules.names)
-            self.rules.on_change = self._on_rules_changed
 
     def _on_rules_changed(self) -> None:
         assert self.rules is not None
@@ -243,6 +257,11 @@ class CrawlProgram:
             self.result.reason, self.result.error = "failed", error
         self.assembly.skip_grace()
         self.stop("failed", error)
+
+    def on_quiet(self) -> None:
+        """For the bus: no delivery is open. The last ack may come after the scheduler's last turn, as that of a raw
+        page written behind its record."""
+        self.clock.call_soon(self._check_end)
 
     def _turn(self) -> None:
         self.control.note()

@@ -18,6 +18,7 @@ from nephila import __version__
 from nephila.kernel.messages import Seed
 from nephila.kernel.runtime.errors import UsageError, UserError
 from nephila.kernel.seeds import STDIN, is_job_file, read_seeds, seed_url
+from nephila.programs.control_servers import TcpAddress
 from nephila.programs.crawl.plan import DUE, LINKS, Plan, lifted_limits
 from nephila.programs.job_files import read_jobs
 from nephila.programs.options import IN_JOB
@@ -52,6 +53,8 @@ class Request:
     fresh: bool = False
     refresh: bool = False
     retry_failed: bool = False
+    tcp: TcpAddress | None = None
+    """Where the control API is served beside DIR/control.sock."""
     clear: str = ""
     """What becomes of an earlier result in the directory once this run has its lock: REMOVE, MOVE, or nothing."""
 

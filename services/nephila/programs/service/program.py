@@ -13,14 +13,19 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
 
-from nephila.downloader.coordination import Coordination
-from nephila.downloader.limits.late_address_check import LateAddressCheck
-from nephila.downloader.limits.lost_requests import LostRequests
+from nephila.control.application import application
+from nephila.control.http import tcp_server
 from nephila.kernel.bus.contract import Bus, LogRecords
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash
 from nephila.kernel.messages import MemberState
@@ -28,7 +33,6 @@ from nephila.kernel.runtime.clock import Clock, SystemClock
 from nephila.kernel.runtime.errors import NotReadyError, UserError, without_resume
 from nephila.kernel.runtime.lifecycle import Service
 from nephila.kernel.runtime.metrics import Metric, MetricsCollector
-from nephila.kernel.runtime.status import StatusServer
 from nephila.kernel.topics import Topic
 from nephila.programs.service.member_heartbeat import MemberHeartbeat, counters_of
 
@@ -48,9 +52,6 @@ DRAINING = "draining"
 
 class Transport(Bus, Protocol):
     """A bus that has a life of its own."""
-
-    on_fatal: Callable[[UserError], None] | None
-    """Called when a person has to look."""
 
     async def start(self) -> None:
         """Connect and begin to deliver; UserError when that is impossible. Services subscribe before."""
@@ -95,16 +96,10 @@ class Transport(Bus, Protocol):
         """Why nothing can be taken or sent at present, one line each."""
 
 
-Build = Callable[..., Any]
-"""Arguments: config, bus, clock; for the downloader its `Coordination` as well."""
-
-
-def _coordination(bus: Transport) -> Coordination:
-    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
-    return Coordination(
-        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
-        lease_valid=partial(bus.may_emit, "downloader"),
-    )
+Fatal = Callable[[BaseException], None]
+Build = Callable[[Any, Any, Clock, Fatal], Any]
+"""Arguments: config, bus, clock, what to call when the service cannot continue. It also registers the service with the
+bus for the partitions of its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,29 +114,35 @@ class ServiceKind:
 class ServiceProgram:
     """One service while it runs."""
 
-    def __init__(self, kind: ServiceKind, config: Any, bus: Transport, *, port: int, grace_s: float) -> None:
+    def __init__(
+        self,
+        kind: ServiceKind,
+        config: Any,
+        make_bus: Callable[[Clock, Callable[[UserError], None]], Transport],
+        *,
+        port: int,
+        grace_s: float,
+        host: str = "",
+    ) -> None:
+        """`make_bus` gets the clock and what to call when a person has to look."""
         self.clock: Clock = SystemClock()
-        self.bus = bus
-        self.service: Service = (
-            kind.build(config, bus, self.clock, _coordination(bus))
-            if kind.name == "downloader"
-            else kind.build(config, bus, self.clock)
-        )
+        self.bus = bus = make_bus(self.clock, self._on_bus)
+        self.service: Service = kind.build(config, bus, self.clock, self._fatal)
         self.error: BaseException | None = None
         self._grace_s = grace_s
         self._state = "starting"
         self._over = asyncio.Event()
-        self.status = StatusServer(port, self._registry(kind), self._unready)
+        registry = self._registry(kind)
+        app = application(
+            getattr(self.service, "control", None),
+            token=getattr(self.service, "token", ""),
+            unready=self._unready,
+            metrics=lambda: (generate_latest(registry), CONTENT_TYPE_LATEST),
+        )
+        self.server = tcp_server(app, host, port, "metrics_port")
+        """/healthz, /readyz, /metrics; of the service `api` the control API as well."""
         counters = counters_of(self.service, kind.metrics)
         self._heartbeat = MemberHeartbeat(kind.name, bus, self.clock, counters, self._member_state)
-        bus.on_fatal = self._on_bus
-        if hasattr(self.service, "on_assigned"):
-            bus.watch_partitions(kind.name, self.service)
-        if kind.name == "downloader":
-            bus.watch_partitions("downloader", self.service.partitions)
-            bus.watch_crashes("downloader", LostRequests(bus, self.clock).report)
-        if hasattr(self.service, "on_fatal"):
-            self.service.on_fatal = self._fatal
 
     def _registry(self, kind: ServiceKind) -> CollectorRegistry:
         registry = CollectorRegistry()
@@ -172,11 +173,11 @@ class ServiceProgram:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        await self.status.open()
+        await self.server.open()
         try:
             await self._serve()
         finally:
-            await self.status.close()
+            await self.server.close()
 
     async def _serve(self) -> None:
         try:
@@ -186,7 +187,7 @@ class ServiceProgram:
             await self._wait_for_partitions()
             if not self._over.is_set():
                 self._state = ""
-                log.info("ready", extra={"port": self.status.port})
+                log.info("ready", extra={"port": self.server.port})
             await self._work()
             self._state = DRAINING
             log.info("draining")

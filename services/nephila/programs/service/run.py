@@ -4,26 +4,85 @@ from __future__ import annotations
 
 import importlib
 import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from nephila.kernel.bus.kafka.admin import hush
+from nephila.kernel.bus.kafka.admin.topics import hush
 from nephila.kernel.bus.kafka.bus import KafkaBus
 from nephila.kernel.bus.kafka.claim_check import open_claim_store
 from nephila.kernel.bus.kafka.config import KafkaConfig, checked
 from nephila.kernel.runtime import logs
-from nephila.kernel.runtime.clock import SystemClock
+from nephila.kernel.runtime.clock import Clock
 from nephila.kernel.runtime.config import load
+from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.process_setup import run_loop
-from nephila.programs.cluster.outlink_router import exchanging
-from nephila.programs.service.program import ServiceKind, ServiceProgram
+from nephila.programs.service.program import Build, Fatal, ServiceKind, ServiceProgram
 from nephila.programs.service.settings import Settings
 
-SERVICES = {
-    "scheduler": ("nephila.scheduler.cluster.scheduler", "nephila.scheduler.metrics"),
-    "downloader": ("nephila.downloader.service", "nephila.downloader.metrics"),
-    "parser": ("nephila.parser.service", "nephila.parser.metrics"),
-    "storage": ("nephila.storage.service", "nephila.storage.metrics"),
+
+def _build_scheduler(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.scheduler.cluster.scheduler import build
+
+    service = build(config, bus, clock, on_fatal)
+    bus.watch_partitions("scheduler", service)
+    return service
+
+
+def _build_downloader(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    """A downloader in a consumer group dials while its lease is valid, and checks addresses while it has peers."""
+    from nephila.downloader.coordination import Coordination
+    from nephila.downloader.limits.late_address_check import LateAddressCheck
+    from nephila.downloader.limits.lost_requests import LostRequests
+    from nephila.downloader.service import build
+
+    coordination = Coordination(
+        late_address_check=LateAddressCheck(partial(bus.has_all, "downloader")).check,
+        lease_valid=partial(bus.may_emit, "downloader"),
+    )
+    service = build(config, bus, clock, coordination)
+    bus.watch_partitions("downloader", service.partitions)
+    bus.watch_crashes("downloader", LostRequests(bus, clock).report)
+    return service
+
+
+def _build_parser(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    """The links of a parser go through the outlink router."""
+    from nephila.parser.service import build
+    from nephila.programs.cluster.outlink_router import Exchange
+
+    return build(config, Exchange(bus, clock, config.partitions), clock)
+
+
+def _build_storage(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.storage.service import build
+
+    return build(config, bus, clock, on_fatal)
+
+
+def _build_api(config: Any, bus: KafkaBus, clock: Clock, on_fatal: Fatal) -> Any:
+    from nephila.control.service import build
+
+    return build(config, bus, clock)
+
+
+BUILDERS: dict[str, Build] = {
+    "scheduler": _build_scheduler,
+    "downloader": _build_downloader,
+    "parser": _build_parser,
+    "storage": _build_storage,
+    "api": _build_api,
 }
-"""Service → the module with its `build`, the module with its `METRICS`. Only those of the service are imported."""
+"""Service → its function. Each imports its service alone."""
+
+PACKAGES = {"api": "control"}
+"""Service → its package where that has another name."""
+
+
+def service_kind(name: str) -> ServiceKind:
+    """What a service of this name is made of."""
+    metrics = importlib.import_module(f"nephila.{PACKAGES.get(name, name)}.metrics").METRICS
+    return ServiceKind(name, BUILDERS[name], metrics)
 
 
 def run_service(name: str, settings: Settings, path: str) -> BaseException | None:
@@ -35,13 +94,13 @@ def run_service(name: str, settings: Settings, path: str) -> BaseException | Non
     where = f"{path}: kafka"
     values = {**settings.kafka, "bootstrap": program.bootstrap, "name": member}
     transport = checked(load(KafkaConfig, values, where, "kafka"), where)
-    service, metrics = (importlib.import_module(module) for module in SERVICES[name])
+    kind = service_kind(name)
+
+    def make_bus(clock: Clock, on_fatal: Callable[[UserError], None]) -> KafkaBus:
+        return KafkaBus(transport, clock, open_claim_store(transport.blobs), settings.agreed, on_fatal)
 
     async def main() -> ServiceProgram:
-        bus = KafkaBus(transport, SystemClock(), open_claim_store(transport.blobs), settings.agreed)
-        build = exchanging(service.build) if name == "parser" else service.build
-        kind = ServiceKind(name, build, metrics.METRICS)
-        one = ServiceProgram(kind, settings.service, bus, port=program.metrics_port, grace_s=program.grace_s)
+        one = ServiceProgram(kind, settings.service, make_bus, port=program.metrics_port, grace_s=program.grace_s)
         await one.run()
         return one
 

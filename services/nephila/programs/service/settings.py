@@ -30,29 +30,30 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class ProgramConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every program of a system is told; each field with its unit and its reason."""
+    """Settings of all programs of a system."""
 
     bootstrap: str = ""
-    """HOST:PORT of one or more brokers, separated by commas; NEPHILA_BOOTSTRAP."""
+    """HOST:PORT of one or more brokers, separated by commas; also NEPHILA_BOOTSTRAP."""
     member: str = ""
-    """Stable name of this member, its own among all members of the service; the host's name when empty."""
+    """Stable name of this member, unique among the members of the service. Empty: the host name."""
     partitions: int = DEFAULT_PARTITIONS
-    """Of every keyed topic: a power of two, the same for all services and fixed while the system lives."""
+    """Partitions of each keyed topic: a power of two, the same for all services and fixed for the life of the
+    system."""
     user_agent: str = ""
-    """User-Agent of all requests; the name in it is the one under which robots.txt is obeyed. Empty =
-    `Nephila/<version> (+<contact>)`."""
+    """User-Agent of all requests; its product token selects the group in robots.txt. Empty: `Nephila/<version>
+    (+<contact>)`."""
     contact: str = ""
-    """URL or mail address named in the default User-Agent."""
+    """URL or mail address in the default User-Agent."""
     per_address: int = 4
-    """Fetches at once on one server address, over the whole system. 0 = no limit."""
+    """Simultaneous fetches on one server address, over the whole system; 0 = no limit."""
     address_gap_s: float = 0.25
-    """Seconds between two starts on one server address, over the whole system."""
+    """Time between two starts on one server address, over the whole system."""
     networks: tuple[str, ...] = ()
-    """Other limits for single networks, "10.0.0.0/8=16/0.05" = connections/gap."""
+    """Other limits for single networks: "10.0.0.0/8=16/0.05" = connections/gap in seconds."""
     metrics_port: Annotated[int, msgspec.Meta(le=65_535)] = 9100
-    """Where /metrics, /healthz and /readyz are served; 0 takes a free one."""
+    """Port of /metrics, /healthz and /readyz, and of the control API of `nephila api`; 0 = any free port."""
     grace_s: float = 20.0
-    """Seconds that work in hand may take after SIGTERM; less than what the machine waits before it kills."""
+    """Time that unfinished work may take after SIGTERM; less than the time after which the machine kills."""
     log_level: str = "info"
     """debug, info, warning or error."""
 

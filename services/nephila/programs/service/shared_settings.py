@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nephila.control.config import ControlConfig
 from nephila.downloader.config import DownloaderConfig
 from nephila.kernel.net.robots import product_token
 from nephila.kernel.runtime.config import listed
@@ -28,6 +29,7 @@ CONFIGS: dict[str, type[msgspec.Struct]] = {
     "downloader": DownloaderConfig,
     "parser": ParserConfig,
     "storage": StorageConfig,
+    "api": ControlConfig,
 }
 HOME = {
     "user_agent": "downloader",

@@ -85,20 +85,20 @@ class WorkerProcesses:
         parser: ParserConfig,
         bus: LocalBus,
         clock: Clock,
+        *,
         check_s: float = CHECK_S,
         first: int = 0,
+        on_fatal: Callable[[BaseException], None] | None = None,
+        late_address_check: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True,
+        on_request_sent: Callable[[str, float], None] = lambda address, at: None,
     ) -> None:
-        """`first`: begin with so many, and with another whenever those there are have a crowd of requests; 0: with
-        all."""
-        self.bus = Workers(bus, clock)
-        self.bus.on_busy = self._schedule_check
-        self.bus.on_loaded = self._grow
-        self.on_fatal: Callable[[BaseException], None] | None = None
-        """Called once, when workers cannot be kept alive."""
-        self.contact: Callable[[str, bytes, int, str], bool] = lambda job, url_key, attempt, address: True
-        """Whether an attempt may begin on an address that it was not counted on: one authority for all workers."""
-        self.sent: Callable[[str, float], None] = lambda address, at: None
-        """Told when a request has reached a paced address."""
+        """`first`: workers at the start, one more whenever one of them is loaded; 0: all at once. `on_fatal` is called
+        once, when workers cannot be kept alive. `late_address_check`: may an attempt begin on an address that it was
+        not counted on; one authority for all workers. `on_request_sent`: a request has reached a paced address."""
+        self.bus = Workers(bus, clock, on_busy=self._schedule_check, on_loaded=self._grow)
+        self._on_fatal = on_fatal
+        self._late_address_check = late_address_check
+        self._on_request_sent = on_request_sent
         self._local = bus
         self._clock = clock
         self._count = count
@@ -216,9 +216,9 @@ class WorkerProcesses:
 
     def _on_control(self, process: _Process, control: Any) -> None:
         if isinstance(control, RequestSent):
-            self.sent(control.address, control.at)
+            self._on_request_sent(control.address, control.at)
         elif isinstance(control, AddressCheck):
-            go = self.contact(control.job, control.url_key, control.attempt, control.address)
+            go = self._late_address_check(control.job, control.url_key, control.attempt, control.address)
             process.member.link.send_control(AddressDecision(control.number, go))
         elif isinstance(control, Ready):
             self._growing = False
@@ -282,8 +282,8 @@ class WorkerProcesses:
         if self._ending:
             return
         self._ending = True
-        if self.on_fatal is not None:
-            self.on_fatal(error)
+        if self._on_fatal is not None:
+            self._on_fatal(error)
         else:
             log.error("%s", error)
 

@@ -1,8 +1,9 @@
-"""What the topic `frontier` says of one partition: who owns it, and the commits that count.
+"""The log of one partition on the topic `frontier`: ownership claims, and the commits that count.
 
-A claim begins an epoch, whose number is the claim's offset; commits of any other epoch than that of the latest claim
-before them are of somebody who had lost the partition without knowing it, and are ignored by everyone. Invariant: the
-commits that count have consecutive numbers; a gap is refused, for a frontier with a hole loses URLs silently. Pure.
+A claim starts an epoch; the epoch's number is the offset of the claim. A commit counts only if its epoch is that of the
+latest claim before it. Commits of an older epoch come from an owner that had lost the partition without knowing it, and
+every reader ignores them. Invariant: the commits that count have consecutive sequence numbers. A gap is refused,
+because a frontier with a hole silently loses URLs. Pure.
 """
 
 from __future__ import annotations
@@ -14,31 +15,31 @@ from nephila.kernel.messages import FrontierClaim, FrontierCommit, FrontierRecor
 from nephila.kernel.runtime.errors import UserError
 
 RECORD_BYTES = 256 << 10
-"""A commit is split above about so much: records of the log have a limit."""
+"""A commit above about this size is split: log records have a size limit."""
 _FIELDS = ("jobs", "anchors", "quarantines", "ended", "urls", "queued", "hosts", "robots", "leased")
-"""Parts of a commit in the order in which they are replayed."""
+"""Parts of a commit, in the order of replay."""
 _TEXTS = ("url", "body", "packed")
 _ITEM_BYTES = 100
 
 
 class Reading:
-    """Goes through the log of a partition from an offset on."""
+    """Filters the log of a partition, from an offset on."""
 
     def __init__(self, partition: int, epoch: int = -1, sequence: int = 0) -> None:
-        """`epoch`, `sequence`: what a snapshot says that the state is of; without one reading begins at a claim."""
+        """`epoch`, `sequence`: those of the snapshot; without a snapshot the log must begin with a claim."""
         self.partition = partition
         self.sequence = sequence
         self.ignored = 0
-        """Commits that do not count."""
+        """Commits that did not count."""
         self._claim: FrontierClaim | None = None
         self._epochs = {epoch}
         self._begins = False
-        """No commit of the latest claim was read yet."""
+        """No commit of the latest claim has been read yet."""
 
     def take(self, offset: int, record: FrontierRecord) -> FrontierCommit | None:
         """The commit of a record if it counts and is new. Raises `UserError` for a gap."""
         if record.claim is not None:
-            # A claim that was sent again for want of an answer is still the same one.
+            # A claim that the producer sent twice, after a lost answer, is the same claim.
             if record.claim != self._claim:
                 self._claim = record.claim
                 self._epochs = set()
@@ -63,7 +64,7 @@ class Reading:
 
 
 def weight(commit: FrontierCommit) -> int:
-    """About how many bytes a commit takes. O(what is in it)."""
+    """Approximate size of a commit in bytes. O(items)."""
     return sum(_weight(item) for name in _FIELDS for item in getattr(commit, name))
 
 
@@ -72,8 +73,8 @@ def _weight(item: Any) -> int:
 
 
 def pieces(commit: FrontierCommit, limit: int = RECORD_BYTES) -> Iterator[FrontierCommit]:
-    """The commit as several with consecutive numbers, none much above the limit. Together they are replayed as the one
-    would be; a crash between two leaves inputs unacked, which come again."""
+    """The commit as several commits with consecutive numbers, none much above the limit. Replaying them gives the same
+    state. A crash between two pieces leaves the inputs unacked, so they are delivered again."""
     piece = FrontierCommit(commit.partition, commit.epoch, commit.sequence)
     size = 0
     for name in _FIELDS:

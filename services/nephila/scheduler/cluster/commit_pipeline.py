@@ -1,9 +1,9 @@
-"""What a turn of a partition has changed, on its way out through three pipelines, in order.
+"""The changes of a partition's turns, published in order after three gates.
 
-1. what belongs to other partitions is with the broker; 2. the commit is in the log `frontier`, and counts there
-(`fence.py`); 3. this member may still speak for the partition. Behind the third rows and requests are published and
-inputs acked. Many steps are on their way at once, and none waits for another but to keep the order. A crash between any
-two gates loses nothing: the inputs are not acked, come again, and are idempotent.
+1. Seeds for other partitions are at the broker. 2. The commit is in the log `frontier` and counts there (fencing.py).
+3. This member may still emit for the partition. After the third gate, records and requests are published and inputs
+acked. Many batches are in flight at once; a batch waits only to keep the order. A crash between two gates loses
+nothing: the inputs are not acked, are delivered again, and are idempotent.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ REFUSED_SEEDS = 1000
 
 
 class LogBus(Bus, LogReader, Protocol):
-    """What a partition needs of its bus."""
+    """The bus that a partition needs: publish, and access to logs."""
 
 
 @dataclass(slots=True)
 class SchedulerCounters:
-    """What a program counts over all its partitions."""
+    """Counters of a program over all its partitions."""
 
     requests: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     refused_seeds: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=REFUSED_SEEDS))
     commits: int = 0
     blocked: int = 0
-    """Times that something was not published because the partition may have been lost."""
+    """Publications held back because the partition may have been lost."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """One turn on its way out."""
+    """The changes of one turn."""
 
     commits: list[FrontierCommit]
     out: TurnOutput
     acks: list[Delivery]
     pending_receipts: int = 0
-    """Receipts of other partitions that are waited for."""
+    """Seeds for other partitions that the broker has not confirmed."""
     receipt: Receipt | None = None
     offset: int = -1
-    """A place in the log at or before the first commit after this one; -1 as long as it is not in the log."""
+    """An offset of the log at or before the first commit after this batch; -1 until the commit is in the log."""
     then: Callable[[int], None] | None = None
-    """Called with the offset once everything before is out."""
+    """Called with the offset when everything before it has been published."""
 
 
 class CommitPipeline:
-    """The steps of one partition."""
+    """The batches of one partition."""
 
     def __init__(
         self, partition: int, bus: LogBus, counts: SchedulerCounters, fence: EpochFence, on_blocked: Callable[[], None]
     ) -> None:
-        """`on_blocked`: called when something is held back at the third gate; `advance` has to be called again."""
+        """`on_blocked`: called when the third gate is closed; `advance` must then be called again."""
         self.epoch = 0
         self._fence = fence
         self._partition = partition
@@ -72,16 +72,16 @@ class CommitPipeline:
         self._committed: deque[Batch] = deque()
         self._advancing = False
         self.submitted = 0
-        """Steps that were sent on their way."""
+        """Batches submitted."""
         self.completed = 0
-        """Those of them that have passed all pipelines, or never will."""
+        """Batches that passed all gates, or never will."""
 
     def __len__(self) -> int:
-        """Steps on their way."""
+        """Batches in flight."""
         return len(self._publishing) + len(self._committed)
 
     def submit(self, batch: Batch, foreign: Iterable[tuple[int, Seed]] = ()) -> None:
-        """Send a step on its way, behind all others; then `advance`."""
+        """Append a batch; then `advance`. `foreign`: seeds for other partitions."""
         receipts = [self._bus.publish(SEEDS, partition, seed) for partition, seed in foreign]
         batch.pending_receipts = len(receipts)
         self.submitted += 1
@@ -95,7 +95,7 @@ class CommitPipeline:
             self.advance()
 
     def advance(self) -> None:
-        """Let through what may pass."""
+        """Publish what may pass the gates."""
         if self._advancing:
             return
         self._advancing = True
@@ -115,11 +115,11 @@ class CommitPipeline:
 
     @property
     def blocked(self) -> bool:
-        """Something may not go out before it is known that the partition is still ours."""
+        """A batch waits at the third gate."""
         return bool(self._committed) and self._committed[0].offset >= 0 and not self._fence.blocked
 
     def _write(self, batch: Batch) -> None:
-        # Without a commit it goes behind the one before it, if that is still on its way.
+        # A batch without a commit follows the one before it.
         batch.receipt = self._committed[-1].receipt if self._committed else None
         self._committed.append(batch)
         reach("frontier_commit_before")
@@ -132,7 +132,7 @@ class CommitPipeline:
             batch.receipt.add_done_callback(lambda: self._in_log(batch))
 
     def _in_log(self, batch: Batch) -> None:
-        # At once: later commits may be in the log by the time that this step's turn comes.
+        # Read now: later commits may be in the log when `advance` comes to this batch.
         batch.offset = self._bus.last_offset(FRONTIER, self._partition)
         self._fence.on_written(batch.offset)
         reach("frontier_commit_after")
@@ -152,7 +152,7 @@ class CommitPipeline:
             batch.then(batch.offset)
 
     def close(self) -> None:
-        """Nothing goes out any more."""
+        """Publish nothing more."""
         self._fence.close()
         self._publishing.clear()
         self._committed.clear()

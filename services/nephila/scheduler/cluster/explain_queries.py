@@ -1,8 +1,9 @@
-"""Questions about URLs from outside, answered by the scheduler that has their partition. What they may change is that a
-closed part of a host is opened again; that is answered when it is in the log.
+"""Answers queries of `nephila explain` about URLs, for the partitions of this scheduler.
 
-Anybody who reaches the broker may ask, so it is bounded: a few questions wait, one is answered each PAUSE_S, and who
-has stopped waiting gets no answer. A question of another's partition is left to its owner: each has one answer or none.
+A query can also ask to release a quarantined part of a host; the answer is published after the commit. Everyone who can
+publish to the broker can ask, so the work is bounded: a few queries wait, one is answered each PAUSE_S, and an expired
+query gets no answer. A query for a partition of another scheduler is ignored here, so each query has one answer or
+none.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from nephila.scheduler.explain.facts import Home
 from nephila.scheduler.frontier.job_state import Job
 
 WAITING = 16
-"""Questions that wait; with more the oldest goes unanswered."""
+"""Queries that wait; a further one replaces the oldest, which gets no answer."""
 PAUSE_S = 0.05
 LONGEST_S = 60.0
 MAX_URL_CHARS = 100_000
 CANDIDATES = 20
-"""Jobs that are asked about a URL when none is named."""
+"""Jobs that are tried when the query names none."""
 
 
 class JobPartitions(Protocol):
-    """Whose partitions are asked about."""
+    """Jobs and partitions of a scheduler."""
 
     jobs: dict[str, CrawlJob]
     owners: dict[int, PartitionOwner]
 
 
 class ExplainQueryHandler:
-    """See the module."""
+    """Subscribes to the queries of all partitions and answers those of its own."""
 
     def __init__(self, owners: JobPartitions, partitions: int, member: str, bus: Bus, clock: Clock) -> None:
         self._owners = owners
@@ -54,7 +55,7 @@ class ExplainQueryHandler:
         self._due = False
 
     def start(self) -> None:
-        """Begin; what is left of questions that nobody waits for any more is skipped."""
+        """Subscribe; expired queries are skipped."""
         self._bus.subscribe(EXPLAIN_QUERIES, "scheduler", self._on_question, credits=100)
 
     def _on_question(self, delivery: Delivery) -> None:
@@ -85,9 +86,10 @@ class ExplainQueryHandler:
             self._bus.publish(EXPLAIN_ANSWERS, 0, answer)
 
     def _answer_when_committed(self, answer: ExplainAnswer, owner: PartitionOwner, batch: int, until: float) -> None:
-        """When the turn with the change has passed the pipelines. Who loses the partition before has nothing to say."""
+        """Publish the answer once the batch with the change has been published. No answer if the partition is lost
+        before."""
         now = self._clock.monotonic()
-        if owner.dead or now > until:
+        if owner.lost or now > until:
             return
         if owner.pipeline.completed >= batch:
             self._bus.publish(EXPLAIN_ANSWERS, 0, answer)
@@ -95,7 +97,8 @@ class ExplainQueryHandler:
             self._clock.call_at(now + PAUSE_S, lambda: self._answer_when_committed(answer, owner, batch, until))
 
     def answer(self, question: ExplainQuery) -> ExplainAnswer | None:
-        """None when it is another's to answer. O(queue of the URL's host, bounded) for each job that has seen it."""
+        """None for a URL of another scheduler's partition. O(queue of the URL's host, bounded) per job that has seen
+        it."""
         answer = ExplainAnswer(question.slot, question.id)
         try:
             parts = parse_url(question.url)
@@ -110,7 +113,7 @@ class ExplainQueryHandler:
         if question.job and question.job not in known:
             answer.error, answer.usage_error = f"the system has no job {question.job[:200]!r}", True
         elif not known:
-            answer.error = "the system has no job yet; see nephila crawl --bootstrap"
+            answer.error = "the system has no jobs; see nephila crawl --bootstrap"
         elif question.release:
             owner.begin_turn()
             answer.released = release_quarantine(owner.frontier, question.job, parts.host_key, question.release)
@@ -122,7 +125,7 @@ class ExplainQueryHandler:
             found = self._best_explanation(owner, question, [question.job] if question.job else known, known)
             if found is None:
                 what = f"job {question.job}" if question.job else "any job"
-                answer.error = f"never found: nothing of {what} has come to partition {owner.number}, where it belongs"
+                answer.error = f"never found: partition {owner.number}, where it belongs, has no URL of {what}"
             else:
                 found.owner = f"scheduler {self._member}, epoch {owner.epoch}"
                 answer.explanation = msgspec.json.encode(found)
@@ -131,7 +134,7 @@ class ExplainQueryHandler:
     def _best_explanation(
         self, owner: PartitionOwner, question: ExplainQuery, uids: Iterable[str], known: Mapping[str, CrawlJob]
     ) -> Explanation | None:
-        """The word of the job that knows the URL best; None when none of them has anything in the partition."""
+        """The explanation of the job that knows most about the URL; None when no job has anything in the partition."""
         href, home, now = parse_routed(question.url).href, Home(system=question.system), owner.begin_turn()
         here = owner.frontier.jobs
         jobs = [here[uid] for uid in uids if uid in here and uid in known]

@@ -1,10 +1,11 @@
-"""Whether the log of a partition is still this owner's: nobody else has claimed it since.
+"""Epoch fencing: is the log of a partition still this owner's, or has another member claimed it since?
 
-A claim may be late: its writer had been given the partition, stood still, and does not know yet that it was given on.
-From then on the commits of the living owner would count for nobody, and it would not hear of it. Its records follow
-each other in the log; where one of them does not follow the one before, what lies between is read, and nothing passes
-meanwhile. Another's commit is of who was here before, and counts for nobody. Another's claim means that one of the two
-is wrong: the group tells whoever has lost the partition within REBALANCE_NOTICE_S; who has it still then begins anew.
+A claim can come late: a member was assigned the partition, froze, and does not know that the partition has moved on.
+From then on the commits of the current owner would be ignored by every reader. The offsets of an owner's records are
+consecutive. Where they are not, the records in between are read, and nothing is published meanwhile. A commit in
+between is from an earlier owner and does not count. A claim in between means that two members believe to own the
+partition: the group notifies the wrong one within REBALANCE_NOTICE_S. A member that still owns it then ends and claims
+it again.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from nephila.kernel.topics import FRONTIER
 log = logging.getLogger(__name__)
 
 REBALANCE_NOTICE_S = 30.0
-"""Longer than a group takes to go on without a member, and to tell it so."""
+"""Longer than a group takes to continue without a member and to notify it."""
 RETRY_S = 1.0
 
 
 class EpochFence:
-    """Of one partition. `on_open`: called when it opens; `on_claimed`: when this owner has to begin anew."""
+    """The fence of one partition. `on_open`: called when it opens; `on_claimed`: called when this owner must claim
+    again."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class EpochFence:
         on_claimed: Callable[[UserError], None],
     ) -> None:
         self.blocked = False
-        """Nothing may pass."""
+        """Nothing may be published."""
         self._partition = partition
         self._bus = bus
         self._clock = clock
@@ -53,11 +55,11 @@ class EpochFence:
         self._timer: Timer | None = None
 
     def start(self, epoch: int) -> None:
-        """The partition was claimed there."""
+        """The partition was claimed at this offset."""
         self._epoch, self._next = epoch, epoch + 1
 
     def on_written(self, offset: int) -> None:
-        """A record of this owner lies there; its answer may come when the partition is another's already."""
+        """A record of this owner is at this offset. Its answer can arrive after the partition was lost."""
         if offset > self._next and not self._closed:
             self._unknown.append((self._next, offset))
             self.blocked = True
@@ -66,7 +68,7 @@ class EpochFence:
         self._next = max(self._next, offset + 1)
 
     def close(self) -> None:
-        """The partition is another's, or nobody's."""
+        """The partition is not owned any more."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -78,7 +80,7 @@ class EpochFence:
             try:
                 claim = await self._claim(*self._unknown[0])
             except TemporaryError as error:
-                log.info("partition %d waits to see who writes its log: %s", self._partition, error)
+                log.info("partition %d: its log cannot be read, nothing is published: %s", self._partition, error)
                 await asyncio.sleep(RETRY_S)
                 continue
             except UserError as error:
@@ -93,7 +95,7 @@ class EpochFence:
         self._on_open()
 
     async def _claim(self, start: int, end: int) -> str:
-        """The first claim in a part of the log, in words."""
+        """The first claim in a range of the log, in words; empty when there is none."""
         async for _, records in self._bus.read(FRONTIER, {self._partition: (start, end)}):
             for offset, record in records:
                 if record.claim is not None:
@@ -101,15 +103,15 @@ class EpochFence:
         return ""
 
     def _wait(self, claim: str) -> None:
-        what = f"frontier/{self._partition} was claimed by {claim}, and is here since {self._epoch}"
-        log.warning("%s: nothing goes out until the group has told who has it", what)
-        self._end_later(UserError(f"{what}: ending, to claim it anew; nothing is lost, start this scheduler again"))
+        what = f"frontier/{self._partition} was claimed by {claim}, after the claim of this scheduler at {self._epoch}"
+        log.warning("%s: nothing is published until the group has named the owner", what)
+        self._end_later(UserError(f"{what}: this scheduler ends, to claim it again; nothing is lost, restart it"))
 
     def _end_later(self, error: UserError) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + REBALANCE_NOTICE_S, lambda: self._end(error))
 
     def _end(self, error: UserError) -> None:
-        # While the group does not answer, it may still be this one that has lost the partition.
+        # While the group does not answer, this member may be the one that has lost the partition.
         if self._bus.may_emit("scheduler"):
             self._on_claimed(error)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from enum import Enum
 from typing import Protocol
 
 import msgspec
@@ -48,26 +49,46 @@ from nephila.scheduler.frontier.seen import new_seen
 log = logging.getLogger(__name__)
 
 SHARES = 16
-"""A partition may keep this part of the hosts in memory that a scheduler may."""
+"""A partition may keep 1/SHARES of the scheduler's limit of hosts in memory."""
 LEAST_HOT_HOSTS = 256
 ANCHORS_PER_MESSAGE = 2000
 
 
+class OwnerState(Enum):
+    """The life of a partition at one owner. Only a serving partition dispatches requests and takes snapshots."""
+
+    LOADING = "loading"
+    ANNOUNCING = "announcing"
+    """The other schedulers do not know yet that it is here, and what it has in flight."""
+    SERVING = "serving"
+    DRAINING = "draining"
+    LOST = "lost"
+
+
+NEXT_STATES: dict[OwnerState, tuple[OwnerState, ...]] = {
+    OwnerState.LOADING: (OwnerState.ANNOUNCING, OwnerState.SERVING, OwnerState.DRAINING, OwnerState.LOST),
+    OwnerState.ANNOUNCING: (OwnerState.SERVING, OwnerState.DRAINING, OwnerState.LOST),
+    OwnerState.SERVING: (OwnerState.DRAINING, OwnerState.LOST),
+    OwnerState.DRAINING: (OwnerState.LOST,),
+    OwnerState.LOST: (),
+}
+
+
 class OwnerHost(Protocol):
-    """Who has the owners of a program."""
+    """The scheduler that holds the partitions of a program."""
 
     def wake(self, owner: PartitionOwner) -> None:
-        """It is to take a turn."""
+        """The partition is to take a turn."""
 
     def fatal(self, error: BaseException) -> None:
         """The program cannot go on."""
 
     def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
-        """The scope of a job has a further anchor."""
+        """The scope of a job has got a further anchor."""
 
 
 class PartitionOwner:
-    """See the module."""
+    """Owns one partition from its takeover until it is handed on or lost."""
 
     def __init__(
         self,
@@ -92,31 +113,27 @@ class PartitionOwner:
             hot_hosts=max(config.hot_hosts // SHARES, LEAST_HOT_HOSTS),
             hot_robots_bytes=config.hot_robots_bytes // SHARES,
         )
+        self._host = host
+        self._share = PartitionView(address_queue, self.wake)
         self.frontier = Frontier(
             self.config,
             HostStore(directory),
             lambda number: new_seen(directory, number),
             partition_slice=PartitionSlice(store.partition, store.partitions),
+            addresses=self._share,
+            consumed_until=-math.inf,
+            on_anchor=self._anchored,
         )
-        self._host = host
-        self._share = PartitionView(address_queue, self.wake)
-        self.frontier.addresses = self._share
-        self.frontier.consumed_until = -math.inf
-        self.frontier.on_anchor = self._anchored
         self._anchors: dict[str, list[str]] = {}
-        """Job → places that other partitions have to know, before the commit in which they are known here."""
+        """Job → anchors that other partitions need before the commit that makes them known here."""
         self.dispatcher = Dispatcher(self.frontier)
         self.due = False
-        """A turn has been asked for."""
+        """A turn is requested."""
         self.wake_at: float | None = None
-        """When it is to take a turn by time alone."""
-        self.stopped = False
-        """It hands out nothing, yet or any more."""
-        self.waits = True
-        """Not everybody knows yet that it is here: until then nothing is handed out."""
-        self.dead = False
+        """Time of the next turn without an input."""
+        self.state = OwnerState.LOADING
         self.log_bytes = 0
-        """About what the log has since the last snapshot."""
+        """Approximate size of the log since the last snapshot."""
         self.epoch = 0
         self._out = TurnOutput()
         self._acks: list[Delivery] = []
@@ -127,16 +144,16 @@ class PartitionOwner:
         self._snapshot: asyncio.Task[None] | None = None
         self._taking = False
         self._kept_at = clock.monotonic()
-        """When the last snapshot was begun."""
+        """When the last snapshot was started."""
 
     # ---- life
 
     def wake(self) -> None:
-        """It is to take a turn."""
+        """Request a turn."""
         self._host.wake(self)
 
     def begin(self, epoch: int, again: TurnOutput) -> None:
-        """It is ours from this claim on; what the owner before may not have published goes out with the first turn."""
+        """The claim with this epoch is ours. The first turn publishes what the owner before may not have."""
         self.epoch = self.pipeline.epoch = self.frontier.partitions[0].epoch = epoch
         self._fence.start(epoch)
         for _, request in again.requests:
@@ -145,33 +162,43 @@ class PartitionOwner:
         self.wake()
 
     def restored(self, commit: FrontierCommit) -> None:
-        """A commit of the log that no snapshot has is taken up."""
+        """Count a commit that was replayed from the log."""
         self.log_bytes += weight(commit)
 
     async def finish(self) -> None:
-        """Hand out nothing more; return when everything that was taken has gone out."""
-        self.stopped, self.waits = True, False
+        """Dispatch nothing more; return when everything accepted has been published."""
+        self.enter(OwnerState.DRAINING)
         self.wake()
-        while not self.quiet and not self.dead:
+        while not self.quiet and not self.lost:
             self._quiet.clear()
             await self._quiet.wait()
 
+    def enter(self, state: OwnerState) -> None:
+        """Change the state as far as `NEXT_STATES` allows; else nothing happens."""
+        if state in NEXT_STATES[self.state]:
+            self.state = state
+
+    @property
+    def lost(self) -> bool:
+        """The partition belongs to another member."""
+        return self.state is OwnerState.LOST
+
     @property
     def has_work(self) -> bool:
-        """Whether anything of it waits for room. O(jobs)."""
+        """Whether anything needs capacity. O(jobs)."""
         frontier = self.frontier
         return bool(frontier.outstanding) or any(job.queued for job in frontier.jobs.values())
 
     @property
     def quiet(self) -> bool:
-        """Nothing is on its way out, and no turn is due."""
+        """Nothing is in the pipeline, and no turn is due."""
         return not (len(self.pipeline) or self._acks or self.due)
 
     def drop(self) -> list[str]:
-        """It is another's: nothing goes out any more, and nothing here counts but, until its next owner has told of
-        them, its fetches in flight; returns their addresses."""
-        self.dead = self.stopped = self.store.dropped = True
-        self.waits = False
+        """The partition belongs to another member. Nothing more is published. Returns the addresses of its fetches in
+        flight: they count here until the next owner has announced them."""
+        self.enter(OwnerState.LOST)
+        self.store.dropped = True
         frontier = self.frontier
         for place in frontier.waiting_for_address.values():
             self._share.leave(place)
@@ -184,13 +211,13 @@ class PartitionOwner:
     # ---- in
 
     def begin_turn(self) -> float:
-        """The instant at hand."""
+        """Take the current time over into the frontier; returns it (monotonic)."""
         now = self.clock.monotonic()
         self.frontier.begin_turn(now, self.clock.now())
         return now
 
     def job(self, uid: str, spec: CrawlJob) -> Job:
-        """The job here; one that had nothing in this partition is taken into its log."""
+        """The job in this partition; it is created here if it had nothing in it."""
         job = self.frontier.jobs.get(uid)
         if job is None:
             self.begin_turn()
@@ -199,25 +226,25 @@ class PartitionOwner:
         return job
 
     def change_job(self, spec: CrawlJob) -> None:
-        """Another desired state of a job that has something here."""
+        """A new desired state of a job that has something in this partition."""
         known = self.frontier.jobs.get(spec.uid)
         if known is not None and known.spec != spec:
             self.begin_turn()
             mode = known.scope.mode
             self.frontier.put_job(spec)
             if known.scope.mode != mode:
-                # The anchors mean something else now, and so does where they are wanted.
+                # With another mode the anchors belong to other partitions.
                 self._anchors[spec.uid] = list(known.scope.anchors)
             self.wake()
 
     def go_on(self, job: Job) -> None:
-        """The job may take more than before."""
+        """The job may use more than before."""
         self.begin_turn()
         self.frontier.resume_hosts(job)
         self.wake()
 
     def anchor(self, uid: str, place: str) -> None:
-        """The scope of a job is anchored at a place that was found elsewhere."""
+        """The scope of a job has an anchor that was found in another partition."""
         job = self.frontier.jobs.get(uid)
         if job is not None and place not in job.scope.anchors:
             note_anchor(self.frontier, job, place)
@@ -228,7 +255,7 @@ class PartitionOwner:
         self._host.anchored(self, uid, place)
 
     def seed(self, delivery: Delivery, job: Job) -> None:
-        """A URL to begin with, or one that another partition has found, or anchors of the scope."""
+        """A seed, or a URL or anchors that another partition has sent."""
         seed: Seed = delivery.message
         if seed.anchors:
             for place in seed.anchors:
@@ -274,38 +301,38 @@ class PartitionOwner:
         self.taken(delivery)
 
     def receipts(self, delivery: Delivery) -> None:
-        """URLs are durable."""
+        """URLs are durable in storage."""
         receipts: Receipts = delivery.message
         self.begin_turn()
         self.dispatcher.outcomes.receipts(receipts)
         self.taken(delivery)
 
     def taken(self, delivery: Delivery) -> None:
-        """To be acked once what it has led to is in the log."""
+        """Ack the delivery when its effect is in the log."""
         self._acks.append(delivery)
         self.wake()
 
     # ---- a turn
 
     def turn(self) -> None:
-        """Dispatch, and send what has changed on its way out."""
+        """Dispatch, and submit all changes to the pipeline."""
         self.due = False
-        if self.dead:
+        if self.lost:
             return
         now = self.begin_turn()
         frontier = self.frontier
         out, self._out = self._out, TurnOutput()
         acks, self._acks = self._acks, []
-        if not self.stopped:
+        if self.state is OwnerState.SERVING:
             self.dispatcher.dispatch(now, out)
-        foreign, frontier.for_other_partitions = frontier.for_other_partitions, []
+        foreign = frontier.take_for_other_partitions()
         foreign += self._anchors_for_others()
         commits = frontier.commits()
         if commits or foreign or acks or out.requests or out.records:
             self.pipeline.submit(Batch(self._fitting(commits), out, acks, then=self._went_out), foreign)
         if self.wants_snapshot:
             self._take_snapshot()
-        frontier.hosts.trim(frontier.pinned_hosts)
+        self.dispatcher.trim_hosts()
         self._turning = True
         self.advance()
         self._turning = False
@@ -328,7 +355,7 @@ class PartitionOwner:
         return messages
 
     def _fitting(self, commits: list[FrontierCommit]) -> list[FrontierCommit]:
-        """Commits that fit into a record each, counted."""
+        """The commits split to the size of a record, and counted."""
         found = []
         for commit in commits:
             size = weight(commit)
@@ -342,7 +369,7 @@ class PartitionOwner:
         return found
 
     def advance(self) -> None:
-        """What was held back may go out by now."""
+        """Publish what was held back and may now be published."""
         self.pipeline.advance()
         self._quiet.set()
 
@@ -351,39 +378,40 @@ class PartitionOwner:
 
     def _held_back(self) -> None:
         if not self._turning:
-            self.wake()  # after its turn it is asked again and again
+            self.wake()  # after its turn the scheduler calls `advance` until it succeeds
 
     @property
     def blocked(self) -> bool:
-        """Something may not go out before it is known that the partition is still ours."""
+        """Batches wait until it is known that the partition is still ours."""
         return self.pipeline.blocked
 
     # ---- snapshots
 
     @property
     def wants_snapshot(self) -> bool:
-        """The log has grown enough for one, or what the host store keeps in memory until then."""
+        """The log, or the host store's data in memory, has grown enough for a snapshot."""
         limit = self.config.snapshot_bytes
         grown = self.log_bytes > limit or self.frontier.hosts.written_bytes > 4 * limit
-        return grown and not self._taking and not self.stopped
+        return grown and not self._taking and self.state is OwnerState.SERVING
 
     def look_at_age(self) -> None:
-        """Have a snapshot taken with the next turn when something has not been in one for too long."""
+        """Have the next turn take a snapshot if the last one is too old."""
         if self.log_bytes and self.clock.monotonic() > self._kept_at + self.config.snapshot_age_s:
             self.log_bytes = max(self.log_bytes, self.config.snapshot_bytes + 1)
             self.wake()
 
     def _take_snapshot(self) -> None:
-        """Write the state after the last commit of this turn; it counts once that is in the log."""
+        """Write the state after the last commit of this turn. It counts when that commit is in the log."""
         self._taking = True
         self._kept_at = self.clock.monotonic()
         sequence = self.frontier.partitions[0].sequence
         self.store.write_state(snapshots(self.dispatcher), sequence)
-        self.log_bytes = self.frontier.hosts.written_bytes = 0
+        self.log_bytes = 0
+        self.frontier.hosts.checkpointed()
         self.pipeline.submit(Batch([], TurnOutput(), [], then=lambda offset: self._begin_keeping(sequence, offset)))
 
     def _begin_keeping(self, sequence: int, offset: int) -> None:
-        # The files of the snapshot before go first: what they held is in the log, and in the blob store.
+        # The files of the snapshot before are not needed: the log and the blob store have their content.
         cleanup(self.frontier)
         self._snapshot = asyncio.ensure_future(self._keep(sequence, offset))
 
@@ -393,16 +421,16 @@ class PartitionOwner:
             if self.store.blobs is not None:
                 await self._send(manifest)
         except TemporaryError as error:
-            log.warning("partition %d: the snapshot stays here, and the log as it is: %s", self.number, error)
+            log.warning("partition %d: the snapshot is not in the blob store, the log is kept: %s", self.number, error)
         except Exception as error:
-            if not self.dead:
+            if not self.lost:
                 self._host.fatal(error)
         finally:
             self._taking = False
             self._snapshot = None
 
     async def _send(self, manifest: FrontierManifest) -> None:
-        """To the blob store; then what it makes redundant goes."""
+        """Copy the snapshot to the blob store; then delete what it makes redundant."""
         if not await asyncio.to_thread(self.store.send, manifest) or not self.bus.may_emit("scheduler"):
             return
         await self.bus.delete_before(FRONTIER, {self.number: manifest.offset})

@@ -1,7 +1,8 @@
-"""Whether requests of which no outcome comes were taken at all, where downloaders are programs of their own.
+"""When a lease expires, was the request ever consumed? If all downloaders were down, the attempt does not count.
 
-They may all be away for hours. What was handed out meanwhile is handed out again, and no URL fails of it; one that was
-taken and ended who took it does. Outcomes say so, and else the broker, which is asked only while all is silent.
+Downloaders may be down for hours. Requests published meanwhile are published again, and no URL fails because of that. A
+URL whose request was consumed and then got no outcome fails as usual. Outcomes prove consumption. While there are none,
+the committed offsets of the downloaders' group at the broker do.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from nephila.kernel.runtime.clock import Clock, Timer
 from nephila.kernel.runtime.errors import TemporaryError
 from nephila.kernel.topics import REQUESTS
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.frontier import Frontier, Key
+from nephila.scheduler.frontier.frontier import Frontier
 
 log = logging.getLogger(__name__)
 
 LOOK_S = 20.0
 DOWNLOADERS = "downloader"
-"""Name of their group."""
+"""Consumer group of the downloaders."""
 
 
 class HasFrontier(Protocol):
@@ -32,7 +33,7 @@ class HasFrontier(Protocol):
 
 
 class RequestLiveness:
-    """Asks for the partitions of one scheduler what has been read of their requests."""
+    """Checks for the partitions of one scheduler whether their requests are consumed."""
 
     def __init__(
         self, owners: Mapping[int, HasFrontier], config: SchedulerConfig, bus: LogReader, clock: Clock
@@ -45,11 +46,11 @@ class RequestLiveness:
         self._question: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look from now on."""
+        """Check every LOOK_S from now on."""
         self._timer = self._clock.call_at(self._clock.monotonic() + LOOK_S, self._look)
 
     async def close(self) -> None:
-        """Look no more."""
+        """Check no more."""
         if self._timer is not None:
             self._timer.cancel()
         if self._question is not None:
@@ -64,33 +65,17 @@ class RequestLiveness:
             self._question = asyncio.get_running_loop().create_task(self._ask(silent, before))
 
     async def _ask(self, silent: list[int], before: float) -> None:
-        """What was handed out by `before` has been published since, whatever the broker's mood."""
+        """Requests leased by `before` have been published by now."""
         try:
             taken = await self._bus.fully_read(DOWNLOADERS, REQUESTS, silent)
         except TemporaryError as error:
-            log.info("nobody can say whether requests are taken: %s", error)
+            log.info("the offsets of the downloaders cannot be read: %s", error)
             return
         for number in taken & self._owners.keys():
-            frontier = self._owners[number].frontier
-            frontier.consumed_until = max(frontier.consumed_until, before)
-
-
-def was_consumed(frontier: Frontier, until: float) -> bool:
-    """Whether somebody has taken the request of a lease that ends then."""
-    return frontier.consumed_until >= _given_at(frontier, until)
-
-
-def lease_given_at(frontier: Frontier, key: Key) -> float:
-    """When the lease of a URL was given, in seconds since 1970 UTC."""
-    return _given_at(frontier, frontier.leases[key]) + frontier.utc_offset
-
-
-def _given_at(frontier: Frontier, until: float) -> float:
-    """When a lease that ends then was given, or taken over."""
-    return until - frontier.config.start_by_s - frontier.config.lease_s
+            self._owners[number].frontier.note_consumed(before)
 
 
 def _waits_since(frontier: Frontier, before: float) -> bool:
-    """Whether a request of then has no outcome, and nothing was heard after it."""
+    """Whether a request of that time has no outcome, and nothing proves that it was consumed."""
     until = next(iter(frontier.leases.values()), None)
-    return until is not None and not was_consumed(frontier, until) and _given_at(frontier, until) <= before
+    return until is not None and not frontier.was_consumed(until) and frontier.lease_start(until) <= before

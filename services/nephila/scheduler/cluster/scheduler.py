@@ -29,43 +29,48 @@ from nephila.scheduler.cluster.addresses.shared_pace import SharedAddressQueue
 from nephila.scheduler.cluster.commit_pipeline import CommitPipeline, LogBus, SchedulerCounters
 from nephila.scheduler.cluster.explain_queries import ExplainQueryHandler
 from nephila.scheduler.cluster.jobs.status_reporter import StatusReporter
-from nephila.scheduler.cluster.partition import PartitionOwner
+from nephila.scheduler.cluster.partition import OwnerState, PartitionOwner
 from nephila.scheduler.cluster.request_liveness import RequestLiveness
 from nephila.scheduler.cluster.snapshot_store import SnapshotStore, lock
 from nephila.scheduler.cluster.takeover import Takeover, claim
 from nephila.scheduler.cluster.unknown_jobs import UnknownJobBuffer
 from nephila.scheduler.cluster.wakeups import WakeupHeap
-from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.config import CREDITS, LOOK_S, SchedulerConfig
 from nephila.scheduler.frontier.job_state import Job
-from nephila.scheduler.standalone import CREDITS, LOOK_S
 
 log = logging.getLogger(__name__)
 
 BLOCKED_S = 0.1
-"""Before it is asked again whether this member may still speak."""
-LEAST_ROOM = 16
-"""Fetches that every partition with something to do may have at once."""
-LEAST_WINDOW = 64
+"""Interval at which a blocked partition checks whether it may emit."""
+MIN_CONCURRENCY = 16
+"""Least number of parallel fetches of a partition that has work."""
+MIN_WINDOW = 64
 SHARE_S = 1.0
-"""How often room is shared out anew."""
+"""Interval at which the capacity is shared again."""
 SLICE_S = 0.05
-"""How long partitions take turns before somebody else may do something."""
+"""Longest time that partitions take turns before the event loop runs other tasks."""
 MAX_TURNS = 1000
-"""Rounds of serving lines of server addresses in one pass of the loop."""
+"""Rounds of serving address queues in one pass of the loop."""
 
 
 class ClusterScheduler:
-    """See the module; the bus tells it which partitions come and go (`RebalanceListener`)."""
+    """All partitions of one member. The bus assigns and revokes them (`RebalanceListener`)."""
 
-    def __init__(self, config: SchedulerConfig, bus: LogBus, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: SchedulerConfig,
+        bus: LogBus,
+        clock: Clock,
+        on_fatal: Callable[[BaseException], None] | None = None,
+    ) -> None:
         self.config = config
         self.bus = bus
         self.clock = clock
         self.jobs: dict[str, CrawlJob] = {}
-        """Every job as it was told last, deleted ones too."""
+        """The latest desired state of every job, deleted ones included."""
         self.owners: dict[int, PartitionOwner] = {}
         self.counts = SchedulerCounters()
-        self.on_fatal: Callable[[BaseException], None] | None = None
+        self.on_fatal = on_fatal
         networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
         self._pipelines: dict[int, CommitPipeline] = {}
         me = bus.member, int(clock.now() * 1000)
@@ -78,7 +83,7 @@ class ClusterScheduler:
         self._blobs = open_blobs(config.blobs) if config.blobs else None
         self._started = clock.now()
         self._taking_over: dict[int, object] = {}
-        """Partitions that are being taken over, and which call of `on_assigned` does it."""
+        """Partitions being taken over → the call of `on_assigned` that does it."""
         self._due: list[PartitionOwner] = []
         self._turn_due = False
         self._wakeups = WakeupHeap()
@@ -92,7 +97,7 @@ class ClusterScheduler:
     # ---- life
 
     async def start(self) -> None:
-        """Read the topics; partitions come by themselves. Raises `UserError` when the directory is another's."""
+        """Subscribe to the topics. Raises `UserError` when another scheduler uses the directory."""
         self._lock = lock(Path(self.config.directory))
         self.bus.subscribe(JOBS, "scheduler", self._on_job, credits=CREDITS)
         for topic, handler in (
@@ -107,7 +112,7 @@ class ClusterScheduler:
         self._share()
 
     async def reach(self) -> None:
-        """Return when the store of snapshots answers. Raises `NotReadyError`."""
+        """Return when the snapshot store answers. Raises `NotReadyError`."""
         if self._blobs is not None:
             try:
                 await asyncio.to_thread(check_reachable, self._blobs)
@@ -115,13 +120,13 @@ class ClusterScheduler:
                 raise NotReadyError(f"the blob store of snapshots does not answer: {error}") from None
 
     async def drain(self, grace_s: float) -> None:
-        """Hand out nothing more; the bus takes the partitions back afterwards, and waits for what is on its way."""
+        """Dispatch nothing more. The bus revokes the partitions afterwards and waits until they are published."""
         self._emitting = False
         for owner in self.owners.values():
-            owner.stopped = True
+            owner.enter(OwnerState.DRAINING)
 
     async def close(self) -> None:
-        """Tell nothing more; what the bus still hands back in `on_revoking` is finished there."""
+        """Publish no more status. `on_revoking` finishes what the bus still revokes."""
         self._emitting = False
         await asyncio.gather(self.reporter.close(), self.request_liveness.close())
         self.address_locks.close()
@@ -131,11 +136,11 @@ class ClusterScheduler:
         if self._share_timer is not None:
             self._share_timer.cancel()
 
-    # ---- partitions come and go
+    # ---- assigned and revoked partitions
 
     async def on_assigned(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: claim them, restore them, go on."""
-        # What is lost and gained again meanwhile is taken over twice, and the later one counts.
+        """See `RebalanceListener`: claim the partitions, restore them, serve them."""
+        # A partition that is lost and assigned again meanwhile is taken over twice; the later one counts.
         token = object()
         self._taking_over |= dict.fromkeys(partitions, token)
         try:
@@ -146,7 +151,7 @@ class ClusterScheduler:
             owners = await takeover.run(epochs)
         except UserError as error:
             self.fatal(error)
-            # Nothing of these partitions may be delivered: the program ends, or a person has to look.
+            # Nothing of these partitions may be delivered until a person has acted.
             await asyncio.Event().wait()
         for owner in owners:
             if self._taking_over.get(owner.number) is token and not self._dead:
@@ -166,9 +171,11 @@ class ClusterScheduler:
     def _adopt(self, owner: PartitionOwner) -> None:
         self.owners[owner.number] = owner
         self._pipelines[owner.number] = owner.pipeline
-        owner.waits = self._paced
-        owner.stopped = owner.waits or not self._emitting
-        if owner.waits:
+        if not self._emitting:
+            owner.enter(OwnerState.DRAINING)
+        else:
+            owner.enter(OwnerState.ANNOUNCING if self._paced else OwnerState.SERVING)
+        if self._paced:
             self.address_locks.own(owner.number, owner.epoch)
         for uid in list(owner.frontier.jobs):
             if uid in self.jobs:
@@ -176,7 +183,7 @@ class ClusterScheduler:
         self._share_capacity()
 
     async def on_revoking(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: hand out nothing more of them, let go when all that was taken is out."""
+        """See `RebalanceListener`: dispatch nothing more for them; return when everything accepted is published."""
         going = [self.owners[p] for p in partitions if p in self.owners]
         try:
             await asyncio.gather(*(owner.finish() for owner in going))
@@ -184,7 +191,7 @@ class ClusterScheduler:
             self.on_lost(partitions)
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """See `RebalanceListener`: they are another's."""
+        """See `RebalanceListener`: another member owns them."""
         for partition in partitions:
             self._taking_over.pop(partition, None)
             owner = self.owners.pop(partition, None)
@@ -213,12 +220,12 @@ class ClusterScheduler:
         self._unknown_jobs.on_job_known(job.uid)
 
     def _job(self, delivery: Delivery, handler: Callable[[Delivery], None]) -> tuple[PartitionOwner, Job] | None:
-        """Where a seed or links belong; None when they need not be looked at, or wait for their job."""
+        """The partition and the job of a delivery; None when the delivery is done, or waits for its job."""
         owner = self.owners.get(delivery.partition)
         uid = delivery.message.job
         spec = self.jobs.get(uid)
         if owner is None:
-            return None  # the partition is lost: it comes again where it is
+            return None  # the partition is lost: its next owner gets the message
         if spec is None:
             self._unknown_jobs.wait(uid, delivery, handler)
             return None
@@ -256,7 +263,7 @@ class ClusterScheduler:
             owner.receipts(delivery)
 
     def anchored(self, owner: PartitionOwner, uid: str, place: str) -> None:
-        """See `OwnerHost`: those that are here need not wait for the message."""
+        """See `OwnerHost`: partitions of this program need not wait for the message."""
         for other in self.owners.values():
             if other is not owner:
                 other.anchor(uid, place)
@@ -264,18 +271,19 @@ class ClusterScheduler:
     # ---- turns
 
     def _on_address_locks_changed(self) -> None:
-        """What everybody knows to be here may begin; hosts may be next in their address_queue."""
+        """Serve partitions that are announced by now; hosts may be first in their address queues."""
         if self._dead:
             return
         for owner in self.owners.values():
-            if owner.waits and self._emitting and self.address_locks.may_fetch(owner.number, owner.epoch):
-                owner.waits = owner.stopped = False
+            announcing = owner.state is OwnerState.ANNOUNCING
+            if announcing and self.address_locks.may_fetch(owner.number, owner.epoch):
+                owner.enter(OwnerState.SERVING)
                 self.wake(owner)
         self._arm()
 
     def wake(self, owner: PartitionOwner) -> None:
         """See `OwnerHost`."""
-        if owner.due or owner.dead:
+        if owner.due or owner.lost:
             return
         owner.due = True
         self._due.append(owner)
@@ -284,7 +292,7 @@ class ClusterScheduler:
             self.clock.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """One pass: every owner that is due, and those whose server address has room."""
+        """One pass: every due partition, and those whose server address has a free slot."""
         if self._dead:
             return
         now = self.clock.monotonic()
@@ -307,7 +315,7 @@ class ClusterScheduler:
         self.address_locks.soon()
 
     def _take_turns(self, until: float) -> None:
-        """Those that are due, as long as there is time: heartbeats wait meanwhile."""
+        """Turns of due partitions, within the time slice: heartbeats wait meanwhile."""
         due, self._due = self._due, []
         for done, owner in enumerate(due, 1):
             owner.turn()
@@ -323,10 +331,10 @@ class ClusterScheduler:
             yield owner
 
     def _note_wake(self, owner: PartitionOwner) -> None:
-        if owner.dead:
+        if owner.lost:
             return
         now = owner.frontier.now
-        when = owner.dispatcher.next_event() if not owner.stopped else None
+        when = owner.dispatcher.next_event() if owner.state is OwnerState.SERVING else None
         if when is not None:
             when = min(max(when, now), now + LOOK_S)
         if owner.blocked:
@@ -349,25 +357,25 @@ class ClusterScheduler:
             self._turn_due = True
             self._turn()
 
-    # ---- room
+    # ---- capacity
 
     def _share(self) -> None:
-        """Now and then: who has something to do has changed."""
+        """Periodic: which partitions have work has changed."""
         for owner in self.owners.values():
             owner.look_at_age()
         self._share_timer = self.clock.call_at(self.clock.monotonic() + SHARE_S, self._share)
         self._share_capacity()
 
     def _share_capacity(self) -> None:
-        """PartitionView the downloaders' room out among the partitions that have something to do. O(partitions)."""
+        """Share the downloaders' capacity among the partitions that have work. O(partitions)."""
         busy = [owner for owner in self.owners.values() if owner.has_work]
         parts = max(len(busy), 1)
-        room = max(self.config.concurrency // parts, LEAST_ROOM)
-        window = max(self.config.window // parts, LEAST_WINDOW)
+        room = max(self.config.concurrency // parts, MIN_CONCURRENCY)
+        window = max(self.config.window // parts, MIN_WINDOW)
         for owner in self.owners.values():
             frontier = owner.frontier
             more = room > frontier.concurrency or window > frontier.window
-            frontier.concurrency, frontier.window = room, window
+            frontier.set_limits(room, window)
             if more and frontier.outstanding:
                 self.wake(owner)
 
@@ -378,35 +386,37 @@ class ClusterScheduler:
             raise error
         self.on_fatal(error)
 
-    # ---- seen from outside
+    # ---- read by metrics and status
 
     def jobs_here(self) -> Iterable[Job]:
-        """The jobs of all owners, each as often as it has a partition."""
+        """The jobs of all partitions; a job once per partition."""
         return (job for owner in self.owners.values() for job in owner.frontier.jobs.values())
 
     @property
     def unsettled(self) -> str:
-        """Why partitions that are here hand nothing out yet, in one line."""
-        waiting = sum(owner.waits for owner in self.owners.values())
+        """Why partitions dispatch nothing yet, in one line."""
+        waiting = sum(owner.state is OwnerState.ANNOUNCING for owner in self.owners.values())
         return f"{waiting} partitions are announced to the other schedulers" if waiting else ""
 
     @property
     def queued(self) -> int:
-        """URLs waiting in queues."""
+        """URLs in queues."""
         return sum(job.queued for job in self.jobs_here())
 
     def ended(self) -> Counter[str]:
-        """URLs that have ended, by outcome."""
+        """Finished URLs by outcome."""
         found: Counter[Outcome] = Counter()
         for job in self.jobs_here():
             found.update(job.ended)
         return Counter({outcome.name.lower(): count for outcome, count in found.items()})
 
     def total(self, read: Callable[[PartitionOwner], int]) -> int:
-        """The sum of something over all owners."""
+        """A sum over all partitions."""
         return sum(map(read, self.owners.values()))
 
 
-def build(config: SchedulerConfig, bus: LogBus, clock: Clock) -> ClusterScheduler:
-    """The scheduler of a system, with its real parts."""
-    return ClusterScheduler(config, bus, clock)
+def build(
+    config: SchedulerConfig, bus: LogBus, clock: Clock, on_fatal: Callable[[BaseException], None] | None = None
+) -> ClusterScheduler:
+    """The scheduler of a cluster."""
+    return ClusterScheduler(config, bus, clock, on_fatal)

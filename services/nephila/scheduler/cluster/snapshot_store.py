@@ -1,16 +1,16 @@
-"""The files of one partition: its directory here, and its snapshots in the blob store.
+"""The files of one partition: its local directory, and its snapshots in the blob store.
 
-    DIR/p0007/E-X/manifest        what the directory holds, written last (FrontierManifest as protobuf)
+    DIR/p0007/E-X/manifest        content of the directory, written last (FrontierManifest as protobuf)
     DIR/p0007/E-X/snapshot-N      state after commit N; names the runs beside it
-    frontier/p0007/eE/NAME        the same files as objects, under the epoch E of who sent them
-    frontier/p0007/manifests/E-N  written last: what it names is there; the newest counts
+    frontier/p0007/eE/NAME        the same files as objects, under the epoch E of the sender
+    frontier/p0007/manifests/E-N  written last: it names the objects; the newest counts
 
-Every take-over has a directory of its own (epoch E, try X): what is left of the one before may still be at work in its.
-Files that are needed again are linked, not copied.
+Every takeover uses its own directory (epoch E, attempt X), because the previous one may still be written to. Files that
+are needed again are linked, not copied.
 
-Invariants: a manifest is written only when all commits up to its sequence are in the log, so that views which ran
-ahead of the log are never restored; objects are removed only when neither of the two newest manifests names them, for
-whoever was just overtaken may have begun with the older. Calls block, and are made on a thread.
+Invariants: a manifest is written only when all commits up to its sequence are in the log, so state that ran ahead of
+the log is never restored. An object is deleted only when neither of the two newest manifests names it, because a member
+that was overtaken may have started from the older one. All calls block; they run on a thread.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ MANIFEST = "manifest"
 
 
 def snapshot_name(sequence: int) -> str:
-    """Of the file with the state after a commit."""
+    """File name of the state after a commit."""
     return f"snapshot-{sequence}"
 
 
 def lock(root: Path) -> int:
-    """Keep other schedulers out of a directory for as long as the returned file is open. Raises `UserError`."""
+    """Lock a directory against other schedulers while the returned file is open. Raises `UserError`."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         fd = os.open(root / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -51,13 +51,13 @@ def lock(root: Path) -> int:
     except OSError:
         os.close(fd)
         raise UserError(
-            f"{root} is another scheduler's; give each a directory of its own (scheduler: directory)"
+            f"{root} is used by another scheduler; give each scheduler its own directory (scheduler: directory)"
         ) from None
     return fd
 
 
 class SnapshotStore:
-    """See the module. `blobs` None: snapshots stay here, and nothing is removed from the log."""
+    """Directory and objects of one partition. Without `blobs`, snapshots stay local and the log is never truncated."""
 
     def __init__(self, root: Path, partition: int, partitions: int, blobs: Blobs | None, epoch: int = 0) -> None:
         self.partition = partition
@@ -67,16 +67,16 @@ class SnapshotStore:
         self.directory = self._root / f"{epoch}-{self._name[1]}"
         self.blobs = blobs
         self.dropped = False
-        """The partition is another's: whatever is under way here must not become visible."""
+        """The partition is lost: work in progress must not become visible."""
         self._objects: dict[str, str] = {}
-        """File → the object that has its content."""
+        """File → object with its content."""
         self._prefix = f"frontier/p{partition:04d}"
 
     # ---- beginning
 
     def prepare(self) -> FrontierManifest | None:
-        """Make the directory hold the newest snapshot there is, here or in the blob store; None when there is none.
-        Raises `UserError`, and `TemporaryError` while the blob store cannot be reached."""
+        """Fill the directory with the newest snapshot, local or from the blob store; None when there is none. Raises
+        `UserError`, and `TemporaryError` while the blob store cannot be reached."""
         old, here = self._here()
         there = self._there()
         newest = here
@@ -94,7 +94,7 @@ class SnapshotStore:
         return newest
 
     def _here(self) -> tuple[Path, FrontierManifest | None]:
-        """The newest directory of an earlier time that is whole, and what it holds."""
+        """The newest complete directory of an earlier takeover, and its manifest."""
         best: tuple[Path, FrontierManifest | None] = self._root, None
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             try:
@@ -103,7 +103,7 @@ class SnapshotStore:
                 continue
             except OSError as error:
                 raise disk_error(error, folder) from None
-            # One that was emptied by half is as good as none.
+            # A directory with missing files does not count.
             whole = all(_size(folder / file.name) == file.size_bytes for file in found.files)
             if whole and (best[1] is None or _rank(found) > _rank(best[1])):
                 best = folder, found
@@ -122,16 +122,16 @@ class SnapshotStore:
         try:
             found: FrontierManifest = _CODEC.decode(data)
         except PermanentError as error:
-            raise UserError(f"{where} is damaged ({error}); remove it to go on with an older one") from None
+            raise UserError(f"{where} is damaged ({error}); remove it to continue with an older one") from None
         if (found.partition, found.partitions) != (self.partition, self.partitions):
             raise UserError(
                 f"{where} is of partition {found.partition} of {found.partitions}, not {self.partition} of "
-                f"{self.partitions}; give each system a directory and a blob store of its own"
+                f"{self.partitions}; give each system its own directory and blob store"
             )
         return found
 
     def _fetch(self, newest: FrontierManifest, old: Path, here: FrontierManifest | None) -> None:
-        """Fill the directory: from the one before as far as that has the same, else from the blob store."""
+        """Fill the directory: link files of the directory before, fetch the rest from the blob store."""
         same = {(file.name, file.object) for file in here.files} if here is not None else set()
         self.directory.mkdir(parents=True, exist_ok=True)
         for file in newest.files:
@@ -142,7 +142,7 @@ class SnapshotStore:
         self._write(MANIFEST, _CODEC.encode(newest))
 
     def _remove_others(self) -> None:
-        """Directories of earlier times; whoever is still at work in one is of no account any more."""
+        """Delete directories of earlier takeovers; a writer that still uses one does not count."""
         for folder in self._root.iterdir() if self._root.is_dir() else ():
             if _named(folder) < self._name:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -160,7 +160,7 @@ class SnapshotStore:
     # ---- a snapshot
 
     def write_state(self, states: Iterable[FrontierSnapshot], sequence: int) -> None:
-        """Write the state after a commit that may not be in the log yet: nothing names it. Raises `UserError`."""
+        """Write the state after a commit that may not be in the log yet; no manifest names it. Raises `UserError`."""
         self.directory.mkdir(parents=True, exist_ok=True)
         path = self.directory / snapshot_name(sequence)
         try:
@@ -171,7 +171,8 @@ class SnapshotStore:
             raise disk_error(error, path) from None
 
     def keep(self, epoch: int, sequence: int, offset: int, now: float) -> FrontierManifest:
-        """Its commits are in the log: from here on the directory begins with it. Raises `UserError`."""
+        """Write the manifest of a state whose commits are in the log: from now on the directory starts with it. Raises
+        `UserError`."""
         state = snapshot_name(sequence)
         try:
             with (self.directory / state).open("rb") as file:
@@ -214,8 +215,8 @@ class SnapshotStore:
         return True
 
     def clear(self, manifest: FrontierManifest) -> int:
-        """Remove what only older snapshots than the one before this need; returns how many objects. Nothing where a
-        later owner has been. Raises `TemporaryError`."""
+        """Delete objects that only snapshots older than the previous one need; returns how many. Nothing is deleted
+        after a later owner has sent a snapshot. Raises `TemporaryError`."""
         assert self.blobs is not None
         names = self._manifests()
         newest = self._decode(self.blobs.get(names[-1]), names[-1])

@@ -1,8 +1,8 @@
-"""Taking partitions over: claim, newest snapshot, the log behind it; then what was on its way is waited for.
+"""Takes partitions over: claim, newest snapshot, replay of the log behind it, then requests that may be missing.
 
-The claim comes first, so that nothing which the owner before may still write counts for anybody. What is committed up
-to it makes the state; leases go on. Requests that were committed and are not in the log of requests are published
-again: they are there in the order of their leases, so only the newest can be missing. Nothing is delivered meanwhile.
+The claim comes first, so later writes of the previous owner do not count. All commits up to the claim form the state;
+leases continue. A request that is committed but not in the topic `requests` is published again. Requests are published
+in the order of their leases, so only the newest can be missing. Nothing is delivered to the partition meanwhile.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ log = logging.getLogger(__name__)
 AGAIN_S = 1.0
 TRIES = 5
 TAIL = 64
-"""Records of requests that are looked through for the last ones; each holds many."""
+"""Records at the end of `requests` that are searched for the newest requests; each record holds many."""
 SLICE_S = 0.05
-"""Heartbeats and timers wait so long at most."""
-AT_ONCE = 8
-"""Partitions whose snapshots are fetched at once."""
+"""Longest time without returning to the event loop: heartbeats and timers wait meanwhile."""
+DUE_PER_TURN = 8
+"""Partitions whose snapshots are fetched in parallel."""
 
 
 @dataclass(slots=True)
 class _Opening:
-    """One partition on its way here."""
+    """One partition during its takeover."""
 
     owner: PartitionOwner
     epoch: int
@@ -58,15 +58,14 @@ async def claim(bus: LogBus, partitions: Iterable[int], started: float, now: flo
         for receipt in [bus.publish(FRONTIER, p, record) for p in left]:
             await receipt
         epochs |= {p: bus.last_offset(FRONTIER, p) for p in left}
-        # A broker that has taken a record twice may not say where it is: the same claim once more is the same claim.
+        # A broker that deduplicated a record may not return its offset; the same claim again is the same claim.
         left = [p for p in left if epochs[p] <= before[p]]
     return epochs
 
 
 class Takeover:
-    """Makes owners of partitions that have been claimed. `new` builds an empty one over its files; `wanted` says if a
-    partition is still to be taken over; `discard` ends one whose leases have been taken over, for nobody will have
-    it."""
+    """Restores claimed partitions. `new` builds an empty owner over its files; `wanted` says whether a partition is
+    still to be taken over; `discard` ends an owner whose leases are loaded but which will not serve."""
 
     def __init__(
         self,
@@ -83,21 +82,21 @@ class Takeover:
         self._abandon = discard
 
     async def run(self, epochs: dict[int, int]) -> list[PartitionOwner]:
-        """All of them, ready for their first turn. Raises `UserError` for what a person has to put right."""
+        """All partitions, ready for their first turn. Raises `UserError` for what a person has to correct."""
         tries = TRIES
         while any(map(self._wanted, epochs)):
             try:
                 return await self._all(epochs)
             except TemporaryError as error:
-                log.warning("partitions wait for their state: %s; trying again", error)
+                log.warning("partitions are not loaded: %s; retrying", error)
             except PermanentError as error:
-                # A snapshot may have been replaced while it was read.
-                log.warning("partitions wait for their state: %s; trying again", error)
+                # The snapshot may have been replaced while it was read.
+                log.warning("partitions are not loaded: %s; retrying", error)
                 tries -= 1
                 if not tries:
-                    raise UserError(f"{error}; restore the blob store, or name the one that has it") from None
+                    raise UserError(f"{error}; restore the blob store, or configure the one that has it") from None
             except (UserError, OSError) as error:
-                # Whoever takes the same partitions over once more may have removed the files.
+                # A second takeover of the same partitions may have removed the files.
                 if any(map(self._wanted, epochs)):
                     raise UserError(f"partitions cannot be taken over: {error}") from None
             await asyncio.sleep(AGAIN_S)
@@ -105,7 +104,7 @@ class Takeover:
 
     async def _all(self, epochs: dict[int, int]) -> list[PartitionOwner]:
         bounds = await self._bus.bounds(FRONTIER, epochs)
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(DUE_PER_TURN)
         openings = await asyncio.gather(*(self._open(p, epoch, bounds[p], slots) for p, epoch in epochs.items()))
         by_number = {opening.owner.number: opening for opening in openings}
         ranges = {p: (opening.start, opening.epoch + 1) for p, opening in by_number.items()}
@@ -121,7 +120,9 @@ class Takeover:
             for opening in openings:
                 self._finish(opening)
                 await asyncio.sleep(0)
-            await self._drop_sent([opening for opening in openings if opening.found and opening.found.again.requests])
+            await self._drop_sent(
+                [opening for opening in openings if opening.found and opening.found.to_republish.requests]
+            )
         except BaseException:
             for opening in openings:
                 if opening.found is not None:
@@ -129,7 +130,7 @@ class Takeover:
             raise
         for opening in openings:
             assert opening.found is not None
-            opening.owner.begin(opening.epoch, opening.found.again)
+            opening.owner.begin(opening.epoch, opening.found.to_republish)
         return [opening.owner for opening in openings]
 
     async def _open(self, partition: int, epoch: int, bounds: tuple[int, int], slots: asyncio.Semaphore) -> _Opening:
@@ -148,7 +149,7 @@ class Takeover:
             reading = Reading(partition, manifest.epoch, manifest.sequence)
         elif bounds[0] > 0:
             raise UserError(
-                f"frontier/{partition} begins at {bounds[0]}, and there is no snapshot of what was before; name the "
+                f"frontier/{partition} begins at {bounds[0]}, and no snapshot covers the part before; configure the "
                 "blob store that has it (scheduler: blobs)"
             )
         return _Opening(owner, epoch, manifest, replay, reading, start)
@@ -160,12 +161,12 @@ class Takeover:
         if manifest.offset >= last:
             raise UserError(
                 f"{where} ends at {last}, and its snapshot was taken at {manifest.offset}: the topic was deleted, or "
-                "its broker lost data; begin a new system with a directory and a blob store of its own"
+                "its broker lost data; start a new system with its own directory and blob store"
             )
         if first > manifest.offset + 1:
             raise UserError(
-                f"{where}: the newest snapshot was taken at {manifest.offset}, and the log begins at {first}; name the "
-                "blob store that has a later one (scheduler: blobs)"
+                f"{where}: the newest snapshot was taken at {manifest.offset}, and the log begins at {first}; "
+                "configure the blob store that has a later one (scheduler: blobs)"
             )
 
     @staticmethod
@@ -183,13 +184,13 @@ class Takeover:
         opening.found = opening.replay.finish(owner.begin_turn(), self._clock.now())
         log.log(
             logging.INFO if opening.found.commits else logging.DEBUG,
-            "partition %d: epoch %d, %d commits, %d ignored, %d URLs wait, %d are on their way",
+            "partition %d: epoch %d, %d commits, %d ignored, %d URLs queued, %d in flight",
             *(owner.number, opening.epoch, opening.found.commits, opening.reading.ignored, opening.found.urls),
             owner.frontier.outstanding,
         )
 
     async def _drop_sent(self, openings: list[_Opening]) -> None:
-        """Take out of what is to be published again the requests that have been published."""
+        """Remove from the requests to publish those that are published already."""
         if not openings:
             return
         by_number = {opening.owner.number: opening for opening in openings}
@@ -200,14 +201,14 @@ class Takeover:
             sent[partition] += [request for _, request in records]
         for partition, opening in by_number.items():
             assert opening.found is not None
-            requests = opening.found.again.requests
+            requests = opening.found.to_republish.requests
             requests[:] = [(p, request) for p, request in requests if _is_unsent(request, sent[partition])]
             if requests:
                 log.info("partition %d: %d requests are published again", partition, len(requests))
 
 
 def _is_unsent(request: FetchRequest, sent: list[FetchRequest]) -> bool:
-    """Whether a lease's request is missing in the newest of a log: no older one can be."""
+    """Whether the request of a lease is missing among the newest of a log. No older request can be missing."""
     if not sent:
         return True
     name = _name(request)

@@ -15,38 +15,38 @@ from nephila.kernel.runtime.clock import Clock
 log = logging.getLogger(__name__)
 
 UNKNOWN_JOB_WAIT_S = 10.0
-"""How long a message of a job that nobody has told may wait for it."""
+"""How long a message of an unknown job is kept."""
 
 
 class UnknownJobBuffer:
-    """See the module."""
+    """Deliveries by job, the oldest first. One timer per job."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[str, list[tuple[float, Delivery, Callable[[Delivery], None]]]] = {}
-        """Uid → until when, what, and who takes it; the oldest first."""
+        """Job → (deadline, delivery, handler)."""
 
     def wait(self, uid: str, delivery: Delivery, handler: Callable[[Delivery], None]) -> None:
-        """Hand the delivery to `handler` once more when its job is told."""
+        """Keep the delivery; `handler` gets it when the job becomes known."""
         until = self._clock.monotonic() + UNKNOWN_JOB_WAIT_S
         if uid not in self._waiting:
             self._clock.call_at(until, lambda: self._give_up(uid))
         self._waiting.setdefault(uid, []).append((until, delivery, handler))
 
     def on_job_known(self, uid: str) -> None:
-        """The job is known now."""
+        """Deliver the messages of a job."""
         if uid in self._waiting:
             waiting, self._waiting[uid] = self._waiting[uid], []
             for _, delivery, handler in waiting:
                 handler(delivery)
 
     def drop(self, partitions: frozenset[int]) -> None:
-        """These are another's."""
+        """Forget the messages of partitions that moved to other members."""
         for uid, waiting in self._waiting.items():
             self._waiting[uid] = [one for one in waiting if one[1].partition not in partitions]
 
     def _give_up(self, uid: str) -> None:
-        """What has waited long enough; the rest waits on. There is one timer for each job in the table."""
+        """Drop the messages that have waited long enough."""
         now = self._clock.monotonic()
         waiting = self._waiting.pop(uid)
         left = [one for one in waiting if one[0] > now]
@@ -54,6 +54,6 @@ class UnknownJobBuffer:
             self._waiting[uid] = left
             self._clock.call_at(left[0][0], lambda: self._give_up(uid))
         if len(left) < len(waiting):
-            log.warning("%d messages of job %r are dropped: nobody has told it", len(waiting) - len(left), uid)
+            log.warning("%d messages are dropped: job %r is not known", len(waiting) - len(left), uid)
         for _, delivery, _ in waiting[: len(waiting) - len(left)]:
             delivery.ack()

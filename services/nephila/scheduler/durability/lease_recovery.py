@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from nephila.kernel.messages import LeasedUrl
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import Frontier, Key
-from nephila.scheduler.frontier.host_state import Outstanding, State, TurnOutput
+from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState, TurnOutput
 from nephila.scheduler.frontier.queue_entry import Entry, unpack
 
 CATCH_UP_S = 30.0
@@ -22,23 +22,23 @@ CATCH_UP_S = 30.0
 
 
 def recover_leases(
-    dispatcher: Dispatcher, kept: Mapping[Key, LeasedUrl], on_way: Mapping[Key, tuple[int, bytes]], now: float
+    dispatcher: Dispatcher, leased_urls: Mapping[Key, LeasedUrl], urls: Mapping[Key, tuple[int, bytes]], now: float
 ) -> TurnOutput:
     """Put everything that was on its way back there; returns what may not have been published. O(URLs on their way)."""
     frontier = dispatcher.frontier
     out = TurnOutput()
     leases = []
-    for key, leased in kept.items():
-        if key[0] in frontier.jobs and key not in on_way:
+    for key, leased in leased_urls.items():
+        if key[0] in frontier.jobs and key not in urls:
             continue
-        waiting = _waiting(frontier, key, leased, on_way)
+        waiting = _waiting(frontier, key, leased, urls)
         partition = frontier.partitions[waiting.host.partition]
         partition.outstanding[key] = waiting
         frontier.outstanding += 1
         job = frontier.jobs.get(key[0])
-        if job is not None and waiting.state is not State.ENDING:
+        if job is not None and waiting.state is not OutstandingState.ENDING:
             job.leased += 1
-        if waiting.state is State.LEASED:
+        if waiting.state is OutstandingState.LEASED:
             leases.append((leased.lease_until - frontier.utc_offset, key, waiting))
         elif waiting.record is not None:
             out.records.append((partition.number, waiting.record))
@@ -56,16 +56,16 @@ def recover_leases(
     return out
 
 
-def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, on_way: Mapping[Key, tuple[int, bytes]]) -> Outstanding:
-    packed = on_way.get(key)
+def _waiting(frontier: Frontier, key: Key, leased: LeasedUrl, urls: Mapping[Key, tuple[int, bytes]]) -> Outstanding:
+    packed = urls.get(key)
     if packed is not None:
         host, entry = frontier.hosts.get(packed[0]), unpack(packed[1])
     else:
-        host = frontier.hosts.named(leased.host)
+        host = frontier.hosts.get_or_create(leased.host)
         entry = Entry(leased.url_key, 0, leased.fetch_no, leased.attempt - 1, 0, 0, 0, leased.url)
-    state = State.LEASED
+    state = OutstandingState.LEASED
     if leased.record is not None:
-        state = State.ENDING
+        state = OutstandingState.ENDING
     elif leased.landed:
-        state = State.FETCHED
+        state = OutstandingState.FETCHED
     return Outstanding(key[0], host, entry, leased.attempt, leased.address, state, leased.receipt, leased.record)

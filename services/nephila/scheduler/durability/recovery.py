@@ -7,8 +7,9 @@ and its host rests for one delay from now: when that fetch ended nobody knows, b
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,9 +30,9 @@ from nephila.scheduler.durability.lease_recovery import recover_leases
 from nephila.scheduler.engine import recrawl_queue
 from nephila.scheduler.engine.admission import HEAD
 from nephila.scheduler.engine.dispatch import Dispatcher
-from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition
+from nephila.scheduler.frontier.frontier import DELETED, Frontier, Partition, address_limits
 from nephila.scheduler.frontier.host_state import TurnOutput
-from nephila.scheduler.frontier.host_table import novelty_of, take_state
+from nephila.scheduler.frontier.host_table import load_state, novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import pack_queued, repack, unpack
 from nephila.scheduler.frontier.seen import new_seen
@@ -48,32 +49,45 @@ class Restored:
     urls: int = 0
     leased: int = 0
     commits: int = 0
-    on_way: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
+    outstanding: dict[Key, tuple[int, bytes]] = field(default_factory=dict)
     """(host, packed URL) of those that were handed out, in that order."""
-    aside: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
+    delayed: dict[Key, tuple[int, bytes, float]] = field(default_factory=dict)
     """(host, packed URL, not_before UTC) of those that wait for an instant of their own."""
     attempts: dict[Key, int] = field(default_factory=dict)
     """Attempt under way, of those that were handed out."""
-    asked: dict[str, None] = field(default_factory=dict)
+    robots_pending: dict[str, None] = field(default_factory=dict)
     """Hosts whose robots.txt was being fetched."""
-    kept: dict[Key, LeasedUrl] = field(default_factory=dict)
+    leases: dict[Key, LeasedUrl] = field(default_factory=dict)
     """How each URL on its way stands, in the frontier of one partition, where leases outlive their owner."""
-    again: TurnOutput = field(default_factory=TurnOutput)
+    to_republish: TurnOutput = field(default_factory=TurnOutput)
     """What the owner before may not have published: terminal rows, and requests of leases that go on."""
 
     def numbers(self) -> set[int]:
         """Hosts of URLs that are in no queue."""
-        return {kept[0] for table in (self.on_way, self.aside) for kept in table.values()}
+        return {kept[0] for table in (self.outstanding, self.delayed) for kept in table.values()}
 
 
-def open_frontier(config: SchedulerConfig, rng: random.Random | None = None, *, read_only: bool = False) -> Frontier:
-    """An empty frontier over the files of its directory."""
+def open_frontier(
+    config: SchedulerConfig,
+    rng: random.Random | None = None,
+    *,
+    read_only: bool = False,
+    restarted_at: float = -math.inf,
+    on_wider: Callable[[str], None] = lambda uid: None,
+) -> Frontier:
+    """An empty frontier over the files of its directory.
+
+    `restarted_at`: monotonic instant of a restart. Fetches of the run before are unknown, so the first start on each
+    address comes one gap later.
+    """
     directory = config.directory
     return Frontier(
         config,
         HostStore(directory, read_only=read_only),
         lambda number: new_seen(directory, number),
         rng,
+        addresses=AddressQueue(address_limits(config), restarted_at),
+        on_wider=on_wider,
     )
 
 
@@ -85,8 +99,6 @@ def restore(
     replay = Replay(dispatcher)
     for entry in entries:
         replay.take(entry)
-    if replay.found.commits:
-        dispatcher.frontier.addresses = AddressQueue(dispatcher.frontier.networks, now)
     return replay.finish(now, utc_now)
 
 
@@ -112,12 +124,12 @@ class Replay:
         found = self.found
         jobs = self.frontier.jobs.values()
         for job in jobs:
-            job.review(utc_now)
-        found.leased = len(found.on_way)
+            job.reapply_recrawl(utc_now)
+        found.leased = len(found.outstanding)
         if self.frontier.partition_slice is not None:
-            found.again = recover_leases(self.dispatcher, found.kept, found.on_way, now)
-            found.on_way.clear()
-        _put_back(self.dispatcher, found, now, utc_now)
+            found.to_republish = recover_leases(self.dispatcher, found.leases, found.outstanding, now)
+            found.outstanding.clear()
+        _requeue_interrupted(self.dispatcher, found, now, utc_now)
         found.urls = sum(job.queued for job in jobs)
         return found
 
@@ -138,8 +150,7 @@ class Replay:
                     self._job(job)
             except ValueError as error:
                 raise UserError(f"{error}; {remedy(directory)}") from None
-            frontier.next_job = state.next_job
-            frontier.deleted = {job.uid: job.last_fetch_no for job in state.deleted}
+            frontier.restore_counts(state.next_job, {job.uid: job.last_fetch_no for job in state.deleted})
         for position in state.partitions:
             partition = self._by_number[position.partition]
             partition.epoch, partition.sequence = position.epoch, position.sequence
@@ -156,14 +167,14 @@ class Replay:
                 if url.outcome is Outcome.STORED:
                     frontier.jobs[url.job].reserve_page(url.url_key)
         for queued in state.queued:
-            self._wait(queued, on_way=not queued.not_before)
+            self._hold(queued, outstanding=not queued.not_before)
         for leased in state.leased:
             if frontier.partition_slice is not None:
-                self.found.kept[leased.job, leased.url_key] = leased
+                self.found.leases[leased.job, leased.url_key] = leased
             elif leased.job:
                 self.found.attempts[leased.job, leased.url_key] = leased.attempt
             else:
-                self.found.asked[leased.host] = None
+                self.found.robots_pending[leased.host] = None
 
     @staticmethod
     def _watched(job: Job, packed: bytes) -> None:
@@ -178,7 +189,7 @@ class Replay:
         assert state.spec is not None
         job = self.frontier.apply_job(state.spec, state.number)
         assert job is not None
-        job.first_fetch_no, job.last_fetch_no = state.first_fetch_no or 1, state.last_fetch_no or 1
+        job.restore_fetch_numbers(state.first_fetch_no or 1, state.last_fetch_no or 1)
         job.seen.restore(state.seen)
         job.scope.anchors.update(state.anchors)
         job.quarantines = {(q.host, q.place): q for q in state.quarantines}
@@ -200,7 +211,7 @@ class Replay:
         for quarantine in commit.quarantines:
             if quarantine.job in jobs:
                 jobs[quarantine.job].quarantines[quarantine.host, quarantine.place] = quarantine
-                host = frontier.hosts.named(quarantine.host)
+                host = frontier.hosts.get_or_create(quarantine.host)
                 novelty_of(host, jobs[quarantine.job]).restore(quarantine)
                 host.changed = True
         for ended in commit.ended:
@@ -218,27 +229,27 @@ class Replay:
 
     def _forget_job(self, uid: str) -> None:
         found = self.found
-        for table in (found.on_way, found.aside, found.attempts):
+        for table in (found.outstanding, found.delayed, found.attempts):
             for key in [key for key in table if key[0] == uid]:
                 del table[key]
-        for key in [key for key in found.kept if key[0] == uid]:
-            leased = found.kept.pop(key)
+        for key in [key for key in found.leases if key[0] == uid]:
+            leased = found.leases.pop(key)
             if not leased.landed:  # its host is being fetched from all the same
                 leased.job = DELETED + uid
-                found.kept[leased.job, leased.url_key] = leased
+                found.leases[leased.job, leased.url_key] = leased
 
     def _hosts(self, commit: FrontierCommit) -> None:
         frontier = self.frontier
         for state in commit.hosts:
-            host = frontier.hosts.named(state.host)
-            take_state(host, state, frontier.now, frontier.utc_now)
+            host = frontier.hosts.get_or_create(state.host)
+            load_state(host, state, frontier.now, frontier.utc_now)
             host.changed = True
-            self.found.asked.pop(state.host, None)
+            self.found.robots_pending.pop(state.host, None)
         for text in commit.robots:
-            host = frontier.hosts.named(text.host)
-            frontier.hosts.take_robots(host, text)
+            host = frontier.hosts.get_or_create(text.host)
+            frontier.hosts.set_robots(host, text)
             host.changed = True
-            self.found.asked.pop(text.host, None)
+            self.found.robots_pending.pop(text.host, None)
 
     def _take(self, key: Key, host: str) -> tuple[int, bytes] | None:
         """Take a URL from wherever it waits; the place that a page budget kept for it is its own again."""
@@ -246,12 +257,12 @@ class Replay:
         job = self.frontier.jobs.get(key[0])
         if job is not None:
             job.free_reservation(key[1])
-        known = found.on_way.pop(key, None)
+        known = found.outstanding.pop(key, None)
         if known is not None:
             found.attempts.pop(key, None)
-            found.kept.pop(key, None)
+            found.leases.pop(key, None)
             return known
-        kept = found.aside.pop(key, None)
+        kept = found.delayed.pop(key, None)
         if kept is not None:
             return kept[:2]
         number = self.frontier.store.find(host)
@@ -274,17 +285,17 @@ class Replay:
         key = (queued.job, queued.url_key)
         job.last_fetch_no = max(job.last_fetch_no, queued.fetch_no)
         if not job.seen.add(queued.url_key):
-            self.found.on_way.pop(key, None)
-            self.found.aside.pop(key, None)
+            self.found.outstanding.pop(key, None)
+            self.found.delayed.pop(key, None)
             self.found.attempts.pop(key, None)
-            self.found.kept.pop(key, None)
+            self.found.leases.pop(key, None)
             state = job.due_table.get(queued.url_key) if queued.fetch_no > 1 else None
             if state is not None and job.due_table.check_out(queued.url_key):
                 recrawl_queue.mark_open(self.frontier, job, state)
             elif state is not None and state.outcome is Outcome.STORED:
                 job.reserve_page(queued.url_key)
         if queued.not_before:
-            self._wait(queued, on_way=False)
+            self._hold(queued, outstanding=False)
             return
         store = self.frontier.store
         strategy = job.strategy
@@ -293,65 +304,65 @@ class Replay:
         packed = pack_queued(queued)
         store.push(store.host(queued.host), job.number, order, packed, newest_first)
 
-    def _wait(self, queued: QueuedUrl, *, on_way: bool) -> None:
+    def _hold(self, queued: QueuedUrl, *, outstanding: bool) -> None:
         key = (queued.job, queued.url_key)
         number = self.frontier.store.host(queued.host)
         packed = pack_queued(queued)
-        if on_way:
-            self.found.on_way[key] = (number, packed)
+        if outstanding:
+            self.found.outstanding[key] = (number, packed)
         else:
-            self.found.aside[key] = (number, packed, queued.not_before)
+            self.found.delayed[key] = (number, packed, queued.not_before)
 
     def _leased(self, leased: LeasedUrl) -> None:
         if self.frontier.partition_slice is not None:
-            self._on_way(leased)
+            self._outstanding_url(leased)
             return
         if not leased.job:
-            self.found.asked[leased.host] = None
+            self.found.robots_pending[leased.host] = None
             return
         key = (leased.job, leased.url_key)
         taken = self._take(key, leased.host)
         if taken is not None:
-            self.found.on_way[key] = taken
+            self.found.outstanding[key] = taken
             self.found.attempts[key] = leased.attempt
 
-    def _on_way(self, leased: LeasedUrl) -> None:
+    def _outstanding_url(self, leased: LeasedUrl) -> None:
         """How a URL on its way stands, for who waits for it from here on."""
-        kept = self.found.kept
+        leases = self.found.leases
         key = (leased.job, leased.url_key)
         if leased.job not in self.frontier.jobs:
             if leased.landed:
-                kept.pop(key, None)
+                leases.pop(key, None)
             else:
-                kept[key] = leased
+                leases[key] = leased
             return
         later = (leased.landed and leased.record is None) or leased.receipt is not None
-        if later and key not in self.found.on_way:
+        if later and key not in self.found.outstanding:
             return  # it has ended since
         taken = self._take(key, leased.host)
         if taken is not None:
-            self.found.on_way[key] = taken
-            kept[key] = leased
+            self.found.outstanding[key] = taken
+            leases[key] = leased
 
 
-def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
+def _requeue_interrupted(dispatcher: Dispatcher, found: Restored, now: float, utc_now: float) -> None:
     frontier = dispatcher.frontier
     groups: dict[tuple[int, str], list[tuple[bytes, bytes]]] = {}
-    for (uid, url_key), (number, packed) in found.on_way.items():
+    for (uid, url_key), (number, packed) in found.outstanding.items():
         groups.setdefault((number, uid), []).append((url_key, packed))
     for (number, uid), urls in groups.items():
-        _return(frontier, frontier.jobs[uid], number, urls, found, now)
-    for (uid, _), (number, packed, not_before) in found.aside.items():
+        _requeue_host(frontier, frontier.jobs[uid], number, urls, found, now)
+    for (uid, _), (number, packed, not_before) in found.delayed.items():
         job = frontier.jobs[uid]
         wait_s = min(max(not_before - utc_now, 0.0), frontier.config.backoff_max_s)
         if wait_s > 0:
             dispatcher.retry_later(number, job, packed, now + wait_s)
         else:
             frontier.store.push(number, job.number, HEAD, packed)
-    found.on_way.clear()
-    found.aside.clear()
-    for key in found.asked:
-        host = frontier.hosts.named(key)
+    found.outstanding.clear()
+    found.delayed.clear()
+    for key in found.robots_pending:
+        host = frontier.hosts.get_or_create(key)
         host.pace.after_fetch(now, frontier.delay_s(host, None))
         host.changed = True
     store = frontier.store
@@ -363,7 +374,7 @@ def _put_back(dispatcher: Dispatcher, found: Restored, now: float, utc_now: floa
         frontier.schedule(number)
 
 
-def _return(
+def _requeue_host(
     frontier: Frontier, job: Job, number: int, urls: list[tuple[bytes, bytes]], found: Restored, now: float
 ) -> None:
     """What was handed out goes before all others of its host, also those at the head: nobody may stand before it."""

@@ -30,7 +30,7 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
     one go into files of their own first: O(new URLs + hosts), amortised over the merges of those files."""
     frontier = dispatcher.frontier
     frontier.hosts.flush()
-    on_way = [
+    outstanding = [
         (uid, waiting)
         for partition in frontier.partitions
         for (uid, _), waiting in partition.outstanding.items()
@@ -45,10 +45,10 @@ def snapshots(dispatcher: Dispatcher) -> Iterator[FrontierSnapshot]:
         frontier.next_job,
         frontier.store.checkpoint(),
         [
-            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in on_way if uid in frontier.jobs),
-            *_kept_aside(dispatcher),
+            *(queued_of(w.entry, uid, w.host.key, w.entry.attempts) for uid, w in outstanding if uid in frontier.jobs),
+            *_delayed(dispatcher),
         ],
-        [frontier.lease_of(w) for _, w in on_way],
+        [frontier.lease_of(w) for _, w in outstanding],
         taken_at=frontier.utc_now,
         deleted=[DeletedJob(uid, number) for uid, number in frontier.deleted.items()],
     )
@@ -70,7 +70,7 @@ def _job_state(job: Job) -> JobState:
     )
 
 
-def _kept_aside(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
+def _delayed(dispatcher: Dispatcher) -> Iterator[QueuedUrl]:
     frontier = dispatcher.frontier
     for when, number, uid, packed in dispatcher.delayed():
         entry = unpack(packed)

@@ -37,7 +37,7 @@ LISTED_SITEMAP = 6
 """Kind of link, in Outlinks.flags, of a sitemap that a sitemap index lists."""
 MAX_SITEMAPS = 50_000
 """Sitemaps that indexes list, followed on one host of a job in one run: what one index may list by the protocol."""
-SITEMAPS_TOLD = 100
+SITEMAPS_REPORTED = 100
 """Of those beyond, how many get a row that says so."""
 HEAD = 0
 """Order of what goes before everything else of its host."""
@@ -66,7 +66,7 @@ def add_seed(
     if excluded:
         return f"excluded by {excluded!r}"
     job.seed_anchors.add(job.scope.anchor_of(host_key, path_query))
-    anchor(frontier, job, host_key, path_query)
+    anchor_scope(frontier, job, host_key, path_query)
     if url_key not in job.seen:
         flags = entry_flags(True, render)
         admit(frontier, job, url_key, url, host_key, 0, flags=flags, priority=SEED_PRIORITY, context=packed_context)
@@ -85,7 +85,7 @@ def add_sitemaps(frontier: Frontier, job: Job, host_key: str, origin: str, robot
             admit(frontier, job, parts.fingerprint, parts.href, parts.host_key, 0, flags=SEED, priority=SEED_PRIORITY)
 
 
-def anchor(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
+def anchor_scope(frontier: Frontier, job: Job, host_key: str, path_query: str) -> None:
     """Count the place of a seed as inside the job's scope."""
     place = job.scope.add_seed(host_key, path_query)
     if place:
@@ -104,7 +104,7 @@ def note_anchor(frontier: Frontier, job: Job, place: str) -> None:
 def add_forwarded(frontier: Frontier, job: Job, seed: Seed, parts: UrlParts | Routed) -> None:
     """Admit a URL that another partition has found and judged as far as it could."""
     if seed.anchor:
-        anchor(frontier, job, parts.host_key, parts.path_query)
+        anchor_scope(frontier, job, parts.host_key, parts.path_query)
     if parts.fingerprint in job.seen:
         return
     if not seed.seed and not job.scope.decide(parts.href, parts.host_key, seed.depth).admitted:
@@ -167,10 +167,10 @@ def add_links(frontier: Frontier, links: Outlinks) -> int:
     new = job.seen.missing(links.fingerprints)
     if not new:
         return 0
-    return _Page(frontier, job, links).admit(new)
+    return _PageLinks(frontier, job, links).admit(new)
 
 
-class _Page:
+class _PageLinks:
     """The new links of one page on their way into the frontier."""
 
     def __init__(self, frontier: Frontier, job: Job, links: Outlinks) -> None:
@@ -217,7 +217,7 @@ class _Page:
             hops = self.hops
             if links.source and links.flags[i] >> 1 & 7 == LISTED_SITEMAP:
                 # A sitemap that an index names is no page: include patterns are not for it.
-                hops = self._listed(host_key)
+                hops = self._sitemap_hops(host_key)
                 unwanted = bool(scope.excluded(url)) or hops < 0
             else:
                 unwanted = too_long or not scope.decide(url, host_key, depth).admitted
@@ -225,15 +225,15 @@ class _Page:
                 job.out_of_scope += 1
                 job.reject(url_key, limit)
                 continue
-            if not job.traps.off and self._is_twin(url, host_key):
+            if not job.traps.off and self._is_session_copy(url, host_key):
                 job.reject(url_key, limit)
                 continue
-            if not self._take(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
+            if not self._append(url_key, raw, url, host_key, priorities[i] if priorities else 0, hops):
                 continue
             keys.append(url_key)
             admitted.append(url)
         if keys:
-            self._tell_parent(admitted)
+            self._record_self_links(admitted)
             job.seen.add(b"".join(keys))
             frontier.store.push_many(self.hosts, job.number, self.orders, self.packed, job.strategy.newest_first)
             for number, order in self.firsts.items():
@@ -251,31 +251,31 @@ class _Page:
         waiting = frontier.partition(links.parent_key).outstanding.get((links.job, links.parent_key))
         return min(waiting.entry.hops, TOO_MANY - 2) + 1 if waiting is not None else 1
 
-    def _listed(self, host_key: str) -> int:
+    def _sitemap_hops(self, host_key: str) -> int:
         """Hops of one more sitemap of a host that an index lists; -1 when nothing is made of it at all."""
         self.job.sitemaps_listed[host_key] += 1
         beyond = self.job.sitemaps_listed[host_key] - MAX_SITEMAPS
-        if beyond > SITEMAPS_TOLD:
+        if beyond > SITEMAPS_REPORTED:
             return -1
         if beyond > 0:
             return TOO_MANY
         return TOO_LONG if self.hops > self.frontier.config.max_hops else self.hops
 
-    def _is_twin(self, url: str, host_key: str) -> bool:
+    def _is_session_copy(self, url: str, host_key: str) -> bool:
         """Whether it is one more copy of a page under a new session id."""
         if not without_session(url):
             return False
-        host = self.frontier.hosts.named(host_key)
+        host = self.frontier.hosts.get_or_create(host_key)
         host.changed = True
         return bool(novelty_of(host, self.job).is_session_copy(url))
 
-    def _tell_parent(self, admitted: list[str]) -> None:
+    def _record_self_links(self, admitted: list[str]) -> None:
         """A part of a site that leads to itself alone is watched for what it yields. Over a broker a page's links to
         hosts of other partitions are not among these: leading there alone does not save a part."""
         links, job = self.links, self.job
         if job.traps.off or links.source or not links.parent_url:
             return
-        host = self.frontier.hosts.known(host_of(links.parent_url))
+        host = self.frontier.hosts.find(host_of(links.parent_url))
         if host is not None:
             novelty_of(host, job).linked(links.parent_url, admitted)
             host.changed = True
@@ -290,7 +290,7 @@ class _Page:
                 priorities[i] = inherited(priorities[i], links.parent_priority, flags[i])
         return bytes(priorities)
 
-    def _take(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
+    def _append(self, url_key: bytes, raw: bytes, url: str, host_key: str, priority: int, hops: int) -> bool:
         """Add one link to the batch; False when its host takes no more for this job."""
         frontier, job, depth = self.frontier, self.job, self.links.depth
         number = self.numbers.get(host_key)

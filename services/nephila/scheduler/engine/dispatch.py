@@ -32,7 +32,7 @@ EFFORT_PER_TURN = 10_000_000
 question takes milliseconds, and a host that has them must not hold up the loop."""
 MOVED_PER_TURN = 4096
 """Hosts that become ready in one turn: a million that are due at once must not hold up the loop."""
-LET_THROUGH = 3
+ODD_SHAPES_ALLOWED = 3
 """URLs of a trap's shape fetched from each host all the same: a real page may look odd, a trap has more than three."""
 READY_MAX = 100_000
 """Hosts kept by job as long as every job that can go on has one; the others wait in the heap of the store."""
@@ -41,7 +41,7 @@ READY_MAX = 100_000
 def trap(host: Host, job: Job, entry: Entry, frontier: Frontier) -> str:
     """Why a URL counts as part of a trap, or the empty string."""
     reason = shape(entry.url, frontier.utc_now)
-    if reason and job.odd_shape_count[host.number] < LET_THROUGH:
+    if reason and job.odd_shape_count[host.number] < ODD_SHAPES_ALLOWED:
         job.odd_shape_count[host.number] += 1
         reason = ""
     if not reason and job.uid in host.novelty:
@@ -67,7 +67,6 @@ class Dispatcher:
         self._order = itertools.count()
         self._effort = 0
         """Of this turn; see EFFORT_PER_TURN."""
-        frontier.pinned_hosts = self._kept
 
     @property
     def room(self) -> bool:
@@ -84,7 +83,7 @@ class Dispatcher:
             return self.frontier.now
         if self.room:
             # A job without a place for anything new may have pages to fetch again.
-            able = any(job.open for job in self.frontier.jobs.values())
+            able = any(job.has_room for job in self.frontier.jobs.values())
             fetch = self.next_fetch() if able else recrawl_queue.next_due(self.frontier)
         if lease is None or fetch is None:
             return fetch if lease is None else lease
@@ -110,8 +109,9 @@ class Dispatcher:
         jobs = self.frontier.numbered
         return [(when, host, jobs[job].uid, packed) for when, _, host, job, packed in self._delayed if job in jobs]
 
-    def _kept(self) -> set[int]:
-        return {host for _, _, host, _, _ in self._delayed}
+    def trim_hosts(self) -> None:
+        """Put host objects away when there are too many; not those of delayed URLs, which hold the host's number."""
+        self.frontier.hosts.trim(lambda: {host for _, _, host, _, _ in self._delayed})
 
     def _due(self, now: float, out: TurnOutput) -> None:
         recrawl_queue.queue_due(self.frontier)
@@ -157,7 +157,7 @@ class Dispatcher:
             return False
         heads = [job for job, _ in frontier.store.head(number) if job in frontier.numbered]
         jobs = map(frontier.numbered.__getitem__, heads)
-        able = [job for job in jobs if job.open and not self._idle(job, number)]
+        able = [job for job in jobs if job.has_room and not self._is_idle(job, number)]
         if able:
             job = able[0] if len(able) == 1 else self._next_share(able)
             self._serve(frontier.hosts.get(number), job, now, out, waiting_for_address=True)
@@ -170,7 +170,7 @@ class Dispatcher:
         frontier = self.frontier
         store, ready, numbered = frontier.store, frontier.ready, frontier.numbered
         moved = 0
-        if len(ready) >= READY_MAX and not self._somebody_waits():
+        if len(ready) >= READY_MAX and not self._unserved_job_waits():
             return 0
         while moved < limit:
             number = store.take_ready(now)
@@ -178,28 +178,28 @@ class Dispatcher:
                 break
             moved += 1
             heads = store.head(number)
-            going = [head for head in heads if head[0] in numbered and not self._idle(numbered[head[0]], number)]
+            going = [head for head in heads if head[0] in numbered and not self._is_idle(numbered[head[0]], number)]
             if going:
-                ready.add(number, going)
+                ready.add(number, going, now)
             else:
                 jobs = [numbered[job] for job, _ in heads if job in numbered]
                 frontier.set_waiting_for_job(number, (job for job in jobs if number not in job.over_budget_hosts))
         return moved
 
-    def _somebody_waits(self) -> bool:
+    def _unserved_job_waits(self) -> bool:
         """Whether a job could take a URL and has none of the hosts that are ready. O(jobs), asked only when there are
         very many of them."""
         served = set(self.frontier.ready.jobs())
-        return any(job.open and job.number not in served and job.queued for job in self.frontier.jobs.values())
+        return any(job.has_room and job.number not in served and job.queued for job in self.frontier.jobs.values())
 
     @staticmethod
-    def _idle(job: Job, number: int) -> bool:
+    def _is_idle(job: Job, number: int) -> bool:
         return job.is_blocked or number in job.over_budget_hosts or number in job.waiting_hosts
 
     def _choose(self) -> Job | None:
         """The job whose turn it is among those that can take a URL."""
         numbered = self.frontier.numbered
-        able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].open]
+        able = [numbered[n] for n in self.frontier.ready.jobs() if n in numbered and numbered[n].has_room]
         single = able[0] if able else None
         return self._next_share(able) if len(able) > 1 else single
 
@@ -252,7 +252,7 @@ class Dispatcher:
             if packed is None:
                 break
             if not job.may_take(packed[:16]):
-                if self._owed_to_front(host, job):
+                if self._priority_to_front(host, job):
                     continue
                 frontier.set_waiting_for_job(host.number, (job,))
                 break
@@ -271,10 +271,10 @@ class Dispatcher:
         # Behind the hosts that are ready already: one with many forbidden URLs must not be first for ever.
         frontier.schedule(host.number, now)
 
-    def _owed_to_front(self, host: Host, job: Job) -> bool:
+    def _priority_to_front(self, host: Host, job: Job) -> bool:
         """Where only a URL that has its place in the budget may be taken: put one that waits at the head of this host's
         queue before the others there. O(URLs at the head)."""
-        if not job.open:
+        if not job.has_room:
             return False
         store = self.frontier.store
         heads: list[bytes] = []
@@ -311,13 +311,13 @@ class Dispatcher:
         robots = host.robots.get(origin)
         if robots is not None and now < robots.expires:
             return False
-        request = robots_request(origin, host)
+        request = robots_request(origin, host.key, host.robots_tries + 1)
         partition = self.frontier.partitions[host.partition]
         key = ("", request.url_key)
         if key not in partition.outstanding:
             entry = Entry(request.url_key, 0, 1, request.attempt - 1, 0, 0, 0, request.url)
             address = host.address if job.policies.paced_by_address else ""
-            self._hand_out(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
+            self._issue(host, request, Outstanding("", host, entry, request.attempt, address), now, out)
         return True
 
     def _cost(self, host: Host, job: Job, entry: Entry) -> int:
@@ -345,7 +345,7 @@ class Dispatcher:
         job.dispatched += 1
         request = self._request(host, job, entry)
         address = host.address if job.policies.paced_by_address else ""
-        self._hand_out(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
+        self._issue(host, request, Outstanding(job.uid, host, entry, request.attempt, address), now, out)
 
     def _request(self, host: Host, job: Job, entry: Entry) -> FetchRequest:
         request = FetchRequest(
@@ -373,7 +373,7 @@ class Dispatcher:
         if state is not None and state.outcome is Outcome.STORED:
             request.etag, request.last_modified = state.etag, state.last_modified
 
-    def _hand_out(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: TurnOutput) -> None:
+    def _issue(self, host: Host, request: FetchRequest, waiting: Outstanding, now: float, out: TurnOutput) -> None:
         frontier = self.frontier
         partition = frontier.partitions[host.partition]
         until = now + frontier.config.start_by_s + frontier.config.lease_s
@@ -381,11 +381,11 @@ class Dispatcher:
         partition.outstanding[key] = waiting
         frontier.leases[key] = until
         frontier.outstanding += 1
-        self._goes_out(request, waiting, until, now)
+        self._start_fetch(request, waiting, until, now)
         frontier.pending(partition).leased.append(frontier.lease_of(waiting))
         out.requests.append((partition.number, request))
 
-    def _goes_out(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
+    def _start_fetch(self, request: FetchRequest, waiting: Outstanding, until: float, now: float) -> None:
         """The host is being fetched from, and the lease says until when."""
         frontier = self.frontier
         frontier.in_fetch += 1
@@ -404,9 +404,9 @@ class Dispatcher:
         if job is not None:
             request = self._request(host, job, entry)
         elif not waiting.job:
-            request = robots_request(entry.url.removesuffix("/robots.txt"), host)
+            request = robots_request(entry.url.removesuffix("/robots.txt"), host.key, waiting.attempt)
         else:
             request = FetchRequest()  # of a deleted job: nobody will ask for it again
         request.attempt = waiting.attempt
-        self._goes_out(request, waiting, until, now)
+        self._start_fetch(request, waiting, until, now)
         return request

@@ -10,7 +10,7 @@ from collections import Counter
 
 from nephila.scheduler.engine.dispatch import Dispatcher
 from nephila.scheduler.frontier.frontier import DELETED, Frontier
-from nephila.scheduler.frontier.host_state import Outstanding, State
+from nephila.scheduler.frontier.host_state import Outstanding, OutstandingState
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
 
@@ -24,21 +24,23 @@ def check(dispatcher: Dispatcher) -> None:
     assert {place.number for place in frontier.addresses.waiting()} == set(frontier.waiting_for_address), (
         "lines and hosts differ"
     )
-    on_way = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
-    _check_leases(frontier, on_way)
+    outstanding = [waiting for partition in frontier.partitions for waiting in partition.outstanding.values()]
+    _check_leases(frontier, outstanding)
     _check_hosts(frontier)
     for job in frontier.jobs.values():
-        _check_job(dispatcher, job, [w for w in on_way if w.job == job.uid])
+        _check_job(dispatcher, job, [w for w in outstanding if w.job == job.uid])
 
 
-def _check_leases(frontier: Frontier, on_way: list[Outstanding]) -> None:
-    leased = [w for w in on_way if w.state is State.LEASED]
-    assert frontier.outstanding == len(on_way), f"{frontier.outstanding} outstanding, but {len(on_way)} on their way"
+def _check_leases(frontier: Frontier, outstanding: list[Outstanding]) -> None:
+    leased = [w for w in outstanding if w.state is OutstandingState.LEASED]
+    assert frontier.outstanding == len(outstanding), (
+        f"{frontier.outstanding} outstanding, but {len(outstanding)} listed"
+    )
     assert frontier.in_fetch == len(leased), f"{frontier.in_fetch} in fetch, but {len(leased)} leased"
     assert set(frontier.leases) == {(w.job, w.entry.url_key) for w in leased}, "leases and leased URLs differ"
     assert list(frontier.leases.values()) == sorted(frontier.leases.values()), "leases out of order"
     known = {"", *frontier.jobs}
-    assert all(w.job in known or w.job.startswith(DELETED) for w in on_way), "a URL of no job is on its way"
+    assert all(w.job in known or w.job.startswith(DELETED) for w in outstanding), "a URL of no job is on its way"
     in_flight = Counter(id(w.host) for w in leased)
     for host in frontier.hosts.hot.values():
         assert host.in_flight == in_flight[id(host)], f"{host.key}: {host.in_flight} in flight"
@@ -73,7 +75,7 @@ def _check_job(dispatcher: Dispatcher, job: Job, mine: list[Outstanding]) -> Non
     queued += [unpack(packed).url_key for _, _, uid, packed in dispatcher.delayed() if uid == job.uid]
     uid = job.uid
     assert job.queued == len(queued), f"{uid}: {job.queued} queued, but {len(queued)} in queues"
-    taken = sum(w.state is not State.ENDING for w in mine)
+    taken = sum(w.state is not OutstandingState.ENDING for w in mine)
     assert job.leased == taken, f"{uid}: {job.leased} leased, but {taken} on their way as pages"
     keys = queued + [w.entry.url_key for w in mine]
     assert len(keys) == len(set(keys)), f"{uid}: a URL is in two places"

@@ -6,7 +6,7 @@ Whoever fetches asks, where several fetch for one scheduler: each of them alone 
 from __future__ import annotations
 
 from nephila.scheduler.frontier.frontier import Frontier, Key
-from nephila.scheduler.frontier.host_state import State
+from nephila.scheduler.frontier.host_state import OutstandingState
 
 
 def check_late_address(frontier: Frontier, key: Key, attempt: int, address: str, now: float) -> bool:
@@ -15,7 +15,7 @@ def check_late_address(frontier: Frontier, key: Key, attempt: int, address: str,
     False: it is to be given back with the address, so that its host gets in line. O(1).
     """
     waiting = frontier.partition(key[1]).outstanding.get(key)
-    if waiting is None or waiting.state is not State.LEASED or waiting.attempt != attempt:
+    if waiting is None or waiting.state is not OutstandingState.LEASED or waiting.attempt != attempt:
         return False
     if waiting.address == address:
         return True

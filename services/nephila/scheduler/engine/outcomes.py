@@ -18,11 +18,10 @@ from nephila.kernel.messages import (
 )
 from nephila.kernel.outcomes import GONE
 from nephila.native import UrlError
-from nephila.scheduler.cluster.request_liveness import lease_given_at, was_consumed
 from nephila.scheduler.engine import recrawl_queue
-from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor
+from nephila.scheduler.engine.admission import HEAD, add_sitemaps, admit, anchor_scope
 from nephila.scheduler.frontier.frontier import DELETED, Frontier, Key, Partition
-from nephila.scheduler.frontier.host_state import Host, Outstanding, State, TurnOutput
+from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, TurnOutput
 from nephila.scheduler.frontier.host_table import novelty_of
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, entry_flags, queued_of, repack
@@ -32,11 +31,11 @@ from nephila.scheduler.politeness.robots import from_outcome
 RetryLater = Callable[[int, Job, bytes, float], None]
 SEED_HOPS = 5
 """Redirects of a seed that anchor the scope at their target's host as well."""
-OF_SILENCE = (LEASE_EXPIRED, NOT_CONSUMED)
+NO_OUTCOME = (LEASE_EXPIRED, NOT_CONSUMED)
 """Reasons that are found here when no outcome comes."""
-GONE_TRIES = 3
+CRASH_TRIES_FACTOR = 3
 """Times the usual tries for a URL whose downloaders end: most of those in hand at a crash did not cause it."""
-UNDONE = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
+NOT_COUNTED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED, FetchResult.LOST)
 """The attempt does not count: nobody dialled, or who did is dead."""
 
 
@@ -52,8 +51,8 @@ class OutcomeHandler:
     def outcome(self, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         """One attempt has ended. A late or unknown outcome changes the host's pace only."""
         frontier = self.frontier
-        if outcome.reason not in OF_SILENCE:
-            frontier.consumed_until = max(frontier.consumed_until, now)
+        if outcome.reason not in NO_OUTCOME:
+            frontier.note_consumed(now)
         partition = frontier.partition(outcome.url_key)
         key = (outcome.job, outcome.url_key)
         waiting = partition.outstanding.get(key)
@@ -62,14 +61,17 @@ class OutcomeHandler:
             waiting = partition.outstanding.get(key)
         if (
             waiting is None
-            or waiting.state is not State.LEASED
+            or waiting.state is not OutstandingState.LEASED
             or waiting.attempt != outcome.attempt
             or waiting.entry.fetch_no != outcome.fetch_no
-            or (outcome.reason == LEASE_EXPIRED and lease_given_at(frontier, key) > outcome.ended_at)
+            or (
+                outcome.reason == LEASE_EXPIRED
+                and frontier.lease_start(frontier.leases[key]) + frontier.utc_offset > outcome.ended_at
+            )
         ):
             if waiting is not None and outcome.result is FetchResult.LOST:
                 self._lost_page(waiting, outcome, now)
-            host = frontier.hosts.known(outcome.host)
+            host = frontier.hosts.find(outcome.host)
             if host is not None:
                 before = host.pace.not_before
                 self._pace(host, None, outcome, now)
@@ -95,6 +97,9 @@ class OutcomeHandler:
             self._finish_untracked(waiting)
         self._log_host(partition, host, before, now, always=job is not None and job.counts_host_use)
         frontier.reschedule(host)
+
+    def _lease_start_utc(self, key: Key) -> float:
+        return self.frontier.lease_start(self.frontier.leases[key]) + self.frontier.utc_offset
 
     def _pace(self, host: Host, job: Job | None, outcome: FetchOutcome, now: float) -> None:
         """The host rests after the fetch, longer when it asked for it."""
@@ -134,12 +139,12 @@ class OutcomeHandler:
     def _page(self, waiting: Outstanding, job: Job, outcome: FetchOutcome, now: float, out: TurnOutput) -> None:
         result = outcome.result
         if result is FetchResult.FETCHED or result is FetchResult.NOT_MODIFIED:
-            waiting.state = State.FETCHED
+            waiting.state = OutstandingState.FETCHED
             if waiting.receipted is not None:
                 self._ended(waiting, waiting.receipted)
             else:
                 self.frontier.log_outstanding(waiting)
-        elif result in UNDONE:
+        elif result in NOT_COUNTED:
             self._requeue(waiting, job, waiting.attempt - 1, now)
         elif result is FetchResult.REDIRECT:
             self._redirect(waiting, job, outcome, now, out)
@@ -156,11 +161,11 @@ class OutcomeHandler:
         """The fetch has ended well, and its page was lost before a record was made of it: fetch it again."""
         job = self.frontier.jobs.get(waiting.job)
         same = (waiting.attempt, waiting.entry.fetch_no) == (outcome.attempt, outcome.fetch_no)
-        if same and waiting.state is State.FETCHED and job is not None:
+        if same and waiting.state is OutstandingState.FETCHED and job is not None:
             self._requeue(waiting, job, waiting.attempt - 1, now)
 
     def _tries(self, outcome: FetchOutcome) -> int:
-        return self.frontier.config.tries * (GONE_TRIES if outcome.detail == GONE else 1)
+        return self.frontier.config.tries * (CRASH_TRIES_FACTOR if outcome.detail == GONE else 1)
 
     def _retry_wait(self, waiting: Outstanding, outcome: FetchOutcome) -> float:
         """Seconds until the next try: none of its own when the whole host pauses anyway."""
@@ -174,7 +179,7 @@ class OutcomeHandler:
         frontier = self.frontier
         host = waiting.host
         partition = self._finish_untracked(waiting)
-        if outcome.result in UNDONE:
+        if outcome.result in NOT_COUNTED:
             return
         tried = host.robots_tries + 1
         unsettled = outcome.result is FetchResult.FAILED and may_retry(outcome.reason)
@@ -188,15 +193,15 @@ class OutcomeHandler:
         origin = waiting.entry.url.removesuffix("/robots.txt")
         text = from_outcome(outcome, origin, now + frontier.utc_offset, frontier.config)
         frontier.pending(partition).robots.append(text)
-        frontier.hosts.take_robots(host, text)
-        for job in frontier.users(host):
+        frontier.hosts.set_robots(host, text)
+        for job in frontier.jobs_on(host):
             add_sitemaps(frontier, job, host.key, origin, host.robots[origin].rules)
         if outcome.started_at > 0 and host.crawl_delay_s:
             host.pace.after_fetch(now, host.crawl_delay_s)
 
     def _finish_untracked(self, waiting: Outstanding) -> Partition:
         """It is waited for no more: a robots.txt, or what a deleted job has left in the air."""
-        waiting.state = State.FETCHED
+        waiting.state = OutstandingState.FETCHED
         self.frontier.log_outstanding(waiting)
         return self.frontier.remove_outstanding(waiting)
 
@@ -205,7 +210,7 @@ class OutcomeHandler:
         has taken it, it says nothing about the URL, which is handed out until somebody does."""
         utc = self.frontier.utc_now
         waiting = self.frontier.partition(key[1]).outstanding[key]
-        silence = FetchOutcome(
+        no_outcome = FetchOutcome(
             job=waiting.job,
             url_key=waiting.entry.url_key,
             host=waiting.host.key,
@@ -217,9 +222,9 @@ class OutcomeHandler:
             started_at=utc,
             ended_at=utc,
         )
-        if not was_consumed(self.frontier, self.frontier.leases[key]):
-            silence.reason = "not_consumed"
-        self.outcome(silence, now, out)
+        if not self.frontier.was_consumed(self.frontier.leases[key]):
+            no_outcome.reason = "not_consumed"
+        self.outcome(no_outcome, now, out)
 
     def _requeue(
         self,
@@ -276,7 +281,7 @@ class OutcomeHandler:
         if seed:
             if job.scope.excluded(target.href):
                 return
-            anchor(self.frontier, job, target.host_key, target.path_query)
+            anchor_scope(self.frontier, job, target.host_key, target.path_query)
         elif self.frontier.is_other_partition(target.fingerprint):
             pass  # whoever has it knows whether its host is wanted
         elif not job.scope.decide(target.href, target.host_key, entry.depth).admitted:
@@ -319,7 +324,7 @@ class OutcomeHandler:
     ) -> None:
         """Publish the terminal row of a URL without a page; its receipt ends the URL."""
         entry = waiting.entry
-        waiting.state = State.ENDING
+        waiting.state = OutstandingState.ENDING
         job.leased -= 1
         record = Record(
             job=job.uid,
@@ -347,7 +352,7 @@ class OutcomeHandler:
             waiting = self.frontier.partition(receipt.url_key).outstanding.get((message.job, receipt.url_key))
             if waiting is None or waiting.entry.fetch_no != receipt.fetch_no:
                 continue
-            if waiting.state is State.LEASED:
+            if waiting.state is OutstandingState.LEASED:
                 waiting.receipted = receipt
                 self.frontier.log_outstanding(waiting)
             else:
@@ -358,7 +363,7 @@ class OutcomeHandler:
         frontier = self.frontier
         host = waiting.host
         if frontier.hosts.hot.get(host.number) is not host:
-            host = frontier.hosts.named(host.key)  # it was put away meanwhile
+            host = frontier.hosts.get_or_create(host.key)  # it was put away meanwhile
         host.changed = True
         size_bytes = receipt.size_bytes
         closed = novelty_of(host, job).fetched(waiting.entry.url, receipt.text_hash, size_bytes, frontier.utc_now)
@@ -372,7 +377,7 @@ class OutcomeHandler:
         job = frontier.jobs.get(waiting.job)
         if job is None:
             return
-        if waiting.state is State.FETCHED:
+        if waiting.state is OutstandingState.FETCHED:
             job.leased -= 1
         job.ended[outcome] += 1
         partition.ended[waiting.job, outcome] += 1

@@ -24,7 +24,7 @@ from nephila.scheduler.frontier.queue_entry import (
 from nephila.scheduler.frontier.strategies import AVERAGE_PRIORITY, HEAD
 from nephila.scheduler.recrawl.due_table import REWIND_S
 
-AT_ONCE = 1000
+DUE_PER_TURN = 1000
 """URLs of a job that become due in one turn; the next turn takes up the rest."""
 
 
@@ -34,8 +34,8 @@ def queue_due(frontier: Frontier) -> None:
         return
     now = frontier.utc_now
     set_back = now < frontier.recrawl_checked_at - REWIND_S
-    frontier.recrawl_checked_at = now
     if frontier.next_recrawl > now and not set_back:
+        frontier.recrawl_checked(now, frontier.next_recrawl)
         return
     soonest = math.inf
     for job in frontier.jobs.values():
@@ -43,10 +43,10 @@ def queue_due(frontier: Frontier) -> None:
             job.due_table.rewind(now)
         if job.recrawl.active and not job.spec.paused:
             if job.due_table.next_due() <= now:
-                for _, state in zip(range(AT_ONCE), job.due_table.due(now), strict=False):
+                for _, state in zip(range(DUE_PER_TURN), job.due_table.due(now), strict=False):
                     requeue(frontier, job, state)
             soonest = min(soonest, job.due_table.next_due())
-    frontier.next_recrawl = soonest
+    frontier.recrawl_checked(now, soonest)
 
 
 def next_due(frontier: Frontier) -> float | None:
@@ -122,5 +122,5 @@ def apply_lastmods(frontier: Frontier, job: Job, links: Outlinks) -> None:
 def _keep(frontier: Frontier, job: Job, state: UrlState) -> None:
     job.due_table.put(state)
     if state.next_at > 0:
-        frontier.next_recrawl = min(frontier.next_recrawl, state.next_at)
+        frontier.note_recrawl(state.next_at)
     frontier.pending(frontier.partition(state.url_key)).urls.append(state)

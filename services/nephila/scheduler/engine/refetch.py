@@ -52,7 +52,7 @@ class Refetch:
         if not conditional:
             state.etag = state.last_modified = ""
         state.next_at = 0.0
-        self._ask_robots_again(frontier.hosts.named(host_key), row.url)
+        self._ask_robots_again(frontier.hosts.get_or_create(host_key), row.url)
         job.due_table.put(state)
         frontier.pending(frontier.partition(key)).urls.append(state)
         if job.seen.add(key):
@@ -106,7 +106,7 @@ class Refetch:
         if known is None or known.rules is not None or known.policy == "allow" or known.expires <= self.frontier.now:
             return
         text = msgspec.structs.replace(known.text, expires_at=self.frontier.utc_now)
-        self.frontier.hosts.take_robots(host, text)
+        self.frontier.hosts.set_robots(host, text)
         host.changed = True
         self.frontier.pending(self.frontier.partitions[host.partition]).robots.append(text)
 

@@ -98,7 +98,7 @@ def explain(
     parts = parse_for(job.spec, url)
     frontier = dispatcher.frontier
     key = parts.fingerprint
-    host = frontier.hosts.known(parts.host_key)
+    host = frontier.hosts.find(parts.host_key)
     watched: UrlState | None = job.due_table.get(key)
     lease = facts.lease(dispatcher, job, key, now)
     placed = facts.queued(dispatcher, host, job, key, watched, row is not None) if lease is None else None

@@ -14,12 +14,12 @@ import msgspec
 from nephila.kernel.messages import HostUse, Outcome, Quarantine, UrlState
 from nephila.native import parse_url
 from nephila.scheduler.engine.admission import HEAD
-from nephila.scheduler.engine.dispatch import LET_THROUGH, Dispatcher
-from nephila.scheduler.frontier.host_state import Host, OriginRobots, State
+from nephila.scheduler.engine.dispatch import ODD_SHAPES_ALLOWED, Dispatcher
+from nephila.scheduler.frontier.host_state import Host, OutstandingState
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import SEED, Entry, unpack
 from nephila.scheduler.politeness.host_pace import MARGIN_S
-from nephila.scheduler.politeness.robots import origin_of
+from nephila.scheduler.politeness.robots import OriginRobots, origin_of
 from nephila.scheduler.traps.path_patterns import patterns_of
 from nephila.scheduler.traps.url_shape import shape
 
@@ -248,10 +248,10 @@ def lease(dispatcher: Dispatcher, job: Job, key: bytes, now: float) -> LeaseFact
     return fact
 
 
-_STATES: dict[State, Literal["leased", "fetched", "ending"]] = {
-    State.LEASED: "leased",
-    State.FETCHED: "fetched",
-    State.ENDING: "ending",
+_STATES: dict[OutstandingState, Literal["leased", "fetched", "ending"]] = {
+    OutstandingState.LEASED: "leased",
+    OutstandingState.FETCHED: "fetched",
+    OutstandingState.ENDING: "ending",
 }
 
 
@@ -317,7 +317,7 @@ def trap(
     """What speaks for a trap; None when nothing does, or when nothing is judged: seeds, fetches again, traps off."""
     if job.traps.off or (entry is not None and (entry.flags & SEED or entry.fetch_no > 1)):
         return None
-    spared = LET_THROUGH - job.odd_shape_count[host.number] if host is not None else LET_THROUGH
+    spared = ODD_SHAPES_ALLOWED - job.odd_shape_count[host.number] if host is not None else ODD_SHAPES_ALLOWED
     fact = TrapFact(shape(url, dispatcher.frontier.utc_now), max(spared, 0))
     part = host.novelty.get(job.uid) if host is not None else None
     if part is not None:

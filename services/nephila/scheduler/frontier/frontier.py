@@ -8,17 +8,18 @@ after. Views are never a second truth: `restore` rebuilds them from the log alon
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from nephila.kernel.messages import CrawlJob, FrontierCommit, LeasedUrl, Outcome, Quarantine, Seed
 from nephila.kernel.net.address_limits import AddressLimits
 from nephila.native import HostStore, partition_of
 from nephila.scheduler.config import SchedulerConfig
-from nephila.scheduler.frontier.host_state import Host, Outstanding, QueueSlot, State
+from nephila.scheduler.frontier.host_state import Host, Outstanding, OutstandingState, QueueSlot
 from nephila.scheduler.frontier.host_table import HostTable
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.frontier.queue_entry import unpack
@@ -27,6 +28,8 @@ from nephila.scheduler.frontier.seen import Seen
 from nephila.scheduler.politeness.address_queue import AddressQueue
 
 Key = tuple[str, bytes]
+COUNTED = 10_000
+"""Hosts that a metric looks at."""
 DELETED = "\0"
 """Before the uid of a job that was deleted while URLs of it were being fetched."""
 
@@ -52,6 +55,11 @@ class Partition:
         self.ended: Counter[tuple[str, Outcome]] = Counter()
 
 
+def address_limits(config: SchedulerConfig) -> AddressLimits:
+    """Concurrency and gap of server addresses."""
+    return AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
+
+
 class Frontier:
     """All partitions of one scheduler, or one of them. Instants are monotonic seconds; `utc_offset` makes them UTC."""
 
@@ -62,9 +70,15 @@ class Frontier:
         new_seen: Callable[[int], Seen],
         rng: random.Random | None = None,
         partition_slice: PartitionSlice | None = None,
+        addresses: AddressQueue[QueueSlot] | None = None,
+        consumed_until: float = math.inf,
+        on_wider: Callable[[str], None] = lambda uid: None,
+        on_anchor: Callable[[str, str], None] = lambda uid, anchor: None,
     ) -> None:
-        """`own`: it is the frontier of one partition (`config.partitions` is 1 then). What belongs to others goes to
-        `foreign`, and the log says enough of what is on its way for a successor to wait for it."""
+        """With `partition_slice` this is the frontier of one partition, and `config.partitions` is 1. URLs of other
+        partitions go to `for_other_partitions`, and the log describes outstanding URLs so that a successor can wait
+        for them. `on_wider(uid)`: the scope of a job has a new anchor, so links that were refused may be wanted.
+        `on_anchor(uid, anchor)`: this frontier has added that anchor."""
         if config.partitions < 1 or config.partitions & (config.partitions - 1):
             raise ValueError(f"partitions must be a power of two, got {config.partitions}")
         self.config = config
@@ -100,25 +114,28 @@ class Frontier:
         """URLs taken from their queue and without receipt."""
         self.leases: OrderedDict[Key, float] = OrderedDict()
         """When each lease ends, in order; all leases are equally long."""
-        self.consumed_until = math.inf
-        """Instant of the last sign that requests are taken; always where the downloader is of the same program."""
-        self.networks = AddressLimits(config.per_address, config.address_gap_s, config.networks, "scheduler.networks")
-        self.addresses: AddressQueue[QueueSlot] = AddressQueue(self.networks)
+        self.consumed_until = consumed_until
+        """Requests that were handed out up to this instant have been consumed; infinite in one program."""
+        self.addresses = addresses if addresses is not None else AddressQueue(address_limits(config))
         self.waiting_for_address: dict[int, QueueSlot] = {}
-        """Hosts that wait in the line of a server address."""
-        self.pinned_hosts: Callable[[], set[int]] = set
-        """Numbers of hosts that must stay objects."""
-        self.on_wider: Callable[[str], None] = lambda uid: None
-        """Called with the uid of a job whose scope has a further anchor: what was refused before may be wanted."""
-        self.on_anchor: Callable[[str, str], None] = lambda uid, place: None
-        """Called with the uid of a job and a place that its scope is anchored at from now on."""
+        """Hosts in the queue of a server address."""
+        self.on_wider = on_wider
+        self.on_anchor = on_anchor
         self._dirty: list[Partition] = []
 
     def begin_turn(self, now: float, utc_now: float) -> None:
         """A turn begins."""
-        self.now = self.hosts.now = now
-        self.utc_now = utc_now
-        self.hosts.utc_offset = utc_now - now
+        self.now, self.utc_now = now, utc_now
+        self.hosts.begin_turn(now, utc_now - now)
+
+    def set_limits(self, concurrency: int, window: int) -> None:
+        """Change the limits of `in_fetch` and `outstanding`."""
+        self.concurrency, self.window = concurrency, window
+
+    def restore_counts(self, next_job: int, deleted: Mapping[str, int]) -> None:
+        """Take over what a snapshot or the table of rows knows: the next job number, fetch numbers of deleted jobs."""
+        self.next_job = max(self.next_job, next_job)
+        self.deleted.update(deleted)
 
     @property
     def utc_offset(self) -> float:
@@ -177,7 +194,7 @@ class Frontier:
             if waiting.job not in self.jobs:
                 leased.url = entry.url
             leased.fetch_no = entry.fetch_no
-            leased.landed = waiting.state is not State.LEASED
+            leased.landed = waiting.state is not OutstandingState.LEASED
             leased.record = waiting.record
             leased.receipt = waiting.receipted
         return leased
@@ -193,6 +210,35 @@ class Frontier:
         del partition.outstanding[waiting.job, waiting.entry.url_key]
         self.outstanding -= 1
         return partition
+
+    def take_for_other_partitions(self) -> list[tuple[int, Seed]]:
+        """URLs to send to other partitions before the next commit."""
+        taken, self.for_other_partitions = self.for_other_partitions, []
+        return taken
+
+    # ---- leases
+
+    def note_consumed(self, at: float) -> None:
+        """Requests that were handed out up to this instant have been consumed."""
+        self.consumed_until = max(self.consumed_until, at)
+
+    def lease_start(self, lease_until: float) -> float:
+        """When a lease that ends then was given, or taken over."""
+        return lease_until - self.config.start_by_s - self.config.lease_s
+
+    def was_consumed(self, lease_until: float) -> bool:
+        """Whether a downloader has consumed the request of a lease that ends then."""
+        return self.consumed_until >= self.lease_start(lease_until)
+
+    # ---- recrawl
+
+    def note_recrawl(self, at: float) -> None:
+        """A page is due at this instant, UTC."""
+        self.next_recrawl = min(self.next_recrawl, at)
+
+    def recrawl_checked(self, at: float, next_recrawl: float) -> None:
+        """The due tables were read at `at`; the next page is due at `next_recrawl`, UTC."""
+        self.recrawl_checked_at, self.next_recrawl = at, next_recrawl
 
     # ---- jobs
 
@@ -215,7 +261,7 @@ class Frontier:
             return self._new_job(spec, number)
         strategy, unlimited = known.strategy, not known.max_pages
         known.change(spec)
-        known.review(self.utc_now)
+        known.reapply_recrawl(self.utc_now)
         limited = unlimited and self._reserve_due_pages(known)
         if limited or known.strategy is not strategy:
             self._reorder(known)
@@ -229,10 +275,9 @@ class Frontier:
         if number < 0:
             number = self.next_job
         self.next_job = max(self.next_job, number + 1)
-        job = Job(spec, number, self.store, self.new_seen(number))
-        job.first_fetch_no = job.last_fetch_no = self.deleted.pop(spec.uid, 0) + 1
-        if self.partition_slice is not None:
-            job.page_quota = 0
+        first_fetch_no = self.deleted.pop(spec.uid, 0) + 1
+        quota = None if self.partition_slice is None else 0
+        job = Job(spec, number, self.store, self.new_seen(number), first_fetch_no, quota)
         self.jobs[spec.uid] = self.numbered[number] = job
         return job
 
@@ -246,7 +291,7 @@ class Frontier:
         renamed = {}
         for partition in self.partitions:
             for waiting in [w for w in partition.outstanding.values() if w.job == job.uid]:
-                if waiting.state is not State.LEASED:
+                if waiting.state is not OutstandingState.LEASED:
                     self.remove_outstanding(waiting)
                     continue
                 # Under a name that no job can have: one of the same name may come before this fetch has ended.
@@ -323,6 +368,20 @@ class Frontier:
             self.ready.discard(number)
         self.schedule(number)
 
+    def hosts_ready(self, now: float) -> int:
+        """Hosts that could be fetched from now. O(`COUNTED`); a lower bound where more than that are due."""
+        return len(self.ready) + sum(at <= now for _, at in self.store.scheduled(COUNTED))
+
+    def urls_ready(self, now: float) -> int:
+        """URLs queued on hosts that could be fetched from now. O(`COUNTED`); a lower bound where there are more."""
+        due = [host for host, at in self.store.scheduled(COUNTED) if at <= now]
+        return sum(map(self.store.queued, itertools.islice(itertools.chain(self.ready.hosts(), due), COUNTED)))
+
+    def oldest_ready_s(self, now: float) -> float:
+        """How long the host that has been ready longest has waited; 0 without any."""
+        instants = (self.ready.ready_since(), self.store.next_ready())
+        return max(now - min((at for at in instants if at is not None), default=now), 0.0)
+
     def newly_queued(self, number: int, job: Job, order: int) -> None:
         """A job has queued a URL on a host; it may be one that the job can take where it could take no other."""
         job.waiting_hosts.pop(number, None)
@@ -333,10 +392,10 @@ class Frontier:
 
     def _limit(self, host: Host) -> int:
         """Fetches at once: what the most careful of the jobs on it wants, as with the delay."""
-        limits = [job.policies.concurrency(host.key) for job in self.users(host)]
+        limits = [job.policies.concurrency(host.key) for job in self.jobs_on(host)]
         return min(limits) if limits else 1
 
-    def users(self, host: Host) -> list[Job]:
+    def jobs_on(self, host: Host) -> list[Job]:
         """Jobs that have URLs queued on a host."""
         numbered = self.numbered
         return [numbered[number] for number, _ in self.store.jobs(host.number) if number in numbered]
@@ -344,7 +403,7 @@ class Frontier:
     def delay_s(self, host: Host, job: Job | None) -> float:
         """Seconds between two fetches of a host on behalf of a job; of None, on behalf of all that use the host."""
         if job is None:
-            return max((self.delay_s(host, user) for user in self.users(host)), default=host.crawl_delay_s)
+            return max((self.delay_s(host, user) for user in self.jobs_on(host)), default=host.crawl_delay_s)
         return job.policies.delay_s(host.key, host.crawl_delay_s, host.pace.took_s)
 
     def wait_for_address(self, host: Host, head: bool) -> None:
@@ -372,7 +431,7 @@ class Frontier:
 
     def resume_hosts(self, job: Job) -> None:
         """Reconsider hosts that were set aside because the job could not take more."""
-        if job.waiting_hosts and job.open:
+        if job.waiting_hosts and job.has_room:
             parked, job.waiting_hosts = job.waiting_hosts, {}
             for number in parked:
                 self.ready.discard(number)  # it stands there for others

@@ -6,33 +6,11 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
-from nephila.kernel.messages import HostUse, Receipt, Record, RobotsTxt
-from nephila.kernel.net.robots import Robots
+from nephila.kernel.messages import HostUse, Receipt, Record
 from nephila.scheduler.frontier.queue_entry import Entry
 from nephila.scheduler.politeness.host_pace import HostPace
+from nephila.scheduler.politeness.robots import OriginRobots
 from nephila.scheduler.traps.novelty import NoveltyTracker
-
-
-@dataclass(slots=True)
-class OriginRobots:
-    """robots.txt of one origin as it is believed now; `expires` in monotonic seconds."""
-
-    policy: str
-    """rules, allow, disallow, or failed: the host cannot be reached at all, for `text.reason`."""
-    rules: Robots | None
-    expires: float
-    text: RobotsTxt
-    """As logged, without its body."""
-
-    def effort(self, agent: str, url: str) -> int:
-        """Rules times characters that the question costs at most; a few nanoseconds each."""
-        return self.rules.rules(agent).scanned * len(url) if self.rules is not None else 0
-
-    def allows(self, agent: str, url: str) -> bool:
-        """Whether a URL of this origin may be fetched."""
-        if self.rules is None:
-            return self.policy == "allow"
-        return self.rules.allowed(agent, url[url.index("/", url.index("://") + 3) :].partition("#")[0])
 
 
 class Host:
@@ -72,7 +50,7 @@ class Host:
         """What the store holds of it is out of date."""
 
 
-class State(IntEnum):
+class OutstandingState(IntEnum):
     """Where an outstanding URL stands."""
 
     LEASED = 0
@@ -103,7 +81,7 @@ class Outstanding:
     attempt: int
     address: str = ""
     """Server address on which its fetch was counted; empty when none was known."""
-    state: State = State.LEASED
+    state: OutstandingState = OutstandingState.LEASED
     receipted: Receipt | None = None
     """That its row is durable, which came before its outcome."""
     record: Record | None = None

@@ -19,7 +19,7 @@ from nephila.scheduler.config import SchedulerConfig
 from nephila.scheduler.frontier.host_state import Host
 from nephila.scheduler.frontier.job_state import Job
 from nephila.scheduler.politeness.host_pace import from_state
-from nephila.scheduler.politeness.robots import believe, crawl_delay_s, logged
+from nephila.scheduler.politeness.robots import crawl_delay_s, from_log, to_log
 from nephila.scheduler.politeness.robots_cache import RobotsCache
 from nephila.scheduler.traps.novelty import CAP_FETCHES, CAP_SHARE, NoveltyTracker
 
@@ -51,11 +51,19 @@ class HostTable:
     def __len__(self) -> int:
         return len(self.store)
 
-    def named(self, key: str) -> Host:
+    def begin_turn(self, now: float, utc_offset: float) -> None:
+        """Take over the instants of a turn."""
+        self.now, self.utc_offset = now, utc_offset
+
+    def checkpointed(self) -> None:
+        """The store has written a checkpoint."""
+        self.written_bytes = 0
+
+    def get_or_create(self, key: str) -> Host:
         """The host of that name, made when first met."""
         return self.get(self.store.host(key))
 
-    def known(self, key: str) -> Host | None:
+    def find(self, key: str) -> Host | None:
         """The host of that name, if there is one."""
         number = self.store.find(key)
         return self.get(number) if number >= 0 else None
@@ -79,11 +87,11 @@ class HostTable:
     def _fill(self, host: Host, record: HostRecord) -> None:
         utc_now = self.now + self.utc_offset
         if record.state is not None:
-            record.state.uses = self._named(record.state.uses)
-            take_state(host, record.state, self.now, utc_now)
+            record.state.uses = self._by_uid(record.state.uses)
+            load_state(host, record.state, self.now, utc_now)
         for text in record.robots:
-            self.take_robots(host, text)
-        for part in self._named(record.yields):
+            self.set_robots(host, text)
+        for part in self._by_uid(record.yields):
             host.novelty[part.job] = self._yield(host, part)
 
     def _yield(self, host: Host, part: HostYield) -> NoveltyTracker:
@@ -99,19 +107,19 @@ class HostTable:
                     known.restore(quarantine)
         return known
 
-    def take_robots(self, host: Host, text: RobotsTxt) -> None:
+    def set_robots(self, host: Host, text: RobotsTxt) -> None:
         """Believe a robots.txt from now on."""
         before = host.robots.get(text.origin)
-        host.robots[text.origin] = believe(text, self.now, self.now + self.utc_offset, self.robots)
+        host.robots[text.origin] = from_log(text, self.now, self.now + self.utc_offset, self.robots)
         if before is not None and before.rules is not None:
             self.robots.release(before.rules)
-        host.crawl_delay_s = crawl_delay_s(host, self.config.agent, self.config)
+        host.crawl_delay_s = crawl_delay_s(host.robots.values(), self.config)
 
     def state_of(self, host: Host) -> HostState:
         """What outlives a restart of a host's politeness and accounts."""
         return host.pace.to_state(host.key, host.address, self.utc_offset, host.crawl_delay_s, list(host.uses.values()))
 
-    def put_away(self, host: Host) -> None:
+    def evict(self, host: Host) -> None:
         """Write a host into the store and let its object go; forget it when nothing is worth remembering."""
         self._save(host)
         del self.hot[host.number]
@@ -135,11 +143,11 @@ class HostTable:
         yields = [HostYield(names[job], part.pack()) for job, part in host.novelty.items() if job in names]
         state = self.state_of(host)
         state.uses = [msgspec.structs.replace(use, job=names[use.job]) for use in state.uses if use.job in names]
-        packed = _encode(HostRecord(state, [logged(known) for known in robots], yields))
+        packed = _encode(HostRecord(state, [to_log(known) for known in robots], yields))
         self.store.set_state(host.number, packed)
         self.written_bytes += len(packed)
 
-    def _named(self, accounts: Iterable[Account]) -> list[Account]:
+    def _by_uid(self, accounts: Iterable[Account]) -> list[Account]:
         """Accounts of the store under the names of their jobs, without those of deleted ones."""
         found = []
         for account in accounts:
@@ -151,7 +159,7 @@ class HostTable:
             found.append(account)
         return found
 
-    def trim(self, busy: Callable[[], set[int]]) -> None:
+    def trim(self, pinned: Callable[[], set[int]]) -> None:
         """Put away the coldest objects when there are too many, but those that are `busy`: the number of a host may be
         another's once it is away, and somebody has noted it. O(objects that are put away), amortised."""
         hosts, robots_bytes = self.config.hot_hosts, self.config.hot_robots_bytes
@@ -159,15 +167,15 @@ class HostTable:
         if not many and not heavy:
             return
         hosts, robots_bytes = hosts * 3 // 4 if many else hosts, robots_bytes * 3 // 4 if heavy else robots_bytes
-        for host in self._cold(busy()):
+        for host in self._cold(pinned()):
             many, heavy = len(self.hot) > hosts, self.robots.size_bytes > robots_bytes
             if not many and not heavy:
                 return
             if many or host.robots:
-                self.put_away(host)
+                self.evict(host)
 
-    def _cold(self, busy: set[int]) -> Iterator[Host]:
-        return (host for host in list(self.hot.values()) if not host.in_flight and host.number not in busy)
+    def _cold(self, pinned: set[int]) -> Iterator[Host]:
+        return (host for host in list(self.hot.values()) if not host.in_flight and host.number not in pinned)
 
     def flush(self) -> None:
         """Write every object that has changed into the store, before a checkpoint."""
@@ -194,7 +202,7 @@ def novelty_of(host: Host, job: Job) -> NoveltyTracker:
     return known
 
 
-def take_state(host: Host, state: HostState, now: float, utc_now: float) -> None:
+def load_state(host: Host, state: HostState, now: float, utc_now: float) -> None:
     """The stored form, read back."""
     host.pace = from_state(state, now, utc_now)
     host.address = state.address

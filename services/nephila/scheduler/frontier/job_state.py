@@ -36,7 +36,16 @@ def _host_key(url: str) -> str:
 class Job:
     """Mutable state of a job; all of it is rebuilt from the commit log. `number` is its name in the host store."""
 
-    def __init__(self, spec: CrawlJob, number: int, store: HostStore, seen: Seen) -> None:
+    def __init__(
+        self,
+        spec: CrawlJob,
+        number: int,
+        store: HostStore,
+        seen: Seen,
+        first_fetch_no: int = 1,
+        page_quota: int | None = None,
+    ) -> None:
+        """`page_quota`: share of one of many partitions in the page budget; None: this frontier has all of it."""
         self.number = number
         self.seen = seen
         self._store = store
@@ -47,7 +56,7 @@ class Job:
         """Hosts set aside because the job could not take more, in order; the frontier wakes them."""
         self.over_budget_hosts: dict[int, None] = {}
         """Hosts on which the job has spent its budget; their URLs stay in the queue and are not waited for."""
-        self.first_fetch_no = self.last_fetch_no = 1
+        self.first_fetch_no = self.last_fetch_no = first_fetch_no
         """Number of every URL's first fetch (a job of this name may have left rows before), and the highest given."""
         self.seed_anchors: set[str] = set()
         """Anchors contributed by seeds of this run themselves, not by what they redirect to."""
@@ -57,7 +66,7 @@ class Job:
         """Fetches in flight or on the way to storage as a page."""
         self.dispatched = 0
         """URLs taken out of their queues since this program began with the job."""
-        self.page_quota: int | None = None
+        self.page_quota = page_quota
         """Of the page budget, for one of many partitions; None: all are here."""
         self.spent_elsewhere = False
         """All partitions together have stored what the page budget allows."""
@@ -104,11 +113,11 @@ class Job:
         self._apply(spec, ())
         self.scope.take_over(scope)
 
-    def review(self, utc_now: float) -> None:
+    def reapply_recrawl(self, utc_now: float) -> None:
         """Put every URL that is fetched again under the policy as it is now. O(watched URLs)."""
         for state in self.due_table.states():
             if not self.due_table.is_checked_out(state.url_key):
-                new = self.recrawl.reviewed(state, utc_now)
+                new = self.recrawl.reapplied(state, utc_now)
                 if new is not state:
                     self.due_table.put(new)
 
@@ -123,7 +132,7 @@ class Job:
         return max(self.queued - sum(self._store.length(host, self.number) for host in self.over_budget_hosts), 0)
 
     @property
-    def open(self) -> bool:
+    def has_room(self) -> bool:
         """Whether another URL may be taken: not paused, and the page budget covers what is on the way."""
         return not self.spec.paused and (not self.max_pages or self._budget_left > 0)
 
@@ -150,6 +159,14 @@ class Job:
             self._seed_hosts = frozenset(filter(None, map(_host_key, self.spec.seeds)))
         return host_key in self._seed_hosts
 
+    def set_quota(self, pages: int, spent_elsewhere: bool) -> None:
+        """Change the share of this partition in the page budget."""
+        self.page_quota, self.spent_elsewhere = pages, spent_elsewhere
+
+    def restore_fetch_numbers(self, first: int, last: int) -> None:
+        """Take over the numbers of a snapshot."""
+        self.first_fetch_no, self.last_fetch_no = first, last
+
     def reserve_page(self, url_key: bytes) -> None:
         """A stored page waits to be fetched again."""
         if self.max_pages:
@@ -167,7 +184,7 @@ class Job:
         if not self.max_pages:
             return not self.spec.paused
         if url_key in self.reserved:
-            return self.open
+            return self.has_room
         before = len(self.reserved) + (len(self.priority_refetch) if url_key not in self.priority_refetch else 0)
         return not self.spec.paused and self._budget_left > before
 

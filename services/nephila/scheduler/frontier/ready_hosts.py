@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from typing import Any
 
 _HOST_BITS = 32
 _STAMP_BITS = 40
@@ -20,8 +21,8 @@ class ReadyHosts:
     def __init__(self) -> None:
         self._heaps: dict[int, list[int]] = {}
         """Job → heap of order, stamp, host in one integer: a third of the memory of a tuple."""
-        self._hosts: dict[int, tuple[int, ...]] = {}
-        """Host → its stamp, then the jobs it stands here for."""
+        self._hosts: dict[int, tuple[Any, ...]] = {}
+        """Host → stamp, instant, then the jobs it is listed for; in the order of the stamps."""
         self._stamp = 0
 
     def __len__(self) -> int:
@@ -31,21 +32,25 @@ class ReadyHosts:
     def __contains__(self, host: int) -> bool:
         return host in self._hosts
 
-    def add(self, host: int, heads: Iterable[tuple[int, int]]) -> None:
-        """A host has become ready; `heads` are the jobs that have URLs on it, with the order of their first."""
+    def add(self, host: int, heads: Iterable[tuple[int, int]], now: float = 0.0) -> None:
+        """A host is ready from `now` on; `heads`: each job that has URLs there, and the order of its first."""
         self._stamp += 1
         jobs = []
         for job, order in heads:
             self._push(job, order, self._stamp, host)
             jobs.append(job)
-        self._hosts[host] = (self._stamp, *jobs)
+        self._hosts[host] = (self._stamp, now, *jobs)
 
     def offer(self, host: int, job: int, order: int) -> None:
-        """A job got its first URL on a host that is ready already; harmless when it stands here for that job."""
-        known = self._hosts[host]
-        if job not in known[1:]:
-            self._push(job, order, known[0], host)
-            self._hosts[host] = (*known, job)
+        """A job has its first URL on a host that is ready already; no effect where the host is listed for that job."""
+        stamp, since, *jobs = self._hosts[host]
+        if job not in jobs:
+            self._push(job, order, stamp, host)
+            self._hosts[host] = (stamp, since, *jobs, job)
+
+    def ready_since(self) -> float | None:
+        """When the host that has been ready longest became so; None without any."""
+        return next((known[1] for known in self._hosts.values()), None)
 
     def _push(self, job: int, order: int, stamp: int, host: int) -> None:
         entry = order << (_STAMP_BITS + _HOST_BITS) | stamp << _HOST_BITS | host
@@ -106,4 +111,4 @@ class ReadyHosts:
                 assert job not in found.setdefault(host, set()), f"host {host} stands twice for job {job}"
                 found[host].add(job)
         for host, known in self._hosts.items():
-            assert found.get(host, set()) == set(known[1:]), f"host {host} is not where it should be"
+            assert found.get(host, set()) == set(known[2:]), f"host {host} is not where it should be"

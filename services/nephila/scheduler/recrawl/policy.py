@@ -160,7 +160,7 @@ class RecrawlPolicy:
             new.missing = self.gone_after - 1
         return new
 
-    def reviewed(self, old: UrlState, now: float) -> UrlState:
+    def reapplied(self, old: UrlState, now: float) -> UrlState:
         """The state under this policy, which may have changed since, by a clock that may have been set: call it for
         every state that is loaded and when the job changes. What is overdue stays due; nothing is frozen."""
         over = self._gone(old) or (old.outcome is Outcome.DROPPED and not old.next_at)

@@ -38,7 +38,7 @@ MAX_PATTERNS: Final = 256
 MAX_CLOSED: Final = 256
 MAX_TEXTS: Final = 8192
 """Texts remembered per host: 64 KiB."""
-MAX_TWINS: Final = 4096
+MAX_SESSION_COPIES: Final = 4096
 MAX_VALUES: Final = 4096
 """Copies under session ids and values of parameters: 32 KiB each, on hosts that have some."""
 SAME_TEXT: Final = 3
@@ -143,8 +143,8 @@ class NoveltyTracker:
     __slots__ = (
         "_exempt",
         "_patterns",
+        "_session_copies",
         "_texts",
-        "_twins",
         "_values",
         "cap_fetches",
         "cap_share",
@@ -167,7 +167,7 @@ class NoveltyTracker:
         self._exempt: dict[str, int] = {}
         """Closed place → queued URLs of it that are fetched all the same. Not in a snapshot."""
         self._texts = RecentHashSet(MAX_TEXTS)
-        self._twins: RecentHashSet | None = None
+        self._session_copies: RecentHashSet | None = None
         self._values: RecentHashSet | None = None
 
     # ---- verdicts
@@ -200,20 +200,20 @@ class NoveltyTracker:
         bare = without_session(url)
         if not bare:
             return ""
-        if self._twins is None:
-            self._twins = RecentHashSet(MAX_TWINS)
+        if self._session_copies is None:
+            self._session_copies = RecentHashSet(MAX_SESSION_COPIES)
         key = _hash(bare)
-        if self._twins.add(key) or self._twins.add(key ^ 1):
+        if self._session_copies.add(key) or self._session_copies.add(key ^ 1):
             return ""
         return f"session id: {bare[:200]} is known under others"
 
     def session_copy_of(self, url: str) -> str:
         """The URL without its session id, when `twin` would refuse a link to it; remembers nothing."""
-        bare = without_session(url) if self._twins is not None else ""
-        if not bare or self._twins is None:
+        bare = without_session(url) if self._session_copies is not None else ""
+        if not bare or self._session_copies is None:
             return ""
         key = _hash(bare)
-        return bare if key in self._twins and key ^ 1 in self._twins else ""
+        return bare if key in self._session_copies and key ^ 1 in self._session_copies else ""
 
     # ---- what happens
 
@@ -377,7 +377,9 @@ class NoveltyTracker:
 
     def pack(self) -> bytes:
         """Everything, quarantines included. O(size), at most about 180 KiB."""
-        memories = [b"" if memory is None else memory.pack() for memory in (self._texts, self._twins, self._values)]
+        memories = [
+            b"" if memory is None else memory.pack() for memory in (self._texts, self._session_copies, self._values)
+        ]
         places = [(name, *_fields_of(place), place.sizes) for name, place in self._patterns.items()]
         state = (_VERSION, self.fetches, *memories, places, list(self.closed.values()))
         return msgspec.msgpack.encode(state)
@@ -388,7 +390,7 @@ class NoveltyTracker:
             version, fetches, texts, twins, values, rows, closed = _STATE.decode(packed)
             if version != _VERSION:
                 raise ValueError(f"version {version}, not {_VERSION}")
-            memories = RecentHashSet(MAX_TEXTS), RecentHashSet(MAX_TWINS), RecentHashSet(MAX_VALUES)
+            memories = RecentHashSet(MAX_TEXTS), RecentHashSet(MAX_SESSION_COPIES), RecentHashSet(MAX_VALUES)
             for memory, state in zip(memories, (texts, twins, values), strict=True):
                 memory.restore(state)
             if len(rows) > MAX_PATTERNS or len(closed) > MAX_CLOSED:
@@ -397,7 +399,7 @@ class NoveltyTracker:
         except (msgspec.DecodeError, msgspec.ValidationError, ValueError) as error:
             raise ValueError(f"state of the traps of {self.host} is damaged: {error}") from None
         self.fetches, self._patterns = fetches, places
-        self._texts, self._twins, self._values = (
+        self._texts, self._session_copies, self._values = (
             memories[0],
             memories[1] if twins else None,
             memories[2] if values else None,

@@ -20,15 +20,16 @@ from aiokafka.errors import KafkaError
 
 from nephila.kernel.bus.contract import DeadHandler, Handler, LogRecords, Receipt
 from nephila.kernel.bus.dead_letters import dead_letter_for
-from nephila.kernel.bus.kafka import admin
+from nephila.kernel.bus.kafka.admin import topics as admin
 from nephila.kernel.bus.kafka.claim_check import ClaimStore, sweep
 from nephila.kernel.bus.kafka.client.connections import mend
 from nephila.kernel.bus.kafka.compacted import CompactedTopics
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.consumer.consumer_group import ConsumerGroup
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox
+from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.group import agreement
 from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener
-from nephila.kernel.bus.kafka.inbox import Inbox, KafkaSubscription
 from nephila.kernel.bus.kafka.log_reader import KafkaLogReader
 from nephila.kernel.bus.kafka.producer import BatchingProducer
 from nephila.kernel.bus.kafka.wire import frame_of, seal
@@ -52,7 +53,10 @@ class KafkaBus:
         clock: Clock,
         claim_store: ClaimStore | None = None,
         agreed: Mapping[str, str] | None = None,
+        on_fatal: Callable[[UserError], None] | None = None,
     ) -> None:
+        """`agreed`: settings that have to be the same in all members of the system, compared at the start. `on_fatal`
+        is called when a person has to look: a loss, a message of a newer release, a duplicate member."""
         name = config.name or f"member-{uuid.uuid4().hex[:12]}"
         self.config = msgspec.structs.replace(config, name=name)
         self.clock = clock
@@ -60,8 +64,7 @@ class KafkaBus:
         self.max_attempts = config.max_attempts
         self.unacked = 0
         self.on_quiet: Callable[[], None] | None = None
-        self.on_fatal: Callable[[UserError], None] | None = None
-        """Called when a person has to look: a loss, a newer release's message, a namesake."""
+        self.on_fatal = on_fatal
         self.fatal: UserError | None = None
         self.producer = BatchingProducer(self.config, claim_store)
         self.groups: dict[str, ConsumerGroup] = {}
@@ -70,7 +73,6 @@ class KafkaBus:
         self._log_reader = KafkaLogReader(self.config, claim_store)
         self._tasks: list[asyncio.Task[None]] = []
         self.agreed = dict(agreed or {})
-        """Settings that have to be the same in all members of the system; compared at the start."""
 
     # ---- the contract
 
@@ -97,8 +99,7 @@ class KafkaBus:
         name = f"{self.config.prefix}{topic.name}"
         if name in inbox.topics:
             raise ValueError(f"group {group!r} already reads topic {topic.name!r}")
-        reader = KafkaSubscription(self, topic, group, handler, credits, on_dead)
-        inbox.topics[name] = reader.prepare(inbox.ended)
+        inbox.topics[name] = KafkaSubscription(self, topic, group, handler, credits, on_dead, inbox.ended)
 
     def _group(self, name: str) -> ConsumerGroup:
         group = self.groups.get(name)

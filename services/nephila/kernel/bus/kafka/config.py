@@ -1,4 +1,4 @@
-"""What the Kafka bus is told. Every field can be set as NEPHILA_KAFKA__<FIELD>, the broker as NEPHILA_BOOTSTRAP."""
+"""Settings of the Kafka bus. Each field can be set as NEPHILA_KAFKA__<FIELD>, the brokers also as NEPHILA_BOOTSTRAP."""
 
 from __future__ import annotations
 
@@ -19,59 +19,61 @@ _PREFIX = re.compile(r"[A-Za-z0-9._-]{0,100}")
 
 
 class KafkaConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """See the fields."""
+    """Settings of the Kafka bus."""
 
     bootstrap: str = "127.0.0.1:9092"
-    # HOST:PORT of one or more brokers, separated by commas.
+    """HOST:PORT of one or more brokers, separated by commas."""
     name: str = ""
-    # Stable name of this member, its own among all members of a service: its place on the ring. Empty: a new one each
-    # time, which costs a rebalance at every restart.
+    """Stable name of this member, unique among the members of a service: it determines the position on the ring.
+    Empty: a new name at each start, which costs a rebalance."""
     prefix: str = ""
-    # Before the names of topics and groups, for several systems on one broker.
+    """Prefix of the names of topics and groups, for several systems on one broker."""
     partitions: int = DEFAULT_PARTITIONS
-    # Of every keyed topic; a power of two, fixed while the system lives.
+    """Partitions of each keyed topic; a power of two, fixed for the life of the system."""
     session_s: float = 6.0
-    # A member that was not heard of for so long is dead. The broker's own least is 6 s unless it is told otherwise.
+    """A member without a heartbeat for this time is dead. The broker's default minimum is 6 s."""
     heartbeat_s: float = 0.5
-    # Well under the session: one lost heartbeat must not end a member.
+    """Time between heartbeats; at most a third of session_s, so that one lost heartbeat ends no member."""
     rebalance_s: float = 10.0
-    # How long the others wait for a member at a rebalance.
+    """Maximum time that a rebalance waits for a member."""
     drain_s: float = 3.0
-    # How long a partition that moves may take to finish its work.
+    """Maximum time that a moving partition may take to finish its work."""
     commit_interval_s: float = 0.5
-    # How often positions are committed: what a crash may bring again.
+    """Time between commits of positions: what a crash may deliver again."""
     linger_s: float = 0.01
-    # How long a message waits for others of its partition.
+    """Maximum time that a message waits for others of its partition."""
     batch_bytes: int = 256 << 10
-    # Most that is gathered in one record, unless one message is larger.
+    """Maximum size of a record that holds several messages; a larger message has a record of its own."""
     gather_s: float = 0.03
-    # How long the broker may hold back what is to be read, while there is work, until it is as much as:
+    """Maximum time that the broker may hold back a fetch answer, while there is work, until it has gather_bytes."""
     gather_bytes: int = 256 << 10
+    """Size of a fetch answer that the broker sends at once."""
     patient_s: float = 0.1
+    """As gather_s, for pages and records: no host waits for them."""
     patient_bytes: int = 512 << 10
-    # The same for pages and records, for which no host waits.
+    """As gather_bytes, for pages and records."""
     inline_bytes: int = 512 << 10
-    # A message above it, compressed, goes to the blob store, and its name into the record.
+    """A message that is larger when compressed goes to the blob store, and its name into the record."""
     blobs: str = ""
-    # Where those lie: a directory that all members see, or s3://bucket/path. Empty: they are refused.
+    """The blob store: a directory that all members see, or s3://bucket/path. Empty: such messages are refused."""
     buffer_messages: int = 2000
-    # Messages of one topic that may wait here for credit; beyond it the partitions are paused.
+    """Messages of one topic that may wait for credit; beyond it the partitions are paused."""
     buffer_bytes: int = 64 << 20
-    # Bytes of records of one topic that were taken and not dealt with; beyond it the partitions are paused.
+    """Bytes of unfinished records of one topic; beyond it the partitions are paused."""
     fetch_bytes: int = 1 << 20
-    # Most that is read ahead of one partition.
+    """Maximum bytes that are read ahead of one partition."""
     request_timeout_s: float = 30.0
-    # When a request to the broker counts as lost.
+    """Time after which a request to the broker counts as lost."""
     silent_s: float = 30.0
-    # A consumer that is assigned, behind, not paused and silent for so long is ended and begun anew.
+    """A consumer that is assigned, behind, not paused and silent for this time is restarted."""
     max_attempts: int = 3
-    # Deliveries of a message before it is a dead letter.
+    """Deliveries of a message before it is a dead letter."""
     accept_loss: bool = False
-    # Go on at the beginning of a log when messages were deleted before they were read.
+    """Continue at the beginning of a log when messages were deleted before they were read."""
 
 
 def kafka_config(values: Mapping[str, Any], where: str) -> KafkaConfig:
-    """The environment's settings, and `values` over them (None: not given). Raises `UsageError` in one line."""
+    """The settings of the environment, overridden by those in `values` that are not None. Raises `UsageError`."""
     bootstrap = os.environ.get("NEPHILA_BOOTSTRAP")
     base = load(KafkaConfig, {"bootstrap": bootstrap} if bootstrap else {}, "environment", "kafka")
     given = {name: value for name, value in values.items() if value is not None}
@@ -79,7 +81,7 @@ def kafka_config(values: Mapping[str, Any], where: str) -> KafkaConfig:
 
 
 def checked(config: KafkaConfig, where: str) -> KafkaConfig:
-    """The same settings if they make sense. Raises `UsageError` in one line."""
+    """The settings, checked. Raises `UsageError` in one line."""
     for address in config.bootstrap.split(","):
         if not _ADDRESS.fullmatch(address.strip()):
             raise UsageError(f"{where}: bootstrap {config.bootstrap!r} is not HOST:PORT, or several with commas")

@@ -21,8 +21,8 @@ from aiokafka.errors import KafkaError, ProducerClosed
 
 from nephila.kernel.bus.contract import Receipt, all_of
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
+from nephila.kernel.bus.kafka.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.group.clock_skew import ClockSkew
 from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError

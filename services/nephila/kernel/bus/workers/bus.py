@@ -1,11 +1,10 @@
-"""The bus between the main process and its workers: requests go out, what becomes of them comes back.
+"""The bus between the main process and its worker processes: requests go out, results come back.
 
-In the main process this is a group like any other on the LocalBus: it takes `requests` and hands each to a worker over
-a `Link`; what workers publish is published on the LocalBus, whose receipts go back as acks. Jobs, rules and verdicts
-on them are kept, the newest of each, and told to every worker before its first request. Invariants: a request is acked
-when its worker has acked it or is dead; of a dead worker's requests each that is not done comes back as an outcome
-LOST, or failed when it is what kills workers (`suspects`); what cannot be placed now waits in order. Processes are not
-known here.
+In the main process this is a group of the LocalBus. It takes `requests` and sends each to a worker over a `Link`.
+Messages of a worker are published on the LocalBus, and their receipts return as acks. The newest version of each job,
+rule and verdict is kept and sent to a worker before its first request. Invariants: a request is acked when its worker
+has acked it or is dead. Each unfinished request of a dead worker gets the outcome LOST, or FAILED if it is poison
+(`poison.py`). Requests that no worker can take wait in order. This module knows no processes.
 """
 
 from __future__ import annotations
@@ -32,32 +31,41 @@ log = logging.getLogger(__name__)
 
 GROUP = "workers"
 LOADED_AT = 8
-"""Requests in one worker's hands that make another worth its start: a crawl of one site never needs a second."""
+"""Requests held by one worker above which another worker is worth its start; a crawl of one site needs one only."""
 _UNTRIED = (FetchResult.UNSPECIFIED, FetchResult.EXPIRED)
 
 Soon = Callable[[Callable[[], None]], None]
 
 
 class Member:
-    """One worker as the main process sees it."""
+    """One worker, as the main process sees it."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.link: Link
         self.in_flight = InFlightRequests()
         self.done = 0
-        """Requests that it has ended."""
+        """Finished requests."""
 
     @property
     def load(self) -> int:
-        """Requests in its hands."""
+        """Unfinished requests."""
         return len(self.in_flight)
 
 
 class Workers:
-    """See the module."""
+    """Distributes requests over workers and publishes their results."""
 
-    def __init__(self, bus: LocalBus, clock: Clock, window: int = UNBOUNDED) -> None:
+    def __init__(
+        self,
+        bus: LocalBus,
+        clock: Clock,
+        window: int = UNBOUNDED,
+        on_busy: Callable[[], None] = lambda: None,
+        on_loaded: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_busy` is called when an idle worker gets a request; `on_loaded`, when a worker holds more than
+        `LOADED_AT` requests: there is work for one more worker."""
         self._bus = bus
         self._clock = clock
         self._window = window
@@ -66,24 +74,22 @@ class Workers:
         self._verdicts: dict[str, RuleVerdict] = {}
         self._members: dict[Member, None] = {}
         self._free: dict[Member, None] = {}
-        """Those that take any request: all but the one where suspects are tried."""
+        """Workers that take any request: all but the one that probes suspects."""
         self._isolated_worker: Member | None = None
-        """The worker where suspects are tried, one at a time and nothing else."""
+        """The worker that probes suspects, one at a time and nothing else."""
         self._placement: Placement[Member] = Placement(lambda member: len(member.in_flight.held))
         self._waiting: deque[Delivery] = deque()
         self._suspect_requests: deque[Delivery] = deque()
-        """Requests for suspects, which wait for their turn alone."""
+        """Requests of suspects, waiting to be probed."""
         self._suspects = CrashSuspects()
         self._draining = False
         self._widened: set[str] = set()
-        """Jobs whose scope has got further anchors in this turn."""
-        self.on_busy: Callable[[], None] = _nothing
-        """Called when an idle worker gets a request."""
-        self.on_loaded: Callable[[], None] = _nothing
-        """Called when a worker holds more than `LOADED_AT` requests: there is work for one more worker."""
+        """Jobs whose scope got further anchors in this turn of the loop."""
+        self._on_busy = on_busy
+        self._on_loaded = on_loaded
 
     def start(self) -> None:
-        """Begin to take jobs and requests."""
+        """Subscribe to jobs, rules and requests."""
         self._bus.subscribe(RULES, GROUP, self._on_rule, credits=UNBOUNDED)
         self._bus.subscribe(RULE_VERDICTS, GROUP, self._on_verdict, credits=UNBOUNDED)
         self._bus.subscribe(JOBS, GROUP, self._on_job, credits=UNBOUNDED)
@@ -91,24 +97,24 @@ class Workers:
 
     @property
     def waiting(self) -> int:
-        """Requests that no worker has yet."""
+        """Requests without a worker."""
         return len(self._waiting) + len(self._suspect_requests)
 
     @property
     def members(self) -> list[Member]:
-        """The workers that take requests."""
+        """Workers that take requests."""
         return list(self._members)
 
-    # ---- members
+    # ---- workers
 
     def connect(
         self, member: Member, write: Callable[[bytearray], None], soon: Soon, on_control: Callable[[Any], None]
     ) -> None:
-        """Give a worker that begins its link; it is sent nothing before `join`."""
+        """Create the link of a starting worker; nothing is sent before `join`."""
         member.link = Link(self._bus, write, soon, on_control, partial(self._on_published, member))
 
     def join(self, member: Member) -> None:
-        """A worker is ready: it hears of rules and jobs, then of requests."""
+        """A worker is ready: send it rules and jobs, then requests."""
         for rule in self._rules.values():
             member.link.send(RULES, 0, rule)
         for verdict in self._verdicts.values():
@@ -121,8 +127,7 @@ class Workers:
         self._probe_next()
 
     def lost(self, member: Member) -> int:
-        """A worker is dead, and all that it sent has been received: what it had has to be done again. Returns how many
-        requests it had."""
+        """A worker is dead, and everything it sent has been received. Its requests are ended; returns their number."""
         self._members.pop(member, None)
         self._free.pop(member, None)
         held = list(member.in_flight)
@@ -141,7 +146,7 @@ class Workers:
         return len(held)
 
     def drain(self, grace_s: float) -> None:
-        """Hand out nothing more, and tell all workers to end what they have within so many seconds."""
+        """Dispatch nothing more, and let all workers finish within this time."""
         self._draining = True
         for line in (self._waiting, self._suspect_requests):
             while line:
@@ -150,8 +155,8 @@ class Workers:
             member.link.send_control(Drain(grace_s))
 
     def forget(self, job: str) -> None:
-        """The scope of a job is wider now: links that were not wanted may be. A file of seeds widens it a thousand
-        times in one turn; that is one word to each worker."""
+        """The scope of a job has grown: links that were not sent before may be wanted. A file of seeds widens it a
+        thousand times in one turn; each worker gets one message."""
         if not self._widened:
             self._clock.call_soon(self._send_forget)
         self._widened.add(job)
@@ -205,11 +210,11 @@ class Workers:
     def _hand_out(self, member: Member, delivery: Delivery) -> None:
         in_flight = member.in_flight
         if not in_flight.held:
-            self.on_busy()
+            self._on_busy()
         in_flight.take(delivery.partition, delivery.message, self._clock.now())
         member.link.deliver(REQUESTS, delivery)
         if len(in_flight.held) > LOADED_AT:
-            self.on_loaded()
+            self._on_loaded()
 
     def _place_waiting(self) -> None:
         while self._waiting and not self._draining:
@@ -219,8 +224,7 @@ class Workers:
             self._hand_out(member, self._waiting.popleft())
 
     def _probe_next(self) -> None:
-        """Give the next suspect to a worker that has nothing else in its hands; when there is none, that worker takes
-        any request again."""
+        """Send the next suspect to an otherwise idle worker; without suspects that worker takes any request again."""
         worker = self._isolated_worker
         if self._suspect_requests and worker is None and self._members:
             worker = self._isolated_worker = min(self._members, key=lambda member: member.load)
@@ -239,7 +243,7 @@ class Workers:
     # ---- from the workers
 
     def _on_published(self, member: Member, topic: Topic, partition: int, message: Any) -> Receipt:
-        """A worker has published something."""
+        """A worker has published a message."""
         if topic is OUTCOMES:
             done = member.in_flight.outcome(message)
             tried = message.result not in _UNTRIED
@@ -254,7 +258,7 @@ class Workers:
                 self._probe_next()
         return receipt
 
-    # ---- instead of a worker
+    # ---- outcomes in place of a worker
 
     def _publish(self, held: InFlightRequest, result: FetchResult, reason: str) -> Receipt:
         outcome = given_back(held.request)
@@ -268,17 +272,13 @@ class Workers:
         )
 
     def _dead_letter(self, held: InFlightRequest) -> None:
-        """A URL that kills its worker whenever it is alone there ends as failed(dead_letter)."""
+        """A URL that crashes its worker whenever it is probed ends as failed(dead_letter)."""
         request = held.request
         log.error(
-            "worker: dead letter on %s: %s ended a worker each time it was tried",
+            "worker: dead letter on %s: %s crashed its worker each time it was probed",
             REQUESTS.name,
             ascii(request.url)[:500],
         )
-        error = "the worker died each time"
+        error = "the worker crashed each time"
         self._bus.dead_letter(REQUESTS, "worker", held.partition, request, error, request.attempt)
         self._publish(held, FetchResult.FAILED, "dead_letter")
-
-
-def _nothing() -> None:
-    """Nobody wants to know."""

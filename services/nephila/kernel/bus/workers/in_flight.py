@@ -1,7 +1,8 @@
-"""What one worker has in its hands: requests of which not everything has come back. Pure.
+"""Requests in flight at one worker: those of which not every result has arrived. Pure.
 
-A request is done when its outcome has come and, where a page was fetched, that page's record. Invariant: what is here
-when a worker dies is lost and has to be fetched again; what is not here has all that came of it in the main process.
+A request is finished when its outcome has arrived and, if a page was fetched, the record of that page. Invariant: what
+is in flight when a worker dies is lost and must be fetched again; of everything else all results are in the main
+process.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _PAGES = (FetchResult.FETCHED, FetchResult.NOT_MODIFIED)
 
 
 class InFlightRequest:
-    """One request and the half of its end that has come."""
+    """One request, and which of its results have arrived."""
 
     __slots__ = ("fetched", "partition", "recorded", "request", "sent_at")
 
@@ -23,7 +24,7 @@ class InFlightRequest:
         self.partition = partition
         self.request = request
         self.sent_at = sent_at
-        """When it was handed over, UTC; 0 when it never was."""
+        """When it was sent, UTC; 0 if it never was."""
         self.fetched = False
         self.recorded = False
 
@@ -38,7 +39,7 @@ class InFlightRequests:
 
     def __init__(self) -> None:
         self.held: dict[Key, InFlightRequest] = {}
-        """By job and fingerprint; for others to count."""
+        """By job and fingerprint; others may read its length."""
 
     def __len__(self) -> int:
         return len(self.held)
@@ -47,11 +48,11 @@ class InFlightRequests:
         return iter(list(self.held.values()))
 
     def take(self, partition: int, request: FetchRequest, now: float) -> None:
-        """A request goes to the worker. One of the same URL that is still here has been given up by the scheduler."""
+        """A request is sent to the worker. It replaces one of the same URL, whose lease has expired."""
         self.held[request.job, request.url_key] = InFlightRequest(partition, request, now)
 
     def outcome(self, outcome: FetchOutcome) -> bool:
-        """An outcome has come; True when its request is done with it."""
+        """An outcome has arrived; True when its request is finished."""
         key = (outcome.job, outcome.url_key)
         held = self.held.get(key)
         if held is None or held.request.fetch_no != outcome.fetch_no or held.request.attempt != outcome.attempt:
@@ -63,7 +64,7 @@ class InFlightRequests:
         return True
 
     def record(self, record: Record) -> bool:
-        """A record has come; True when its request is done with it."""
+        """A record has arrived; True when its request is finished."""
         key = (record.job, record.url_key)
         held = self.held.get(key)
         if held is None or held.request.fetch_no != record.fetch_no or held.request.attempt != record.attempt:

@@ -1,9 +1,8 @@
-"""One end of a pipe between two buses: what is published here on some topics is published over there.
+"""One end of a pipe between two buses: what one bus publishes on some topics is published on the other.
 
-A message sent is acked when the other bus has resolved its receipt, so `ack_after` means the same across processes.
-Invariants: what one end sends arrives in that order; a receipt resolves only by the other end's ack or by `abandon`.
-What is sent within one turn of the loop goes out as one write. Who is at the other end, and what is to be done when it
-is gone, is not known here.
+A sent message is acked when the other bus has resolved its receipt, so `ack_after` means the same across processes.
+Invariants: messages arrive in the order in which they were sent; a receipt resolves only by the other end's ack or by
+`abandon`. Messages of one turn of the loop are one write.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ from nephila.kernel.bus.workers.protocol import (
 from nephila.kernel.topics import TOPICS, Topic
 
 FRAME_BYTES = 64 << 10
-"""Written at once when so much is collected: the other end can begin with it."""
+"""A frame of this size is written at once, so that the other end can start on it."""
 UNBOUNDED = 1 << 30
-"""Credit of what is sent over: it is bounded by the requests under way, and never waits for what depends on it."""
+"""Credit of forwarded messages: the requests in flight bound them, and a message must never wait for one that depends
+on it."""
 
 _TOPICS = len(TOPICS)
 
@@ -36,7 +36,7 @@ Take = Callable[[Topic, int, Any], Receipt]
 
 
 class Link:
-    """See the module. `write` sends bytes and keeps their order; `soon` calls back later in or after this turn."""
+    """`write` sends bytes in order; `soon` calls back later in this turn of the loop, or after it."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Link:
         on_control: Callable[[Any], None],
         take: Take | None = None,
     ) -> None:
-        """`take`: called with what arrives in place of the bus' `publish`."""
+        """`take`: gets arriving messages in place of the bus' `publish`."""
         self._bus = bus
         self._write = write
         self._soon = soon
@@ -61,21 +61,21 @@ class Link:
 
     @property
     def pending(self) -> int:
-        """Messages sent and not acked."""
+        """Messages without ack."""
         return len(self._pending)
 
     def forward(self, topic: Topic, group: str) -> None:
-        """Send over what is published here on this topic."""
+        """Send what is published on this topic."""
         self._bus.subscribe(topic, group, lambda delivery: self.deliver(topic, delivery), credits=UNBOUNDED)
 
     def deliver(self, topic: Topic, delivery: Delivery) -> None:
-        """Send the message of a delivery over; it is acked when the other end has taken it."""
+        """Send the message of a delivery; the delivery is acked when the other end has taken it."""
         receipt = self.send(topic, delivery.partition, delivery.message)
-        delivery.message = None  # it lives on over there
+        delivery.message = None  # the other process has it now
         receipt.add_done_callback(delivery.ack)
 
     def send(self, topic: Topic, partition: int, message: Any) -> Receipt:
-        """Publish a message on the other bus. On a closed link nothing is sent and the receipt never resolves."""
+        """Publish a message on the other bus. On a closed link nothing is sent, and the receipt never resolves."""
         receipt = Receipt()
         if self._open:
             self._number += 1
@@ -85,19 +85,19 @@ class Link:
         return receipt
 
     def send_control(self, control: Control) -> None:
-        """Send a control control, behind what was sent before it."""
+        """Send a control message, after everything sent before."""
         if self._open:
             self._frame.control(control)
             self._flush_soon()
 
     def flush(self) -> None:
-        """Write what is collected now."""
+        """Write what was collected."""
         self._due = False
         if self._open and len(self._frame):
             self._write(self._frame.take())
 
     def receive(self, data: bytes) -> None:
-        """Bytes have come from the other end. Raises `ValueError` when they are none of its."""
+        """Bytes of the other end. Raises `ValueError` for bytes that are not of this protocol."""
         take, acked = self._take, self._acked
         for kind, number, partition, body in self._reader.feed(data):
             if kind < _TOPICS:
@@ -113,11 +113,11 @@ class Link:
                 raise ValueError(f"an item of kind {kind}")
 
     def close(self) -> None:
-        """Nothing is sent any more; what is pending stays so."""
+        """Send nothing more; pending messages stay pending."""
         self._open = False
 
     def abandon(self) -> None:
-        """The other end is gone: close, and resolve what it has not acked. Who sent it has seen to what was lost."""
+        """The other end is gone: close, and resolve all receipts. The caller has dealt with the lost messages."""
         self.close()
         pending, self._pending = self._pending, {}
         for receipt in pending.values():

@@ -1,7 +1,7 @@
-"""URLs that a worker had in its hands when it died: one of them may be what killed it. Pure.
+"""URLs that were in flight at a worker when it crashed: one of them may have caused the crash. Pure.
 
-They are tried again one at a time, each alone in a worker. Invariant: a URL is found poison only when it was alone in a
-worker at `MAX_CRASHES` deaths; one that came through is a suspect no more.
+They are probed one at a time, each alone in a worker. Invariant: a URL is poison only after `MAX_CRASHES` crashes
+while it was alone; one that passes is no suspect any more.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable
 Key = tuple[str, bytes]
 
 MAX_CRASHES = 2
-"""Deaths alone. One may be chance: memory ran out, somebody killed the process."""
+"""Crashes while probed alone. One crash may be chance: out of memory, or a kill from outside."""
 MAX_SUSPECTS = 16_384
-"""CrashSuspects remembered; some never come back, as those of a job that was deleted."""
+"""Suspects remembered; some never return, as those of a deleted job."""
 
 
 class CrashSuspects:
@@ -23,7 +23,7 @@ class CrashSuspects:
     def __init__(self) -> None:
         self._crashes: OrderedDict[Key, int] = OrderedDict()
         self.probing: Key | None = None
-        """The one that is being tried."""
+        """The suspect that is being probed."""
 
     def __contains__(self, key: Key) -> bool:
         return key in self._crashes
@@ -32,8 +32,8 @@ class CrashSuspects:
         return len(self._crashes)
 
     def worker_crashed(self, keys: Iterable[Key], alone: bool) -> Key | None:
-        """A worker died with these in its hands; returns the poison one if that is known now. `alone`: it was the
-        worker where suspects are tried."""
+        """A worker crashed with these in flight; returns the poison URL if it is known now. `alone`: the worker that
+        probes suspects."""
         if alone and self.probing is not None:
             key, self.probing = self.probing, None
             self._crashes[key] = deaths = self._crashes.get(key, 0) + 1
@@ -48,7 +48,7 @@ class CrashSuspects:
         return None
 
     def probed(self, key: Key, through: bool) -> None:
-        """The one that was alone has ended; `through` when it was really tried."""
+        """A probe has ended; `through` when the URL was really fetched."""
         if key == self.probing:
             self.probing = None
         if through:

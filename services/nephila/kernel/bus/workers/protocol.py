@@ -1,9 +1,9 @@
-"""What goes over the pipe between two processes of one program: items one after the other, in the order they were put.
+"""The protocol between two processes of one program: a stream of items, in the order of sending.
 
-An item is a head (what it is, its number, partition, length) and a body: a message of a topic in MessagePack, the
-numbers of messages that were acked, or a control word. `Frame` collects items until they are written in one go;
-`Reader` takes bytes in pieces of any size and gives whole items. Invariant: order is kept, nothing is skipped. Both
-ends are one version of one program on one machine: nothing here is a public format, byte order is the machine's.
+An item has a head (kind, number, partition, length) and a body: a message of a topic in MessagePack, the numbers of
+acked messages, or a control message. `Frame` collects items for one write; `Reader` turns bytes of any chunking into
+items. Invariant: the order is kept, nothing is skipped. Both ends run the same version on one machine, so this is no
+public format, and the byte order is the machine's.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ import msgspec
 from nephila.kernel.topics import TOPICS, Topic
 
 HEAD = struct.Struct("=BQHI")
-"""Kind (index into the topics, or one of the two below), number, partition, length of the body in bytes."""
+"""Kind (index into the topics, or ACKS or CONTROL), number, partition, length of the body in bytes."""
 _NO_HEAD = bytes(HEAD.size)
 ACKS, CONTROL = 254, 255
 NUMBERS = {topic: number for number, topic in enumerate(TOPICS)}
 
 
 class _Control(msgspec.Struct, array_like=True, tag=True):
-    """A control control: what the two ends say to each other, not from service to service."""
+    """A control message between the two ends; not from service to service."""
 
 
 class Settings(_Control):
-    """Main → worker, first of all: the configuration of its services, each as MessagePack."""
+    """Main → worker, first: the configuration of its services, each as MessagePack."""
 
     downloader: bytes
     parser: bytes
     pages: bool = False
-    """Somebody in the main process reads `pages`: bodies are sent there as well."""
+    """The main process reads `pages`: bodies are sent there too."""
 
 
 class Ready(_Control):
-    """Worker → main: requests may come."""
+    """Worker → main: ready for requests."""
 
 
 class Refused(_Control):
-    """Worker → main: it cannot begin; one line that says why."""
+    """Worker → main: it cannot start; one line with the reason."""
 
     text: str
     usage: bool = False
-    """The settings make no sense."""
+    """The settings are wrong."""
 
 
 class Drain(_Control):
-    """Main → worker: take nothing more, end what is under way within so many seconds."""
+    """Main → worker: take nothing more, finish within this time."""
 
     grace_s: float
 
 
 class Drained(_Control):
-    """Worker → main: nothing is under way any more, and all that came of it was sent before this word."""
+    """Worker → main: nothing is in flight, and all results were sent before this message."""
 
 
 class Forget(_Control):
@@ -66,15 +66,15 @@ class Forget(_Control):
 
 
 class Ping(_Control):
-    """Main → worker: are you there?"""
+    """Main → worker: health check."""
 
 
 class Pong(_Control):
-    """Worker → main: the loop turns."""
+    """Worker → main: the event loop runs."""
 
 
 class AddressCheck(_Control):
-    """Worker → main: may this attempt begin on an address it was not counted on?"""
+    """Worker → main: may this attempt start on an address that it was not counted on?"""
 
     number: int
     job: str
@@ -84,14 +84,14 @@ class AddressCheck(_Control):
 
 
 class AddressDecision(_Control):
-    """Main → worker: the answer to the question of that number."""
+    """Main → worker: the answer to the check with this number."""
 
     number: int
     allowed: bool
 
 
 class RequestSent(_Control):
-    """Worker → main: a request has reached a paced address, at that instant of the machine's monotonic clock."""
+    """Worker → main: a request has reached a paced address, at this time of the machine's monotonic clock."""
 
     address: str
     at: float
@@ -103,25 +103,25 @@ Control = Union[  # noqa: UP007
 
 
 Item = tuple[int, int, int, memoryview]
-"""Kind, number, partition and body of an item, the body not decoded yet."""
+"""Kind, number, partition and body of an item; the body is not decoded."""
 
 
 class Frame:
-    """Items on their way out."""
+    """Collects items to be written."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._acks: list[int] = []
         self.ack = self._acks.append
-        """Note that the message of this number of the other end was acked; the acks of a frame stand at its end."""
+        """Note that this message of the other end is acked; acks are written at the end of a frame."""
         self._encoder = msgspec.msgpack.Encoder(enc_hook=memoryview)
 
     def __len__(self) -> int:
-        """Bytes collected so far."""
+        """Bytes collected."""
         return len(self._buffer) + 8 * len(self._acks)
 
     def message(self, topic: Topic, number: int, partition: int, message: Any) -> None:
-        """Put a message. Text that UTF-8 cannot hold is replaced: what came so far must not be lost for it."""
+        """Add a message. Text that UTF-8 cannot encode is replaced, so that the message is not lost."""
         start = len(self._buffer)
         try:
             self._put(NUMBERS[topic], number, partition, message)
@@ -130,11 +130,11 @@ class Frame:
             self._put(NUMBERS[topic], number, partition, _storable(message))
 
     def control(self, control: Control) -> None:
-        """Put a control word."""
+        """Add a control message."""
         self._put(CONTROL, 0, 0, control)
 
     def take(self) -> bytearray:
-        """What was collected; the frame is empty then."""
+        """Return the collected bytes and start a new frame."""
         acks = self._acks
         if acks:
             self._buffer += HEAD.pack(ACKS, 0, 0, 8 * len(acks))
@@ -152,32 +152,32 @@ class Frame:
 
 
 def _storable(message: Any) -> Any:
-    """A copy whose texts can be written as UTF-8."""
+    """A copy whose texts can be encoded as UTF-8."""
     texts = {name: getattr(message, name) for name in message.__struct_fields__}
     changed = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items() if isinstance(text, str)}
     return msgspec.structs.replace(message, **changed)
 
 
 DECODE: tuple[Callable[[Any], Any], ...] = tuple(msgspec.msgpack.Decoder(topic.message).decode for topic in TOPICS)
-"""By kind: what makes the message of a body. Raises `msgspec.DecodeError`, a ValueError."""
+"""Decoder of each kind. Raises `msgspec.DecodeError`, a ValueError."""
 decode_control: Callable[[Any], Control] = msgspec.msgpack.Decoder(Control).decode
 
 
 def decode_acks(body: memoryview) -> array[int]:
-    """The numbers in the body of an item of acks."""
+    """The acked numbers of a body."""
     numbers = array("Q")
     numbers.frombytes(body)
     return numbers
 
 
 class Reader:
-    """Bytes in, items out."""
+    """Turns bytes into items."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[Item]:
-        """The items that are whole with these bytes, in order."""
+        """The items completed by these bytes, in order."""
         rest, head, size = self._rest, HEAD.unpack_from, HEAD.size
         if rest:
             rest += data

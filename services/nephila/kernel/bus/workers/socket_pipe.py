@@ -1,7 +1,7 @@
-"""A socket pair under a `Link`: bytes out in order, bytes in as they come, and the word that the other end is gone.
+"""A socket pair for a `Link`: ordered bytes in both directions, and a callback when the other end is gone.
 
-Invariant: what the other end wrote before it died is handed over before `on_gone` is called, which is called once.
-What is written and not read yet waits here; it is bounded by the requests under way.
+Invariant: everything the other end wrote before it died is passed on before `on_gone`, which is called once. Unread
+bytes are buffered here; the requests in flight bound them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import cast
 
 BUFFER_BYTES = 512 << 10
-"""Of the socket: some hundred pages' worth of messages pass while the other end is busy."""
+"""Size of the socket buffers: messages of some hundred pages fit while the other end is busy."""
 
 
 class Pipe(asyncio.Protocol):
-    """See the module. An error while reading counts as the end: who writes nonsense is as good as dead."""
+    """An error while reading ends the pipe: a peer that writes invalid bytes is treated as dead."""
 
     def __init__(self, on_bytes: Callable[[bytes], None], on_gone: Callable[[Exception | None], None]) -> None:
         self._on_bytes = on_bytes
@@ -28,12 +28,12 @@ class Pipe(asyncio.Protocol):
         self._transport = cast("asyncio.WriteTransport", transport)
 
     def write(self, data: bytearray) -> None:
-        """Send; nothing happens when the other end is gone."""
+        """Send; ignored when the other end is gone."""
         if self._transport is not None:
             self._transport.write(data)
 
     def close(self) -> None:
-        """Send what is left, then let go."""
+        """Send what is left, then close."""
         if self._transport is not None:
             self._transport.close()
 
@@ -57,11 +57,11 @@ class Pipe(asyncio.Protocol):
 
 
 def _nothing(error: Exception | None) -> None:
-    """It has been told."""
+    """Replaces `on_gone` after its one call."""
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends, ours and theirs."""
+    """Two connected ends: ours and the worker's."""
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     for end in ends:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
@@ -70,6 +70,6 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 
 async def connect(end: socket.socket, pipe: Pipe) -> None:
-    """Begin to read and write on one end."""
+    """Start reading and writing on one end."""
     end.setblocking(False)
     await asyncio.get_running_loop().create_unix_connection(lambda: pipe, sock=end)

@@ -20,79 +20,79 @@ MEMBER_TIMEOUT_S = 60.0
 comes every `address_lock.HEARTBEAT_S`."""
 
 MemberId = tuple[str, int]
-"""A scheduler, and which of its lives."""
+"""Name of a scheduler, and its incarnation."""
 
 
 @dataclass(slots=True)
 class Changes:
-    """What a message has changed."""
+    """Effects of a message."""
 
     addresses: set[str] = field(default_factory=set)
-    """Another is first there, another waits, or fewer fetches are in flight."""
+    """Addresses with another first claimant, another waiting claimant, or fewer fetches in flight."""
     departed: set[MemberId] = field(default_factory=set)
-    """Who has no partition any more."""
+    """Members without a partition."""
     orphaned: set[str] = field(default_factory=set)
-    """Addresses whose first is gone: when it started last is not known."""
+    """Addresses whose first claimant departed: the time of its last start is unknown."""
 
 
 class AddressClaims:
-    """Memory O(claims); a message is O(what is in it), the end of a scheduler O(claims)."""
+    """Memory O(claims). A message costs O(its entries), a departed member O(claims)."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
         self.owners: dict[int, tuple[int, MemberId]] = {}
-        """Partition → epoch and scheduler of the latest owner that was heard of."""
+        """Partition → epoch and member of its latest known owner."""
         self.claims: dict[str, list[MemberId]] = {}
         self.in_flight: dict[str, dict[MemberId, int]] = {}
         self.gap_until: dict[str, float] = {}
-        """Address that was passed on → when its gap is over, for the reader."""
+        """Released address → end of its gap, on the reader's clock."""
         self._purge_at = 1000
         self.counting = False
         """Claims count; before that only owners do."""
         self._announced: set[int] = set()
-        """Partitions whose owner was heard of since."""
+        """Partitions whose owner has announced itself since."""
         self._owned: Counter[MemberId] = Counter()
         self._last_message_at: dict[MemberId, float] = {}
 
     def begin(self) -> None:
-        """From here on everything counts: all say now what there is."""
+        """Count everything from here on: all members announce themselves now."""
         self.counting = True
         self.claims.clear()
         self.in_flight.clear()
         self._announced.clear()
 
     def stop(self) -> None:
-        """Nothing counts until `begin`."""
+        """Count nothing until `begin`."""
         self.counting = False
 
     @property
     def complete(self) -> bool:
-        """Whether the latest owners of all partitions have said what there is."""
+        """Whether the latest owners of all partitions have announced their claims."""
         return self.counting and len(self._announced) == self.partitions
 
     def is_alone(self, who: MemberId) -> bool:
-        """Whether nobody else has a partition."""
+        """Whether no other member has a partition."""
         return self._owned[who] == self.partitions
 
     def first(self, address: str) -> MemberId | None:
-        """Who may fetch there."""
+        """The member that may fetch from the address."""
         claims = self.claims.get(address)
         return claims[0] if claims else None
 
     def others(self, address: str, who: MemberId) -> int:
-        """Fetches in flight there that are not this scheduler's."""
+        """Fetches in flight there that belong to other members."""
         busy = self.in_flight.get(address)
         return sum(count for one, count in busy.items() if one != who) if busy else 0
 
     def take(self, message: AddressAnnouncement, now: float) -> Changes:
-        """The next message of the topic; `now` is the reader's own."""
+        """The next message of the topic; `now` is the reader's time."""
         who = (message.member, message.incarnation)
         changes = Changes()
         self._last_message_at[who] = now
         for one in message.partitions:
             self._own(who, one.partition, one.epoch, changes)
         if not self.counting or not self._owned[who]:
-            return changes  # of one that is gone nothing counts
+            return changes  # a departed member does not count
         for address in message.claims:
             claims = self.claims.setdefault(address, [])
             if who not in claims:
@@ -123,7 +123,7 @@ class AddressClaims:
     def _own(self, who: MemberId, partition: int, epoch: int, changes: Changes) -> None:
         before = self.owners.get(partition)
         if before is not None and before[0] > epoch:
-            return  # it does not know yet that it has lost it
+            return  # the sender has lost the partition without knowing it
         self.owners[partition] = (epoch, who)
         self._announced.add(partition)
         if before is None or before[1] != who:
@@ -169,12 +169,13 @@ class AddressClaims:
                 del self.in_flight[address]
 
     def check(self, whos: Iterable[MemberId]) -> None:
-        """Raise AssertionError when an invariant does not hold: claims are of these, each once. O(everything)."""
+        """Raise AssertionError when an invariant does not hold: every claim is of one of these members, once.
+        O(everything)."""
         known = set(whos)
         assert self._owned == Counter(who for _, who in self.owners.values()), "partitions are miscounted"
         for address, claims in self.claims.items():
-            assert claims, f"an empty line at {address}"
-            assert len(claims) == len(set(claims)), f"somebody stands twice at {address}"
-            assert set(claims) <= known, f"somebody who is gone stands at {address}"
+            assert claims, f"an empty queue at {address}"
+            assert len(claims) == len(set(claims)), f"a member claims {address} twice"
+            assert set(claims) <= known, f"a departed member claims {address}"
         for address, busy in self.in_flight.items():
             assert min(busy.values(), default=0) > 0, f"nothing is in flight at {address}"

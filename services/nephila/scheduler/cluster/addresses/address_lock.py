@@ -1,10 +1,11 @@
-"""One scheduler's turns at server addresses: what it claims, holds, passes on, and says of it. Pure.
+"""One scheduler's lock on server addresses: what it claims, holds and releases, and the messages for that. Pure.
 
-Nothing starts on an address but while this scheduler is first there in the book (`turnbook`). Who is alone says
-nothing and holds everything. One that nobody else wants is kept, also while its hosts rest; one that somebody waits
-for is passed on after TURN_S, or at once when no host here waits for it, and never before all that has been started
-is on its way: a start that comes late would come in another's turn. Who begins, or comes back, asks first, and waits
-until the owners of all partitions have said what they hold and what is in flight.
+A fetch from an address starts only while this scheduler is the first claimant (address_claims.py). A scheduler that is
+alone sends nothing and holds everything. An address that no other member wants is kept, also while its hosts wait. An
+address that another member wants is released after TURN_S, or at once when no host here waits for it, and never before
+all its started fetches are published: a late start would fall into the next member's turn. A scheduler that starts, or
+was silent for too long, first asks all members to announce themselves, and waits until the owners of all partitions
+have announced their claims and fetches in flight.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from nephila.scheduler.cluster.addresses.address_claims import MEMBER_TIMEOUT_S,
 log = logging.getLogger(__name__)
 
 TURN_S = 3.0
-"""A turn where others wait: 12 fetches at a gap of 0.25 s."""
+"""Length of a turn while others wait: 12 fetches at a gap of 0.25 s."""
 IDLE_RELEASE_S = 60.0
-"""An address without a fetch for so long is let go: hosts that rest longer claim it anew each time."""
+"""An address without a fetch for so long is released; hosts with a longer delay claim it each time."""
 HEARTBEAT_S = 10.0
-"""A message comes at least so often."""
+"""A message is sent at least this often."""
 NO_ECHO_S = 0.75 * MEMBER_TIMEOUT_S
-"""Whose own messages do not come back for so long begins anew, before others take it for gone."""
+"""A member that has not read its own messages for so long restarts, before others take it for departed."""
 CLAIMS_PER_MESSAGE = 5000
-"""Some 100 KiB of addresses."""
+"""About 100 KiB of addresses."""
 
 
 class LocalAddresses(Protocol):
-    """What is known of addresses in this program."""
+    """The state of addresses in this program."""
 
     def in_flight(self, address: str) -> int:
         """Fetches that were started and have not ended."""
@@ -50,14 +51,14 @@ class LocalAddresses(Protocol):
         """Whether a host waits for it."""
 
     def in_use(self) -> Iterable[str]:
-        """Addresses with a fetch, a gap or a line."""
+        """Addresses with a fetch, a gap or a waiting host."""
 
     def mark(self) -> Callable[[], bool]:
-        """Asked later: whether everything that was started by now is on its way."""
+        """A function that returns whether everything started by now has been published."""
 
 
 class HeldClaim:
-    """A claim."""
+    """A claim of this scheduler."""
 
     __slots__ = ("since", "started", "used")
 
@@ -66,70 +67,70 @@ class HeldClaim:
         """When it became the first."""
         self.used = now
         self.started = False
-        """Something was, in this turn."""
+        """A fetch was started in this turn."""
 
 
 class AddressLock:
-    """See the module. Operations are O(1), `say` that of addresses that others wait for."""
+    """Operations are O(1); `messages_to_send` is O(addresses that others wait for)."""
 
     def __init__(self, member: str, life: int, partitions: int, here: LocalAddresses) -> None:
         self.me: MemberId = (member, life)
         self.table = AddressClaims(partitions)
         self.synced = False
-        """What others hold is known."""
+        """The claims of the other members are known."""
         self.entries_sent = 0
-        """Entries said, for figures."""
+        """Entries published, for metrics."""
         self._here = here
         self._own: dict[int, int] = {}
-        """Partition → epoch, of those that are here."""
+        """Partition → epoch of the partitions owned here."""
         self._unannounced: set[int] = set()
         self._sync_request = False
-        """It is to be said, or was."""
+        """The request is due."""
         self._sync_requested = False
         self._asked_at = 0.0
         self._answer = False
-        """Somebody has asked."""
+        """Another member has asked for an announcement."""
         self._alone = False
         self._wanted: dict[str, None] = {}
         self._claimed: dict[str, HeldClaim] = {}
-        """Claims that were said."""
+        """Published claims."""
         self._held: OrderedDict[str, HeldClaim] = OrderedDict()
-        """Of them those that are first, the longest unused at the front."""
+        """Claims that are first, the least recently used in front."""
         self._contested: set[str] = set()
         self._releasing: dict[str, Callable[[], bool]] = {}
-        """Addresses where nothing starts any more, and whether all that did is on its way."""
+        """Addresses on which nothing starts any more → whether all started fetches are published."""
         self._released: set[str] = set()
-        """Addresses that were passed on with a message that has not come back yet."""
+        """Released addresses whose message has not been read back yet."""
         self._in_flight: dict[str, int] = {}
-        """Address that others may have → fetches in flight there, as they were said last."""
+        """Address that others may hold → published count of fetches in flight."""
         self._said_at = float("-inf")
         self._read_at = float("-inf")
-        """When a message of its own came back last."""
+        """When a message of this member was read back last."""
 
     # ---- partitions
 
     def own(self, partition: int, epoch: int) -> None:
-        """A partition is here from now on, with what its owner before had in flight."""
+        """A partition is owned from now on, with the fetches in flight of its previous owner."""
         if not self._own:
             self._restart()
         self._own[partition] = epoch
         self._unannounced.add(partition)
 
     def disown(self, partition: int) -> None:
-        """It is another's, or nobody's."""
+        """The partition is not owned any more."""
         self._own.pop(partition, None)
         self._unannounced.discard(partition)
 
     def is_announced(self, partition: int, epoch: int) -> bool:
-        """Whether all have heard that it is here: before that nothing may be handed out."""
+        """Whether all members know the owner of the partition; nothing may be dispatched before."""
         return self.table.owners.get(partition) == (epoch, self.me)
 
     def is_superseded(self, partition: int, epoch: int) -> bool:
-        """Whether a later owner has told what is in flight for it."""
+        """Whether a later owner has announced what is in flight."""
         return self.table.owners.get(partition, (-1, self.me))[0] > epoch
 
     def _restart(self) -> None:
-        """Others may have taken this scheduler for gone: it is another one to them."""
+        """Other members may have removed this one: it comes back as a new incarnation."""
         self.me = (self.me[0], self.me[1] + 1)
         self._unannounced.update(self._own)
         self._wanted = {address: None for address in self._here.in_use() if self._here.has_line(address)}
@@ -143,23 +144,23 @@ class AddressLock:
         self._released.clear()
         self._in_flight.clear()
 
-    # ---- what may be done
+    # ---- questions
 
     def held(self, address: str) -> bool:
-        """Whether a fetch may start there as far as other schedulers go."""
+        """Whether the other schedulers allow a fetch from the address."""
         return self._alone or (address in self._held and address not in self._releasing)
 
     @property
     def held_count(self) -> int:
-        """Addresses at which it is this scheduler's turn; who is alone does not count them."""
+        """Addresses held at present; 0 while this scheduler is alone."""
         return len(self._held)
 
     def others(self, address: str) -> int:
-        """Fetches of others in flight there."""
+        """Fetches in flight of other schedulers."""
         return self.table.others(address, self.me)
 
     def want(self, address: str) -> None:
-        """A host waits for it."""
+        """A host waits for the address."""
         if not self._alone and address not in self._claimed:
             self._wanted[address] = None
 
@@ -170,10 +171,10 @@ class AddressLock:
             hold.used, hold.started = now, True
             self._held.move_to_end(address)
 
-    # ---- what is heard
+    # ---- messages read
 
     def take(self, message: AddressAnnouncement, now: float) -> set[str]:
-        """The next message of the topic; returns the addresses at which there may be room now."""
+        """The next message of the topic; returns addresses that may have a free slot now."""
         mine = (message.member, message.incarnation) == self.me
         if mine:
             self._read_at = now
@@ -186,10 +187,10 @@ class AddressLock:
         return self._changed(self.table.take(message, now), now)
 
     def drop_silent(self, now: float) -> set[str]:
-        """See `AddressClaims.drop_silent`; to be called now and then."""
+        """See `AddressClaims.drop_silent`; to be called periodically."""
         changes = self.table.drop_silent(now, self.me)
         if changes.departed:
-            # What was not said, or did not count, for a later owner who is gone.
+            # Announcements that did not count because of a later owner, which has departed.
             self._unannounced.update(
                 partition for partition, epoch in self._own.items() if not self.is_announced(partition, epoch)
             )
@@ -197,7 +198,7 @@ class AddressLock:
 
     def _changed(self, changes: Changes, now: float) -> set[str]:
         if self.me in changes.departed and self._own:
-            self._restart()  # what it has by now is not known to others yet
+            self._restart()  # its present claims are unknown to the others
         for address in changes.orphaned:
             self._here.delay_until(address, now + self._here.gap_s(address))
         look = self._look_at_all(now)
@@ -207,7 +208,7 @@ class AddressLock:
         return changes.addresses | look
 
     def _look_at_all(self, now: float) -> set[str]:
-        """Whether it is known by now who holds what, and whether anybody else is there."""
+        """Whether the claims of all are known, and whether this scheduler is alone."""
         if not self.synced and (self.table.complete or self._waited_enough(now)):
             self.synced = True
         alone = self.synced and self.table.is_alone(self.me)
@@ -216,7 +217,7 @@ class AddressLock:
         self._alone = alone
         in_use = set(self._here.in_use())
         if not alone:
-            # All of it is this scheduler's; the newcomer waits until it has heard so.
+            # This scheduler holds everything in use; the new member waits until it has read that.
             for address in in_use:
                 self._claimed[address] = self._held[address] = HeldClaim(now)
                 self.table.claims[address] = [self.me]
@@ -235,11 +236,11 @@ class AddressLock:
     def _waited_enough(self, now: float) -> bool:
         if not self.table.counting or now < self._asked_at + MEMBER_TIMEOUT_S:
             return False
-        log.warning("not all partitions have a scheduler that tells its server addresses; going on without them")
+        log.warning("some partitions have no scheduler that announces its server addresses; continuing without them")
         return True
 
     def _look_at(self, address: str, now: float) -> bool:
-        """Take up who is first there; True when it is this scheduler since now."""
+        """Take over the first claimant of an address; True when this scheduler became it."""
         hold = self._claimed.get(address)
         if hold is None:
             return False
@@ -256,11 +257,11 @@ class AddressLock:
             self._held.pop(address)
         return is_first
 
-    # ---- what is said
+    # ---- messages to send
 
     @property
     def has_pending(self) -> bool:
-        """Whether there is something to say, or will be as time passes; HEARTBEAT_S apart."""
+        """Whether there is something to send, now or as time passes; HEARTBEAT_S apart."""
         return bool(
             self._unannounced or self._answer or self._wanted or self._contested or self._releasing or self._in_flight
         ) and bool(self._own)
@@ -270,7 +271,7 @@ class AddressLock:
         if not self._own:
             return []
         if self._sync_requested and now > max(self._read_at, self._asked_at) + NO_ECHO_S:
-            self._restart()  # others may take it for gone
+            self._restart()  # the others may have removed this member
         if self._sync_requested and not self.table.counting:
             return []
         message = AddressAnnouncement(*self.me)
@@ -286,7 +287,7 @@ class AddressLock:
             return more
         self._said_at = now
         self.entries_sent += len(message.claims) + len(message.released) + len(message.in_flight)
-        # Claims that are repeated come before the partitions: with those everything has been said.
+        # Repeated claims come first: the list of partitions completes the announcement.
         return [*more, message]
 
     def _about_itself(self, message: AddressAnnouncement, now: float) -> list[AddressAnnouncement]:
@@ -311,7 +312,7 @@ class AddressLock:
         return more
 
     def _collect_in_flight(self) -> None:
-        """What is in flight where others may fetch is said with the partitions it belongs to."""
+        """Fetches in flight on addresses that others may hold are announced with their partitions."""
         for address in self._here.in_use():
             if address not in self._held and self._here.in_flight(address):
                 self._in_flight[address] = 0
@@ -334,7 +335,7 @@ class AddressLock:
             message.released.append(self._release(address, now))
 
     def _unused(self, now: float) -> list[str]:
-        """Those that nobody needed for a while."""
+        """Addresses that no host needed for IDLE_RELEASE_S."""
         found = []
         while self._held:
             address, hold = next(iter(self._held.items()))
@@ -354,7 +355,7 @@ class AddressLock:
         return now >= hold.since + slice_s
 
     def _release(self, address: str, now: float) -> AddressReleased:
-        """It is no longer this scheduler's; in the book with the message."""
+        """This scheduler does not hold the address any more; the claims change when the message is read."""
         again = self._here.has_line(address)
         if not again:
             self._claimed.pop(address, None)
@@ -367,7 +368,7 @@ class AddressLock:
         return AddressReleased(address, self._here.wait_s(address, now), again, busy)
 
     def _report_in_flight(self, message: AddressAnnouncement) -> None:
-        """Fetches that have ended make room for others."""
+        """Ended fetches free slots for other members."""
         for address, said in list(self._in_flight.items()):
             count = self._here.in_flight(address)
             if address in self._held or not count:

@@ -21,10 +21,10 @@ CREDITS = 1000
 
 
 class AddressLockTopic:
-    """See the module."""
+    """Publishes and reads the messages of one scheduler's address lock."""
 
     def __init__(self, bus: Bus, clock: Clock, address_queue: SharedAddressQueue, changed: Callable[[], None]) -> None:
-        """`changed`: called when partitions may begin, or hosts may be called."""
+        """`changed`: called when partitions may start, or hosts may have a slot."""
         self._bus = bus
         self._clock = clock
         self._queue = address_queue
@@ -32,15 +32,15 @@ class AddressLockTopic:
         self._changed = changed
         self._timer: tuple[float, Timer] | None = None
         self._left: dict[int, tuple[int, float, list[str]]] = {}
-        """Partition that is another's → its epoch here, when it was given away, addresses of what was in flight."""
+        """Lost partition → its epoch here, when it was lost, addresses of its fetches in flight."""
         self._closed = False
 
     def start(self) -> None:
-        """Begin; the topic is read whole before any partition comes."""
+        """Subscribe; the topic is read completely before any partition is assigned."""
         self._bus.subscribe(ADDRESSES, "scheduler", self._on_message, credits=CREDITS)
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Publish nothing more."""
         self._closed = True
         if self._timer is not None:
             self._timer[1].cancel()
@@ -48,16 +48,16 @@ class AddressLockTopic:
     # ---- partitions
 
     def own(self, partition: int, epoch: int) -> None:
-        """A partition is here from now on; `may_fetch` when everybody is_announced."""
+        """A partition is owned from now on; `may_fetch` is True when all members know it."""
         self._lock.own(partition, epoch)
         self._publish_at(self._clock.monotonic())
 
     def may_fetch(self, partition: int, epoch: int) -> bool:
-        """Whether its hosts may be fetched from."""
+        """Whether hosts of the partition may be fetched from."""
         return self._lock.is_announced(partition, epoch)
 
     def on_partition_lost(self, partition: int, epoch: int, in_flight: Iterable[str]) -> None:
-        """It is another's; these addresses have a fetch of it in flight."""
+        """Another member owns the partition; these addresses have a fetch of it in flight."""
         self._lock.disown(partition)
         addresses = list(in_flight)
         if partition in self._left:
@@ -65,10 +65,10 @@ class AddressLockTopic:
         if addresses:
             self._left[partition] = (epoch, self._clock.monotonic(), addresses)
 
-    # ---- in and out
+    # ---- messages
 
     def soon(self) -> None:
-        """There may be something to say."""
+        """There may be something to publish."""
         if self._lock.has_pending:
             self._publish_at(self._clock.monotonic() + GATHER_S)
 

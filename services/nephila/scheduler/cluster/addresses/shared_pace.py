@@ -1,7 +1,8 @@
-"""Pace by server address for several frontiers of one program: one table, one line per address.
+"""Pace per server address for several frontiers of one program: one table, and one queue per address.
 
-Each frontier sees its own hosts only. Whose turn it is in a line is decided here, once, and its frontier is called. At
-which addresses it is this program's turn is said in `turns.py`: at others there is no room, and the line asks for it.
+A frontier sees only its own hosts. Which host of a queue is next is decided here, and its frontier is called. Which
+addresses this program may fetch from at present is decided by the address lock; elsewhere there is no free slot, and
+the queue requests the lock.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from nephila.scheduler.politeness.address_queue import AddressQueue
 
 
 class SharedPace(AddressPace):
-    """Count and gap of a program that is one of several: room only in its turn, less what others have in flight."""
+    """Slots and gaps of a program that is one of several: free only while the address is held, and minus the fetches
+    of others."""
 
-    lock: AddressLock
+    def __init__(self, networks: AddressLimits, restarted_at: float, lock: AddressLock) -> None:
+        super().__init__(networks, restarted_at)
+        self._lock = lock
 
     def next_start(self, address: str, now: float) -> float | None:
         """See `AddressPace.next_start`."""
         known = self._known.get(address) or self._new(address)
         if known.limit.unlimited:
             return 0.0
-        if not self.lock.held(address):
+        if not self._lock.held(address):
             return None
-        others, most = self.lock.others(address), known.limit.connections
+        others, most = self._lock.others(address), known.limit.connections
         if others and most and known.in_flight + others >= most:
             return None
         return super().next_start(address, now)
@@ -37,11 +41,11 @@ class SharedPace(AddressPace):
     def start(self, address: str, now: float, at: float = 0.0) -> None:
         """See `AddressPace.start`."""
         super().start(address, now, at)
-        self.lock.record_use(address, now)
+        self._lock.record_use(address, now)
 
 
 class SharedAddressQueue(AddressQueue[QueueSlot]):
-    """The table of a program; for its turns it is what is `LocalAddresses`."""
+    """The table of a program; the `LocalAddresses` of its address lock."""
 
     def __init__(
         self,
@@ -51,10 +55,9 @@ class SharedAddressQueue(AddressQueue[QueueSlot]):
         partitions: int,
         pipelines: Mapping[int, CommitPipeline],
     ) -> None:
-        """`member`: name and life; `gates`: those of the partitions that are here, by number."""
-        pace = SharedPace(networks, now)
-        super().__init__(networks, now, pace)
-        self.lock = pace.lock = AddressLock(*member, partitions, self)
+        """`member`: name and incarnation; `pipelines`: commit pipelines of the partitions here, by number."""
+        self.lock = AddressLock(*member, partitions, self)
+        super().__init__(networks, now, SharedPace(networks, now, self.lock))
         self._pipelines = pipelines
 
     def in_flight(self, address: str) -> int:
@@ -83,13 +86,13 @@ class SharedAddressQueue(AddressQueue[QueueSlot]):
         return self._pace.limited()
 
     def mark(self) -> Callable[[], bool]:
-        """See `LocalAddresses`: a start is on its way when the turn that made it has passed the pipelines."""
+        """See `LocalAddresses`: a start is published when its batch has passed the pipeline."""
         waiting = [(pipeline, pipeline.submitted) for pipeline in self._pipelines.values() if len(pipeline)]
         return lambda: all(pipeline.completed >= sent for pipeline, sent in waiting)
 
     def call(self, now: float) -> bool:
-        """Call the frontiers whose hosts are next where there is room, one of each line; whether there was any. Each
-        takes its turn before this is asked again: only then is it known whether the room is still there."""
+        """Call the frontiers whose hosts are next where a slot is free, one per queue; returns whether there was one.
+        Each frontier takes its turn before the next call: only then is it known whether the slot is used."""
         called: set[str] = set()
         while self._heap and self._heap[0][2] not in called and (taken := self.take(now)) is not None:
             called.add(taken[0])
@@ -98,7 +101,7 @@ class SharedAddressQueue(AddressQueue[QueueSlot]):
 
 
 class PartitionView(AddressQueue[QueueSlot]):
-    """One frontier's view: everything is counted in the common table; `take` gives what was called."""
+    """The view of one frontier: everything counts in the common table, and `take` returns hosts that were called."""
 
     def __init__(self, address_queue: SharedAddressQueue, wake: Callable[[], None]) -> None:
         self._lines, self._pace, self._heap, self._order = (
@@ -112,7 +115,7 @@ class PartitionView(AddressQueue[QueueSlot]):
         self._lock = address_queue.lock
 
     def called(self, address: str, place: QueueSlot) -> None:
-        """The place is next in the line of an address that has room, and out of it."""
+        """The host is next in the queue of an address with a free slot, and out of the queue."""
         self._called.append((address, place))
         self._wake()
 
@@ -128,9 +131,9 @@ class PartitionView(AddressQueue[QueueSlot]):
         self._called = deque(one for one in self._called if one[1] is not host)
 
     def next_ready(self) -> float | None:
-        """Nothing: the table's owner calls."""
+        """None: the owner of the table calls."""
         return None
 
     def take(self, now: float) -> tuple[str, QueueSlot] | None:
-        """Who was called first."""
+        """The host that was called first."""
         return self._called.popleft() if self._called else None

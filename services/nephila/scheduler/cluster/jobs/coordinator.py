@@ -1,16 +1,17 @@
-"""The coordinator of one job: sums, pages of the page budget, and when there is nothing left to do.
+"""The coordinator of one job: sums of all partitions, shares of the page budget, and the decision that the job is
+done.
 
-It is whoever owns the partition of the job's uid; it keeps nothing that it could not read again from what was view.
+The owner of the partition of the job's uid coordinates it. All its state can be read again from the topics.
 
-*Places.* See `quota`. Given are at most half of what is free in one go, shared by who asks: a job spreads from few
-hosts to many, and those that come later must find some. When nothing is free and somebody could fetch, the job is
-`exhausted`: who has pages to spare gives half of them back each time, so that the last ones find their way to whoever
-can use them.
+*Page budget* (page_quota.py). At most half of what is free is granted at a time, divided among the partitions that
+request pages: a job spreads from few hosts to many, and later hosts must find pages left. When nothing is free and a
+partition could fetch now, the budget is `exhausted`: every partition returns half of its spare pages each time, until
+the last ones reach a partition that can use them.
 
-*Done.* All partitions say that they are at rest; then the logs of seeds and links, as far as they had got by then, are
-read to their ends by all of them; then they are asked once more and say that nothing has happened in between. At the
-time the ends were asked for nothing was on its way anywhere; a page's links are in the log before its record, and a
-redirect's target before the row of the redirect: what could still come lies below those ends. Pure.
+*Done* takes three steps. All partitions report that they are idle. Then the topics of seeds and links are read by all
+partitions up to the ends that they had at that time. Then all partitions report once more that nothing has happened
+since. When the ends were read nothing was in flight anywhere. A page's links are in the log before its record, and a
+redirect's target before the row of the redirect, so anything that could still arrive lies below those ends. Pure.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from nephila.kernel.messages import CrawlJob, JobStatus, PartitionStatus, QuotaG
 from nephila.scheduler.cluster.jobs.job_view import JobView
 
 IdleSnapshot = tuple[tuple[int, int, int, int], ...]
-"""(partition, epoch, generation, activity) of all partitions, at rest."""
+"""(partition, epoch, generation, activity) of all partitions while all are idle."""
 
 
 class Coordinator:
-    """See the module. `next` is O(partitions)."""
+    """Coordinates one job. `next` is O(partitions)."""
 
     def __init__(self, view: JobView, partitions: int) -> None:
         self.view = view
@@ -34,21 +35,21 @@ class Coordinator:
 
     @property
     def pending_end_check(self) -> IdleSnapshot | None:
-        """For what the ends of the logs have to be known and reached; None when for nothing."""
+        """The idle state for which the ends of the topics must be reached; None when there is none."""
         return None if self._read else self._idle_snapshot
 
     def on_ends_reached(self, rest: IdleSnapshot) -> None:
-        """The logs were read to the ends that they had after `pending_end_check` said this."""
+        """All partitions have read the topics to the ends that these had after `pending_end_check` returned this."""
         if rest == self._idle_snapshot:
             self._read = True
 
     def is_quota_needed(self, given: list[QuotaGrant]) -> bool:
-        """Whether a partition could fetch by now, had it more pages than these."""
+        """Whether a partition could fetch now if it had more pages than these."""
         had = {one.partition: one.pages for one in given}
         return any(part.needed_now > had.get(part.partition, 0) for part in self.view.parts.values())
 
     def next(self, spec: CrawlJob) -> JobStatus:
-        """What there is to tell by now."""
+        """The status to publish now."""
         before = self.view.status
         anew = not before.version or (before.deleted and spec.generation > before.generation)
         start_generation = spec.generation if anew else before.start_generation
@@ -79,7 +80,7 @@ class Coordinator:
             if part.start_generation == status.start_generation
         }
         for number, part in parts.items():
-            # Pages that were stored before there was a budget have their pages.
+            # Pages stored before the job had a budget count as granted.
             given[number] = max(given.get(number, 0), part.returned + part.used)
         free = budget - sum(given.values()) + sum(part.returned for part in parts.values())
         asking = sorted(

@@ -1,7 +1,7 @@
-"""What one scheduler hears and says of all jobs: it reports on its partitions and coordinates those jobs that are its.
+"""One scheduler's part in the coordination of all jobs: it reports its partitions, and coordinates some of the jobs.
 
-Pure: messages in, messages out. Whoever runs it reads both topics whole, hands everything over in their order, and
-publishes what `say` returns; nothing is said twice as long as nothing has changed, but for a sign of life.
+Pure: messages in, messages out. The caller reads both topics from their beginning, hands over all messages in order,
+and publishes what `messages_to_send` returns. An unchanged message is repeated only as a heartbeat.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from nephila.scheduler.cluster.jobs.job_view import JobView
 from nephila.scheduler.cluster.jobs.page_quota import PageQuota
 
 REPEAT_S = 30.0
-"""A status that has not changed is view again so often: whoever reads it knows that somebody is there."""
+"""An unchanged status is published this often, so that readers know that a coordinator is alive."""
 
 
 class OwnedPartition(Protocol):
-    """A partition of this scheduler's."""
+    """A partition of this scheduler."""
 
     number: int
     epoch: int
 
     def state_version(self, uid: str) -> tuple[int, int]:
-        """Generation and activity of a job: what rested is at rest for as long as they are the same."""
+        """Generation and activity of a job: an idle job stays idle while both are the same."""
 
     def status(self, uid: str) -> PartitionStatus | None:
-        """How a job stands here by now, but for what `PageQuota` says; None when it is not known here."""
+        """State of a job in the partition, without the fields of `PageQuota`; None when the job is unknown here."""
 
     def ready(self, uid: str) -> int:
-        """Hosts that could be fetched from for it now."""
+        """Hosts from which the job could fetch now."""
 
     @property
     def committed(self) -> bool:
-        """Whether a successor would find everything as it is now: all changes are in the log."""
+        """Whether all changes are in the log: a successor would find the same state."""
 
     def set_quota(self, uid: str, pages: int, spent: bool) -> None:
-        """Places of the page budget that may be used in all, and whether all of them together are spent."""
+        """Pages of the budget that may be used in all, and whether the whole budget is spent."""
 
 
 def coordinating_partition(uid: str, partitions: int) -> int:
@@ -49,10 +49,10 @@ def coordinating_partition(uid: str, partitions: int) -> int:
 
 
 class JobProtocol:
-    """See the module."""
+    """Reads and writes the messages of all jobs. O(jobs × partitions) per full round."""
 
     def __init__(self, member: str, partitions: int, jobs: Mapping[str, CrawlJob]) -> None:
-        """`jobs`: as they were view last, deleted ones too; whoever has them changes them."""
+        """`jobs`: the latest desired states, deleted jobs included; the caller changes the mapping."""
         self.views: dict[str, JobView] = {}
         self._member = member
         self._partitions = partitions
@@ -60,21 +60,21 @@ class JobProtocol:
         self._coordinators: dict[str, Coordinator] = {}
         self._quotas: dict[tuple[str, int], PageQuota] = {}
         self._progress: dict[str, JobProgress] = {}
-        """Id → what was said under it last."""
+        """Id → last message published under it."""
         self._sent: dict[str, JobStatus] = {}
-        self._resting: dict[tuple[str, int], tuple[PartitionStatus, int, int, tuple[int, int]]] = {}
-        """(job, partition) → what was said when it was at rest; then epoch, messages heard and stamp at that time."""
+        self._idle_reports: dict[tuple[str, int], tuple[PartitionStatus, int, int, tuple[int, int]]] = {}
+        """(job, partition) → last idle report, with the epoch, accepted messages and state version at that time."""
         self._settled: dict[str, tuple[int, CrawlJob]] = {}
-        """Messages heard of a job, and its desired state, when its coordinator had nothing to say."""
+        """Job → accepted messages and desired state when its coordinator had nothing to publish."""
 
-    # ---- what is heard
+    # ---- messages read
 
     def on_status(self, status: JobStatus) -> None:
-        """The next on `job-status`."""
+        """The next message of `job-status`."""
         self._of(status.uid).take_status(status)
 
     def on_progress(self, progress: JobProgress) -> None:
-        """The next on `progress`."""
+        """The next message of `progress`."""
         view = self._of(progress.job)
         for part in progress.parts:
             view.take_part(part)
@@ -85,7 +85,7 @@ class JobProtocol:
             self._coordinators[uid].on_ends_reached(rest)
 
     def pending_end_check(self) -> dict[str, IdleSnapshot]:
-        """Jobs for which the ends of the logs have to be known and reached."""
+        """Jobs for which the ends of the topics must be reached."""
         found = {uid: one.pending_end_check for uid, one in self._coordinators.items()}
         return {uid: rest for uid, rest in found.items() if rest is not None}
 
@@ -95,18 +95,18 @@ class JobProtocol:
             view = self.views[uid] = JobView(uid)
         return view
 
-    # ---- what is said
+    # ---- messages to publish
 
     def messages_to_send(
         self, owned: Iterable[OwnedPartition], now: float, changed: Iterable[str] | None = None
     ) -> list[JobStatus | JobProgress]:
-        """What to publish, in this order; of the jobs `changed`, where these are named, what somebody waits for. `now`:
-        UTC."""
+        """What to publish, in this order. With `changed`, only these jobs, and only what another member waits for.
+        `now`: UTC."""
         mine = {one.number: one for one in owned}
         said: list[JobStatus | JobProgress] = []
         for key in [key for key in self._quotas if key[1] not in mine or self._jobs[key[0]].deleted]:
             del self._quotas[key]
-            self._resting.pop(key, None)
+            self._idle_reports.pop(key, None)
         all = changed is None
         for uid in list(self._jobs) if changed is None else changed:
             job = self._jobs.get(uid)
@@ -122,7 +122,7 @@ class JobProtocol:
     def _report(self, view: JobView, owned: Iterable[OwnedPartition], all: bool) -> list[JobProgress]:
         parts = []
         for one in owned:
-            rests = self._resting.get((view.uid, one.number))
+            rests = self._idle_reports.get((view.uid, one.number))
             if rests is not None and rests[1:] == (one.epoch, view.accepted, one.state_version(view.uid)):
                 parts.append(rests[0])
                 continue
@@ -138,7 +138,7 @@ class JobProtocol:
             one.set_quota(view.uid, quota.usable_pages(view), view.status.spent)
             parts.append(part)
             if part.idle:
-                self._resting[view.uid, one.number] = (part, one.epoch, view.accepted, one.state_version(view.uid))
+                self._idle_reports[view.uid, one.number] = (part, one.epoch, view.accepted, one.state_version(view.uid))
         progress = JobProgress(f"{view.uid}@{self._member}", view.uid, parts)
         before = self._progress.get(progress.id)
         if progress == (before or JobProgress(progress.id, view.uid)) or not (all or _urgent(progress, before, view)):
@@ -159,7 +159,7 @@ class JobProtocol:
             coordinator = self._coordinators[job.uid] = Coordinator(view, self._partitions)
         said = self._sent.get(job.uid)
         if said is not None and said.version > view.status.version:
-            return []  # it is on its way, and comes first or not at all
+            return []  # the last one is still in flight
         before = view.status
         alive = before.deleted or now - before.at < REPEAT_S
         if alive and self._settled.get(job.uid) == (view.accepted, job):
@@ -178,7 +178,7 @@ class JobProtocol:
 
 
 def _urgent(progress: JobProgress, before: JobProgress | None, view: JobView) -> bool:
-    """Whether the coordinator waits for this, or somebody for it."""
+    """Whether the coordinator, or a partition, waits for this report."""
     if before is None or len(before.parts) != len(progress.parts):
         return True
     return any(
@@ -202,7 +202,7 @@ def _awaited_fields(part: PartitionStatus, view: JobView) -> tuple[object, ...]:
 
 
 def _decision_fields(status: JobStatus) -> tuple[object, ...]:
-    """What others act upon."""
+    """Fields that others act upon."""
     flags = (status.done, status.spent, status.paused, status.deleted, status.exhausted)
     return (status.generation, status.start_generation, status.idle_check, flags)
 

@@ -1,10 +1,10 @@
-"""The pages of a job's page budget in one partition: what its owner may use, gives back, and asks for.
+"""The share of a job's page budget in one partition: pages it may use, returns and requests.
 
-Invariant, with `coordinator`: over all partitions, pages given less those given back never exceed the budget. The
-owner takes a URL only while the pages that it has stored or has on the way are fewer than its pages. What it gives
-back is off its own sum before it says so, and its successor begins with what was said: a new owner uses nothing before
-it has read its own first word, for until then one before it might still have given something back. All numbers are
-counts since the job began and only rise, so that a message read twice, late or not at all does no harm. Pure.
+Invariant, together with `coordinator`: over all partitions, pages granted minus pages returned never exceed the
+budget. An owner dispatches a URL only while its stored and in-flight pages are fewer than its quota. It subtracts what
+it returns before it publishes it, and its successor starts with the published value. A new owner uses nothing until it
+has read its own first report, because before that the previous owner might still have returned pages. All numbers are
+counts since the job started and only rise, so a message that is read twice, late or never does no harm. Pure.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from nephila.kernel.messages import PartitionStatus
 from nephila.scheduler.cluster.jobs.job_view import JobView
 
 FIRST = 32
-"""Places asked for at the beginning."""
+"""Pages requested at the start."""
 AHEAD = 4
-"""Places asked for ahead, in those taken from one look to the next."""
+"""Pages requested in advance: this many times the use per interval."""
 
 
 class PageQuota:
-    """Of one job in one partition under one owner."""
+    """The quota of one job in one partition under one owner."""
 
     def __init__(self, partition: int, epoch: int) -> None:
         self.partition = partition
@@ -27,17 +27,17 @@ class PageQuota:
         self.start_generation = 0
         self.returned = 0
         self.confirmed = False
-        """Whether a word of this owner, and with it all that counts of those before, was read back."""
+        """Whether a report of this owner was read back, and with it all earlier reports that count."""
         self._used = 0
         self._ahead = FIRST
 
     def measure_rate(self, used: int) -> None:
-        """Reckon how many pages are taken in the time from one call to the next."""
+        """Measure the pages used between two calls."""
         self._ahead = max(FIRST, AHEAD * (used - self._used))
         self._used = used
 
     def usable_pages(self, view: JobView) -> int:
-        """Take over what was view by now; returns the pages that may be used in all."""
+        """Take over the view; returns the pages that may be used in all."""
         if view.status.start_generation != self.start_generation:
             self.start_generation = view.status.start_generation
             self.returned = 0
@@ -51,8 +51,8 @@ class PageQuota:
         return max(view.granted(self.partition) - self.returned, 0)
 
     def fill_request(self, part: PartitionStatus, view: JobView, *, ready: int, committed: bool) -> None:
-        """Say what is used, asked for and given back. `ready`: hosts that could be fetched from now; `safe`: `used` is
-        what a successor would find, so that nothing given back can turn out to be used."""
+        """Report what is used, requested and returned. `ready`: hosts that can be fetched from now; `committed`: a
+        successor would find the same `used`, so returned pages cannot turn out to be used."""
         pages = self.usable_pages(view)
         exhausted = view.status.exhausted
         soon = min(part.queued, ready)

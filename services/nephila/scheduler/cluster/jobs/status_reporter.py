@@ -1,7 +1,7 @@
-"""What a scheduler tells of its jobs and hears of them from the others: the protocol's messages to and from the topics.
+"""Connects the job protocol of a scheduler to the topics `job-status` and `progress`.
 
-Everything that changes counts only is view each `interval_s`; what somebody waits for within SOON_S. Whether the logs
-of seeds and links were read to their ends is asked of the broker, for all partitions: others read them, too.
+Changes of counters are published every `interval_s`, changes that another member waits for within SOON_S. Whether the
+topics of seeds and links were read to their ends is asked from the broker, for all partitions of the system.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from nephila.scheduler.frontier.job_state import Job
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0
-"""Where the settings do not say it."""
+"""Default of `status_interval_s`."""
 SOON_S = 0.05
-"""How long an answer that somebody waits for may wait for others."""
+"""How long an urgent report may wait for others."""
 
 
 class Logs(Bus, LogReader, Protocol):
-    """What is asked of the bus."""
+    """The bus that the reporter needs."""
 
 
 class JobPartitions(Protocol):
-    """Whose owners are view of."""
+    """Jobs and partitions of a scheduler."""
 
     config: SchedulerConfig
     jobs: dict[str, CrawlJob]
@@ -45,7 +45,7 @@ class JobPartitions(Protocol):
 
 
 class StatusReporter:
-    """See the module. Telling is O(jobs x partitions + URLs on their way)."""
+    """Publishes and reads reports. A round is O(jobs × partitions + URLs in flight)."""
 
     def __init__(self, owners: JobPartitions, bus: Logs, clock: Clock, interval_s: float) -> None:
         self._owners = owners
@@ -54,29 +54,29 @@ class StatusReporter:
         self._interval_s = interval_s or INTERVAL_S
         self.protocol = JobProtocol(bus.member, owners.config.partitions, owners.jobs)
         self._timer: Timer | None = None
-        self._soon: Timer | None = None
+        self._soon_timer: Timer | None = None
         self._changed: set[str] = set()
-        """Jobs of which something was heard."""
-        self._look: asyncio.Task[None] | None = None
-        self._looked_at = -math.inf
+        """Jobs with news."""
+        self._end_check: asyncio.Task[None] | None = None
+        self._checked_at = -math.inf
         self._wanted: dict[str, IdleSnapshot] = {}
-        """For whose sake it is looked how far the logs were read."""
+        """Jobs for which the ends of the topics are being checked."""
         self._ends: EndOffsets = None
 
     def start(self) -> None:
-        """Begin; the topics are read whole before any partition comes."""
+        """Subscribe; both topics are read completely before any partition is assigned."""
         self._bus.subscribe(JOB_STATUS, "scheduler", self._on_status, credits=1000)
         self._bus.subscribe(PROGRESS, "scheduler", self._on_progress, credits=1000)
         self._tick()
 
     async def close(self) -> None:
-        """Tell nothing more."""
-        for timer in (self._timer, self._soon):
+        """Publish nothing more."""
+        for timer in (self._timer, self._soon_timer):
             if timer is not None:
                 timer.cancel()
-        if self._look is not None:
-            self._look.cancel()
-            await asyncio.wait([self._look])
+        if self._end_check is not None:
+            self._end_check.cancel()
+            await asyncio.wait([self._end_check])
 
     # ---- in
 
@@ -95,31 +95,31 @@ class StatusReporter:
     # ---- out
 
     def soon(self, *uids: str) -> None:
-        """Somebody may wait for what there is to say of these jobs."""
+        """Another member may wait for the report of these jobs."""
         self._changed.update(uids)
-        if self._soon is None and self._timer is not None:
-            self._soon = self._clock.call_at(self._clock.monotonic() + SOON_S, self._say_soon)
+        if self._soon_timer is None and self._timer is not None:
+            self._soon_timer = self._clock.call_at(self._clock.monotonic() + SOON_S, self._publish_soon)
 
-    def _say_soon(self) -> None:
-        self._soon = None
+    def _publish_soon(self) -> None:
+        self._soon_timer = None
         changed, self._changed = self._changed, set()
-        self._say(changed)
+        self._publish(changed)
 
     def _tick(self) -> None:
         self._timer = self._clock.call_at(self._clock.monotonic() + self._interval_s, self._tick)
-        self._say(None)
+        self._publish(None)
 
-    def _say(self, changed: set[str] | None) -> None:
+    def _publish(self, changed: set[str] | None) -> None:
         owned = [PartitionJobs(owner, self._owners.jobs) for owner in self._owners.owners.values()]
         for message in self.protocol.messages_to_send(owned, self._clock.now(), changed):
             self._bus.publish(JOB_STATUS if isinstance(message, JobStatus) else PROGRESS, 0, message)
         now = self._clock.monotonic()
-        if self._look is None and now >= self._looked_at + SOON_S and self.protocol.pending_end_check():
-            self._looked_at = now
-            self._look = asyncio.ensure_future(self._look_at_ends())
+        if self._end_check is None and now >= self._checked_at + SOON_S and self.protocol.pending_end_check():
+            self._checked_at = now
+            self._end_check = asyncio.ensure_future(self._check_ends())
 
-    async def _look_at_ends(self) -> None:
-        """Ask where the logs end, or whether they were read to where they ended then."""
+    async def _check_ends(self) -> None:
+        """Read where the topics end, or check whether they were read to those ends."""
         wanted = self.protocol.pending_end_check()
         try:
             if not any(wanted.get(uid) == rest for uid, rest in self._wanted.items()):
@@ -128,14 +128,14 @@ class StatusReporter:
                 for uid, rest in self._wanted.items():
                     self.protocol.on_ends_reached(uid, rest)
                 self._wanted = {}
-        except TemporaryError as error:  # no answer is an answer for later
-            log.debug("how far the logs go is not known: %s", error)
-        self._look = None
+        except TemporaryError as error:  # the next round asks again
+            log.debug("the ends of the topics cannot be read: %s", error)
+        self._end_check = None
         self.soon(*wanted)
 
 
 class PartitionJobs:
-    """How jobs stand in one partition by now: see `protocol.OwnedPartition`."""
+    """The jobs of one partition now: an `OwnedPartition`."""
 
     def __init__(self, owner: PartitionOwner, specs: Mapping[str, CrawlJob]) -> None:
         self._owner = owner
@@ -155,7 +155,7 @@ class PartitionJobs:
         return (self._specs[uid].generation, 0) if job is None else (job.spec.generation, _activity(job))
 
     def status(self, uid: str) -> PartitionStatus | None:
-        """See `OwnedPartition`. A job that has nothing here is at rest."""
+        """See `OwnedPartition`. A job that has nothing here is idle."""
         job = self._owner.frontier.jobs.get(uid)
         if job is None:
             return PartitionStatus(generation=self._specs[uid].generation, idle=True)
@@ -188,7 +188,7 @@ class PartitionJobs:
         if job is None or (job.page_quota, job.spent_elsewhere) == (pages, spent):
             return
         more = pages > (job.page_quota or 0) or job.spent_elsewhere != spent
-        job.page_quota, job.spent_elsewhere = pages, spent
+        job.set_quota(pages, spent)
         if more and job.max_pages:
             self._owner.go_on(job)
 

@@ -17,7 +17,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.errors import GroupAuthorizationFailedError, GroupCoordinatorNotAvailableError, KafkaError
 
-from nephila.kernel.bus.kafka.admin import admin
+from nephila.kernel.bus.kafka.admin.topics import admin
 from nephila.kernel.bus.kafka.config import KafkaConfig
 from nephila.kernel.bus.kafka.group.membership import Claim
 from nephila.kernel.runtime.errors import UsageError, UserError

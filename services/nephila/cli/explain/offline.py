@@ -1,0 +1,95 @@
+"""`nephila explain` where no program runs: the frontier as its log says, and the database. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from nephila.kernel.runtime.errors import UserError
+from nephila.programs.output_directory import Directory, Run
+
+if TYPE_CHECKING:
+    from nephila.scheduler.durability.recovery import Restored
+    from nephila.scheduler.engine.dispatch import Dispatcher
+    from nephila.scheduler.explain.explain import Explanation
+
+RECOVERIES = 5
+"""Readings of the log before giving up: a running crawl may replace its files by a snapshot meanwhile."""
+
+
+def explain_directory(directory: Directory, href: str, name: str) -> Explanation:
+    """Of the job named, else of the one that has the most facts about the URL. Raises `UserError`."""
+    from nephila.control import job_view
+    from nephila.scheduler.explain.explain import explain as explain_url
+    from nephila.scheduler.explain.facts import Home
+
+    run = directory.read()
+    now, utc_now = time.monotonic(), time.time()
+    dispatcher, found = _recover(directory, run, now, utc_now)
+    jobs = {uid: job for uid, job in dispatcher.frontier.jobs.items() if not job.spec.deleted}
+    uids = job_view.named(directory.rows(run), {uid: job.spec for uid, job in jobs.items()}, name, href)
+    if not uids:
+        raise UserError(f"the crawl in {directory.path} has no job yet; ask again once it has started")
+    running = _is_running(directory, run)
+    rows = directory.rows(run)
+    home = Home(str(directory.path), many=run is not None and run.command == "up", running=running)
+
+    def told(uid: str, **tables: object) -> Explanation:
+        return explain_url(
+            dispatcher,
+            jobs[uid],
+            href,
+            now,
+            attempts=found.attempts,
+            running=running,
+            home=home,
+            **tables,  # type: ignore[arg-type]
+        )
+
+    candidates = job_view.candidates(jobs, uids, href)
+    best = job_view.best([told(uid, row=job_view.row(rows, uid, href)) for uid in candidates])
+    return job_view.left_out(rows, told(best.job, row=best.row, fetches=job_view.fetches(rows, best.job, href)))
+
+
+def _recover(directory: Directory, run: Run | None, now: float, utc_now: float) -> tuple[Dispatcher, Restored]:
+    """The frontier as its log says. Raises `UserError` when there is none or it is damaged."""
+    from nephila.kernel.net.robots import product_token
+    from nephila.kernel.runtime.config import load
+    from nephila.scheduler.config import SchedulerConfig
+    from nephila.scheduler.durability.commit_log import CommitLog
+    from nephila.scheduler.durability.recovery import open_frontier, restore
+    from nephila.scheduler.engine.dispatch import Dispatcher
+
+    log = CommitLog(directory.frontier, read_only=True)
+    if not log.exists:
+        raise UserError(f"{directory.path} holds no crawl; name its directory with --out")
+    settings = {"directory": str(directory.frontier)}
+    if run is not None and isinstance(agent := run.options.get("user_agent"), str):
+        settings["agent"] = product_token(agent)  # whose lines of robots.txt count
+    config = load(SchedulerConfig, settings, "environment", "scheduler")
+    for _ in range(RECOVERIES):
+        files = (log.segments()[:1], log.snapshots())
+        dispatcher = Dispatcher(open_frontier(config, read_only=True))
+        try:
+            found = restore(dispatcher, log.recover(), now, utc_now)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise UserError(f"cannot read {error.filename or directory.frontier}: {error.strerror}") from None
+        if files == (log.segments()[:1], log.snapshots()):
+            return dispatcher, found
+    raise UserError(f"the log in {directory.frontier} is being rewritten all the time; ask again")
+
+
+def _is_running(directory: Directory, run: Run | None) -> bool:
+    """Whether the program that holds the directory is alive; asking for its lock could get in the way of one."""
+    if run is None or run.state != "running":
+        return False
+    try:
+        os.kill(int((directory.path / ".lock").read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,0 +1,109 @@
+"""`nephila rules deploy|list|delete|status`: the rules of a running program or system."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nephila.cli.client import call
+from nephila.cli.output import note, print_json
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.terminal import sanitize
+from nephila.control import api
+
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+def deploy(
+    places: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DIR|FILE...]", help="Rules; by default rules/.")
+    ] = None,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Apply rules to a running program or system: all of them or, where one is wrong, none."""
+    from nephila.rulekit.files import read_all
+
+    documents = [document.content for document in read_all(places or [Path("rules")])]
+    request = api.ApplyRules(rules=documents)
+    answer = call(Target(out, bootstrap, server, token_file), lambda control: control.apply_rules(request))
+    for one in answer.rules:
+        print_json(one) if json else typer.echo(f"{one.name}: {one.verdict} (version {one.version})")
+
+
+def list_rules(
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show the rules that pages are read by."""
+    rules = call(Target(out, bootstrap, server, token_file), lambda control: control.list_rules(api.Empty())).rules
+    if not rules and not json:
+        note("there is no rule; see nephila rules deploy")
+    for one in rules:
+        url = str(one.document.get("spec", {}).get("match", {}).get("url", ""))
+        print_json(one) if json else typer.echo(sanitize(f"{one.name} (version {one.version}): {url}", 500))
+
+
+def delete_rule(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A rule's name.")],
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Read no page by a rule any more; its items stay."""
+    target = Target(out, bootstrap, server, token_file)
+    answer = call(target, lambda control: control.delete_rule(api.RuleName(name=name)))
+    print_json(answer) if json else typer.echo(f"{answer.name}: {answer.verdict}")
+
+
+def status(
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show whether rules still fit their sites: now, or when the crawl in DIR ended."""
+    found = _health(Target(out, bootstrap, server, token_file))
+    if not found and not json:
+        note("no rule has read a page yet")
+    for one in found:
+        print_json(one) if json else typer.echo(sanitize(f"{one.rule} (version {one.version}): {_line(one)}", 500))
+
+
+def _health(target: Target) -> list[api.RuleHealth]:
+    from nephila.control.client import at_directory
+
+    if target.is_directory and at_directory(target.out) is None:
+        return _stored(target.out)
+    return call(target, lambda control: control.rule_health(api.Empty())).rules
+
+
+def _stored(directory: Path) -> list[api.RuleHealth]:
+    from nephila.kernel.runtime.errors import UserError
+    from nephila.rulekit.health import load
+
+    if not directory.is_dir():
+        raise UserError(f"{directory} is no directory; --out names that of a crawl")
+    names = api.RuleHealth.__struct_fields__
+    found = [api.RuleHealth(**{name: getattr(one, name) for name in names}) for one in load(directory)]
+    return sorted(found, key=lambda one: (not one.degraded, one.rule))
+
+
+def _line(one: api.RuleHealth) -> str:
+    pages = f"{one.pages:,} pages"
+    if not one.degraded:
+        return f"well, {one.fill_rate:.0%} of its last pages have items; {pages}"
+    since = datetime.fromtimestamp(one.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"degraded: {one.findings}; since {since}, {pages}"

@@ -1,0 +1,93 @@
+"""`nephila status`, `members`, `settings`: how a program or a system stands, its members, its live settings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from nephila.cli.client import call
+from nephila.cli.jobs.table import print_table
+from nephila.cli.output import print_json, print_pairs
+from nephila.cli.target import DEFAULT_OUT, Bootstrap, Out, Server, Target, TokenFile
+from nephila.cli.terminal import sanitize
+from nephila.control import api
+from nephila.kernel.runtime.errors import UsageError
+
+Json = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+def status(
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show how the program or the system stands."""
+    found = call(Target(out, bootstrap, server, token_file), lambda control: control.status(api.Empty()))
+    if json:
+        print_json(found)
+        return
+    print_pairs((name.replace("_", " "), _text(value)) for name, value in msgspec.structs.asdict(found).items())
+
+
+def members(
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show the programs that take part."""
+    found = call(Target(out, bootstrap, server, token_file), lambda control: control.list_members(api.Empty())).members
+    if json:
+        print_json(found)
+        return
+    rows = [("service", "name", "version", "process", "facts")]
+    for one in found:
+        facts = " ".join(f"{key}={value}" for key, value in one.facts.items())
+        rows.append((one.service, sanitize(one.name), one.version, str(one.process), sanitize(facts, 500)))
+    print_table(rows, left=5)
+
+
+def settings(
+    changes: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=VALUE...]", help="What to change; none: show.")
+    ] = None,
+    out: Out = DEFAULT_OUT,
+    bootstrap: Bootstrap = "",
+    server: Server = "",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Show the settings that can be changed while the program runs, or change them."""
+    request = _changes(changes or [])
+    target = Target(out, bootstrap, server, token_file)
+    if request is None:
+        found = call(target, lambda control: control.get_settings(api.Empty()))
+    else:
+        found = call(target, lambda control: control.change_settings(request))
+    if json:
+        print_json(found)
+    else:
+        print_pairs((name, _text(value)) for name, value in msgspec.structs.asdict(found).items())
+
+
+def _changes(texts: list[str]) -> api.ChangeSettings | None:
+    if not texts:
+        return None
+    given = dict(text.partition("=")[::2] for text in texts)
+    try:
+        return msgspec.convert(given, api.ChangeSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{' '.join(texts)[:200]}: {error}") from None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count}" for key, count in value.items()) or None
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or None
+    return None if value is None else str(value)

@@ -1,0 +1,66 @@
+"""Where a control command finds its program: the three options that every such command has, and what they mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nephila.cli.options import DEFAULT_OUT, Out
+from nephila.kernel.runtime.errors import UsageError
+from nephila.programs.options import RESULT
+
+if TYPE_CHECKING:
+    from nephila.programs.control_servers import TcpAddress
+
+__all__ = ["DEFAULT_OUT", "Api", "ApiTokenFile", "Bootstrap", "Out", "Server", "Target", "TokenFile", "tcp_address"]
+
+Bootstrap = Annotated[
+    str, typer.Option("--bootstrap", metavar="HOST:PORT", help="The services at this Kafka broker, not DIR.")
+]
+Server = Annotated[
+    str, typer.Option("--server", metavar="URL", help="The control API at http(s)://HOST:PORT, not DIR.")
+]
+TokenFile = Annotated[
+    str,
+    typer.Option("--token-file", metavar="FILE", envvar="NEPHILA_TOKEN_FILE", help="File with the token of --server."),
+]
+Api = Annotated[
+    str, typer.Option(metavar="HOST:PORT", help="Serve the control API on a TCP port too.", rich_help_panel=RESULT)
+]
+ApiTokenFile = Annotated[
+    str, typer.Option(metavar="FILE", help="File with the token that clients of --api send.", rich_help_panel=RESULT)
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a control command talks to: the program in a directory, a system over Kafka, or a server."""
+
+    out: Path = DEFAULT_OUT
+    bootstrap: str = ""
+    server: str = ""
+    token_file: str = ""
+    kafka: dict[str, Any] | None = None
+    """Settings of the transport beside `bootstrap`."""
+
+    def __post_init__(self) -> None:
+        if self.bootstrap and self.server:
+            raise UsageError("--bootstrap and --server exclude each other")
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a program in a directory."""
+        return not self.bootstrap and not self.server
+
+
+def tcp_address(api: str, token_file: str) -> TcpAddress | None:
+    """What --api and --api-token-file say. Raises `UsageError`."""
+    if not api:
+        return None
+    from nephila.control.tokens import host_and_port, read_token
+    from nephila.programs.control_servers import TcpAddress
+
+    return TcpAddress(*host_and_port(api, "--api"), read_token(token_file, "--api-token-file"))

@@ -1,0 +1,199 @@
+"""The control API as an ASGI application: /healthz, /readyz, /metrics, and the routes below /api/v1.
+
+Invariants: a body is bounded in bytes and time; every error has one JSON shape (`routes.ErrorAnswer`); no input causes
+status 500. /healthz, /readyz and /metrics need no token: probes and Prometheus read them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route as HttpRoute
+
+from nephila.control import api
+from nephila.control.openapi import document
+from nephila.control.routes import CODES, PREFIX, ROUTES, ErrorAnswer, ErrorBody, Route
+from nephila.kernel.runtime.errors import NotReadyError, UsageError, UserError
+
+log = logging.getLogger(__name__)
+
+MAX_BODY = 4 << 20
+"""Bytes of a request's body: the largest document with the longest list of seeds in it."""
+BODY_S = 30.0
+"""Longest time that a body may take to arrive."""
+Metrics = Callable[[], tuple[bytes, str]]
+"""What /metrics answers: (text, content type)."""
+
+
+class _Refusal(Exception):
+    """A request that is not answered."""
+
+    def __init__(self, code: str, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.body = ErrorBody(code=code, message=message, where=where)
+
+
+def application(
+    control: api.Control | None,
+    *,
+    token: str = "",
+    unready: Callable[[], str] = str,
+    metrics: Metrics | None = None,
+) -> Starlette:
+    """`control`: None serves health and metrics only. `token`: empty on a Unix socket, which only its owner reaches.
+    `unready`: why no work can be taken, or the empty string."""
+
+    async def healthz(request: Request) -> Response:
+        return PlainTextResponse("alive\n")
+
+    async def readyz(request: Request) -> Response:
+        reason = unready()
+        return PlainTextResponse(f"{reason or 'ready'}\n", 503 if reason else 200)
+
+    async def show_metrics(request: Request) -> Response:
+        if metrics is None:
+            return _error("not_found", "this program has no metrics")
+        text, kind = metrics()
+        return Response(text, headers={"content-type": kind})
+
+    async def openapi(request: Request) -> Response:
+        if (refused := _unauthorized(request, token)) is not None:
+            return refused
+        return Response(msgspec.json.encode(document()), media_type="application/json")
+
+    routes = [
+        HttpRoute("/healthz", healthz),
+        HttpRoute("/readyz", readyz),
+        HttpRoute("/metrics", show_metrics),
+    ]
+    if control is not None:
+        routes.append(HttpRoute(f"{PREFIX}/openapi.json", openapi))
+        routes += [
+            HttpRoute(PREFIX + route.path, _endpoint(control, route, token, unready), methods=[route.method])
+            for route in ROUTES
+        ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error, Exception: _unexpected})
+
+
+def _endpoint(
+    control: api.Control, route: Route, token: str, unready: Callable[[], str]
+) -> Callable[[Request], Awaitable[Response]]:
+    operation = getattr(control, route.operation)
+
+    async def answer(request: Request) -> Response:
+        if (refused := _unauthorized(request, token)) is not None:
+            return refused
+        if reason := unready():
+            return _error("unavailable", reason)
+        try:
+            found = await operation(await _read(request, route))
+        except _Refusal as error:
+            return _response(error.body)
+        except UserError as error:
+            return _error(_code(error), str(error))
+        except ClientDisconnect:
+            return Response(status_code=CODES["timeout"])
+        except Exception as error:
+            return await _unexpected(request, error)
+        return Response(msgspec.json.encode(found), media_type="application/json")
+
+    return answer
+
+
+def _code(error: UserError) -> str:
+    if isinstance(error, UsageError):
+        return "invalid"
+    if isinstance(error, api.NotFound):
+        return "not_found"
+    return "unavailable" if isinstance(error, NotReadyError) else "refused"
+
+
+async def _read(request: Request, route: Route) -> Any:
+    """The typed request. Raises `_Refusal`."""
+    values: dict[str, Any] = dict(request.query_params) if not route.has_body else {}
+    if route.has_body:
+        values = _object(await _body(request))
+        if request.query_params:
+            raise _Refusal("invalid", "this operation has no query parameters; its fields are a JSON body")
+    for name in route.path_fields:
+        if name in values:
+            raise _Refusal("invalid", f"{name!r} is part of the path", f"$.{name}")
+        values[name] = request.path_params[name]
+    try:
+        return msgspec.convert(values, route.request, strict=route.has_body)
+    except (msgspec.ValidationError, RecursionError) as error:
+        message, _, where = str(error).partition(" - at `")
+        raise _Refusal("invalid", message, where.rstrip("`")) from None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(body or b"{}")
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _Refusal("invalid", f"the body is not JSON ({' '.join(str(error).split())[:200]})") from None
+    if not isinstance(found, dict):
+        raise _Refusal("invalid", "the body has to be a JSON object")
+    return found
+
+
+async def _body(request: Request) -> bytes:
+    """Raises `_Refusal` for one that is too large; it is read to its end within reason, so that the client gets the
+    answer."""
+    body = bytearray()
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size <= MAX_BODY:
+                    body += chunk
+                elif size > 4 * MAX_BODY:
+                    break
+    except TimeoutError:
+        raise _Refusal("timeout", f"the body did not arrive in {BODY_S:g} s") from None
+    if size > MAX_BODY:
+        raise _Refusal("too_large", f"a body has at most {MAX_BODY:,} bytes")
+    return bytes(body)
+
+
+def _unauthorized(request: Request, token: str) -> Response | None:
+    if not token:
+        return None
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode()):
+        return None
+    answer = _error("unauthorized", "send the token of this server: Authorization: Bearer TOKEN")
+    answer.headers["www-authenticate"] = "Bearer"
+    return answer
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    code = "method_not_allowed" if status == 405 else "not_found"
+    message = f"{request.method} is not allowed here" if status == 405 else f"no such path; see {PREFIX}/openapi.json"
+    answer = _error(code, message)
+    if isinstance(error, HTTPException) and error.headers:
+        answer.headers.update(error.headers)
+    return answer
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    log.error("control: a request failed", exc_info=error)
+    return _error("internal", f"{type(error).__name__}: {ascii(str(error))[1:-1]}"[:500])
+
+
+def _error(code: str, message: str) -> Response:
+    return _response(ErrorBody(code=code, message=message))
+
+
+def _response(body: ErrorBody) -> Response:
+    return Response(msgspec.json.encode(ErrorAnswer(error=body)), CODES[body.code], media_type="application/json")

@@ -1,0 +1,548 @@
+"""The control API of a system over Kafka: its compacted topics hold the jobs, their status and the rules.
+
+A job is the last message about it; to change one is to publish it under its next generation, and schedulers that are
+down read it when they come back. After the seeds the job is published once more: a scheduler that reports that
+generation as done has read every seed. Nothing durable is kept here, so any number of programs may serve one system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from nephila import __version__
+from nephila.control import api
+from nephila.control.rule_documents import read_rules, rule_change, rule_health, rule_list
+from nephila.control.throughput import Rates
+from nephila.kernel.bus.contract import Bus, Delivery, Receipt, all_of
+from nephila.kernel.documents import job_document
+from nephila.kernel.documents.job_to_document import to_document
+from nephila.kernel.fragment_routes import parse_routed
+from nephila.kernel.messages import (
+    CrawlJob,
+    ExplainAnswer,
+    ExplainQuery,
+    JobStatus,
+    ParseRule,
+    RuleVerdict,
+    ScopeMode,
+    Seed,
+)
+from nephila.kernel.runtime.clock import Clock
+from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UsageError, UserError
+from nephila.kernel.topics import EXPLAIN_ANSWERS, EXPLAIN_QUERIES, JOB_STATUS, JOBS, RULE_VERDICTS, RULES, SEEDS, Topic
+from nephila.native import UrlError, parse_url, partition_of
+from nephila.scheduler.explain.explain import Explanation
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.bus import KafkaBus
+
+GROUP = "control"
+TAKEN_S = 20.0
+"""For the broker's answer to what was published."""
+ANSWER_S = 10.0
+"""For the answer of a scheduler; one that has just taken a partition over may be busy."""
+PROMPT_S = 5.0
+"""A broker that takes longer for an answer is away."""
+RELEASE_S = 20.0
+"""Longest wait of one request for the schedulers to read all seeds."""
+
+
+class ClusterBus(Bus, Protocol):
+    """What the API needs of the transport."""
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why nothing can be sent or received at present, one line each."""
+
+    async def bounds(self, topic: Topic, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """See `History.bounds`."""
+
+
+class DeadLetters(Protocol):
+    """The topic `dead`."""
+
+    async def page(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        """Some of them."""
+
+    async def replay(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        """Publish their messages again."""
+
+
+class ClusterControl:
+    """See `nephila.control.api.Control`. Build it before the bus is started."""
+
+    def __init__(self, bus: ClusterBus, clock: Clock, letters: DeadLetters, *, partitions: int, place: str) -> None:
+        """`place`: HOST:PORT of the broker, as commands name it."""
+        self._bus = bus
+        self._clock = clock
+        self._letters = letters
+        self._partitions = partitions
+        self._place = place
+        self._started = clock.monotonic()
+        self._jobs: dict[str, CrawlJob] = {}
+        self._statuses: dict[str, tuple[JobStatus, float]] = {}
+        """Uid → last status, and when it came."""
+        self._rules: dict[str, ParseRule] = {}
+        self._verdicts: dict[str, RuleVerdict] = {}
+        self._answers: dict[str, asyncio.Future[ExplainAnswer]] = {}
+        self._reported = asyncio.Event()
+        self._releases: dict[str, asyncio.Task[None]] = {}
+        self.rates = Rates()
+        for topic, handler in (
+            (JOBS, self._on_job),
+            (JOB_STATUS, self._on_status),
+            (RULES, self._on_rule),
+            (RULE_VERDICTS, self._on_verdict),
+            (EXPLAIN_ANSWERS, self._on_answer),
+        ):
+            bus.subscribe(topic, GROUP, _acked(handler), credits=1000)
+
+    async def finish(self) -> None:
+        """Return when no job waits any more for its seeds to be read."""
+        while self._releases:
+            await asyncio.wait(list(self._releases.values()))
+
+    @property
+    def waiting(self) -> list[str]:
+        """Jobs that wait for their seeds to be read."""
+        return sorted(self._releases)
+
+    def close(self) -> None:
+        """Leave jobs that wait for their seeds as they are: paused."""
+        for task in list(self._releases.values()):
+            task.cancel()
+
+    # ---- what the system reports
+
+    def _on_job(self, job: CrawlJob) -> None:
+        known = self._jobs.get(job.uid)
+        # A message of an earlier generation is one that this program has changed since.
+        if known is None or job.generation >= known.generation:
+            self._jobs[job.uid] = job
+            self._wake()
+
+    def _on_status(self, status: JobStatus) -> None:
+        known = self._statuses.get(status.uid)
+        # A status that is not above those before it is of a coordinator that had not read them, and does not count.
+        if known is None or status.version > known[0].version:
+            now = self._clock.monotonic()
+            self._statuses[status.uid] = (status, now)
+            self.rates.note(now, self._totals)
+            self._wake()
+
+    def _on_rule(self, rule: ParseRule) -> None:
+        if rule.deleted:
+            self._rules.pop(rule.name, None)
+        else:
+            self._rules[rule.name] = rule
+
+    def _on_verdict(self, verdict: RuleVerdict) -> None:
+        self._verdicts[verdict.rule] = verdict
+
+    def _on_answer(self, answer: ExplainAnswer) -> None:
+        waiting = self._answers.get(answer.id)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(answer)
+
+    def _wake(self) -> None:
+        reported, self._reported = self._reported, asyncio.Event()
+        reported.set()
+
+    # ---- jobs
+
+    async def apply_job(self, request: api.ApplyJob) -> api.JobApplied:
+        """See `Control.apply_job`."""
+        document = job_document.from_json(request.job)
+        wanted = document.job
+        for name in wanted.rules:
+            if name not in self._rules:
+                raise UserError(
+                    f"{document.location}: the system has no rule {name!r} (spec.rules); see nephila rules deploy"
+                )
+        known = self._jobs.get(wanted.uid)
+        exists = known is not None and not known.deleted
+        if not exists and len(self._present()) >= api.MAX_JOBS:
+            raise UserError(f"there are {api.MAX_JOBS:,} jobs already; delete one first")
+        wanted.generation = known.generation if known is not None else 0
+        before = set(known.seeds) if known is not None and exists else set()
+        seeds = [Seed(wanted.uid, url, "job") for url in wanted.seeds if url not in before]
+        seeds += [Seed(wanted.uid, place, kind) for kind, place in document.sources if kind != "file"]
+        if wanted == known:
+            refused = await self._seed(seeds)
+            return _applied(wanted, "unchanged", refused)
+        # The scope is anchored at the seeds. Where they come in pieces the job is paused until all were read: a link to
+        # a host whose seed comes later would be out of scope.
+        pieces = request.seeds_follow or len(seeds) > api.SEED_BATCH
+        hold = pieces and not wanted.paused and (not exists or _mode(known) != _mode(wanted))
+        wanted = await self._put(msgspec.structs.replace(wanted, paused=wanted.paused or hold))
+        refused = await self._seed(seeds)
+        if not request.seeds_follow:
+            if hold:
+                hold = not await self._release(wanted.uid, wanted.generation)
+            elif seeds:
+                await self._put(wanted)
+        current = self._jobs[wanted.uid]
+        return _applied(current, "changed" if exists else "created", refused, held=hold)
+
+    async def list_jobs(self, request: api.Empty) -> api.JobList:
+        """See `Control.list_jobs`."""
+        return api.JobList(jobs=self._list())
+
+    async def get_job(self, request: api.JobName) -> api.JobDetail:
+        """See `Control.get_job`."""
+        job = self._known(request.name)
+        return api.JobDetail(status=self._job(job), document=to_document(job))
+
+    async def pause_job(self, request: api.JobName) -> api.JobChanged:
+        """See `Control.pause_job`."""
+        return await self._change(request.name, "paused", paused=True)
+
+    async def resume_job(self, request: api.JobName) -> api.JobChanged:
+        """See `Control.resume_job`."""
+        return await self._change(request.name, "resumed", paused=False)
+
+    async def delete_job(self, request: api.JobName) -> api.JobChanged:
+        """See `Control.delete_job`."""
+        return await self._change(request.name, "deleted", deleted=True)
+
+    async def add_seeds(self, request: api.AddSeeds) -> api.SeedsAdded:
+        """See `Control.add_seeds`."""
+        job = self._known(request.name)
+        refused = await self._seed([Seed(job.uid, url, "file") for url in request.urls])
+        held = bool(request.held_generation)
+        if request.last and held:
+            held = not await self._release(job.uid, request.held_generation)
+        elif request.last:
+            await self._put(self._known(request.name))
+        current = self._known(request.name)
+        return api.SeedsAdded(
+            name=job.uid,
+            generation=current.generation,
+            refused=refused[: api.MAX_REFUSED],
+            refused_count=len(refused),
+            held=held,
+        )
+
+    async def _change(self, name: str, verdict: Any, **changed: bool) -> api.JobChanged:
+        known = self._known(name)
+        wanted = msgspec.structs.replace(known, **changed)
+        if wanted == known:
+            return api.JobChanged(name=known.uid, verdict="unchanged", generation=known.generation)
+        wanted = await self._put(wanted)
+        return api.JobChanged(name=known.uid, verdict=verdict, generation=wanted.generation)
+
+    async def _put(self, job: CrawlJob) -> CrawlJob:
+        """Publish a desired state under the next generation; returns it when the broker has it."""
+        job = msgspec.structs.replace(job, generation=job.generation + 1)
+        receipt = self._publish(JOBS, 0, job)
+        self._jobs[job.uid] = job
+        await self._taken(receipt)
+        return job
+
+    async def _seed(self, seeds: list[Seed]) -> list[api.RefusedSeed]:
+        refused: list[api.RefusedSeed] = []
+        for start in range(0, len(seeds), api.SEED_BATCH):
+            receipts = []
+            for seed in seeds[start : start + api.SEED_BATCH]:
+                try:
+                    partition = partition_of(parse_url(seed.url).fingerprint, self._partitions)
+                except UrlError as error:
+                    refused.append(api.RefusedSeed(url=seed.url, reason=str(error)))
+                else:
+                    receipts.append(self._publish(SEEDS, partition, seed))
+            await self._taken(all_of(receipts))
+        return refused
+
+    async def _release(self, uid: str, generation: int) -> bool:
+        """Continue a held job once the schedulers have read its seeds; False when that takes longer than RELEASE_S, and
+        then it happens later. A job that was changed in the meantime is left as it is."""
+        job = self._jobs.get(uid)
+        if job is None or job.deleted or job.generation != generation or not job.paused:
+            return True
+        if uid not in self._releases:
+            job = await self._put(job)
+            task = asyncio.ensure_future(self._release_when_read(uid, job.generation))
+            self._releases[uid] = task
+            task.add_done_callback(lambda done: self._releases.pop(uid, None))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._releases[uid]), RELEASE_S)
+            return True
+        return False
+
+    async def _release_when_read(self, uid: str, generation: int) -> None:
+        while True:
+            job, reported = self._jobs[uid], self._reported
+            if job.generation != generation:
+                return
+            status = self._statuses.get(uid, (JobStatus(uid), 0.0))[0]
+            if status.generation >= generation and status.done:
+                await self._put(msgspec.structs.replace(job, paused=False))
+                return
+            await reported.wait()
+
+    def _publish(self, topic: Topic, partition: int, message: Any) -> Receipt:
+        try:
+            return self._bus.publish(topic, partition, message)
+        except PermanentError as error:
+            raise UsageError(str(error)) from None
+
+    async def _taken(self, receipt: Receipt) -> None:
+        """Return when the broker has what was published. Raises `NotReadyError` after TAKEN_S: a person waits."""
+        try:
+            await asyncio.wait_for(_done(receipt), TAKEN_S)
+        except TimeoutError:
+            raise NotReadyError(
+                f"the broker at {self._place} has not confirmed this for {TAKEN_S:g} s, and may still take it; when it "
+                "answers again see nephila jobs list, and repeat the command"
+            ) from None
+
+    # ---- quarantines, explain
+
+    async def list_quarantines(self, request: api.JobName) -> api.QuarantineList:
+        """See `Control.list_quarantines`."""
+        raise UserError("not there yet")
+
+    async def release_quarantine(self, request: api.ReleaseQuarantine) -> api.QuarantineReleased:
+        """See `Control.release_quarantine`."""
+        name = self._known(request.name).uid
+        try:
+            href = parse_url(f"http://{request.host}/").href
+        except UrlError as error:
+            raise UsageError(f"{request.host[:100]!r} is no host: {error}") from None
+        answer = await self._ask(ExplainQuery(url=href, job=name, release=request.pattern))
+        if not answer.released:
+            raise UserError(
+                "the scheduler that has this host is of an older release, which releases nothing: update it"
+            )
+        return api.QuarantineReleased(name=name, host=request.host, pattern=request.pattern)
+
+    async def explain(self, request: api.ExplainUrl) -> api.Explained:
+        """See `Control.explain`."""
+        try:
+            href = parse_routed(request.url).href
+        except UrlError as error:
+            raise UsageError(f"{request.url[:100]!a} is not a URL that can be crawled: {error}") from None
+        if request.job:
+            self._known(request.job)
+        elif not self._present():
+            raise api.NotFound("there is no job yet; see nephila jobs apply")
+        answer = await self._ask(ExplainQuery(url=href, job=request.job))
+        return api.Explained(explanation=msgspec.json.decode(answer.explanation, type=Explanation))
+
+    async def _ask(self, question: ExplainQuery) -> ExplainAnswer:
+        """The answer of the scheduler that has the URL's partition. Raises `UserError`."""
+        question.id = uuid.uuid4().hex
+        partition = partition_of(parse_url(question.url).fingerprint, self._partitions)
+        question.slot, question.deadline, question.system = str(partition), time.time() + ANSWER_S, self._place
+        waiting = self._answers[question.id] = asyncio.get_running_loop().create_future()
+        try:
+            await self._taken(self._publish(EXPLAIN_QUERIES, 0, question))
+            answer: ExplainAnswer = await asyncio.wait_for(waiting, ANSWER_S)
+        except TimeoutError:
+            trouble = "".join(f"; {line}" for line in self._bus.troubles)
+            raise NotReadyError(
+                f"no scheduler has answered for partition {partition}, where the URL belongs, in {ANSWER_S:g} s: "
+                f"none has it, or it is being taken over; see the metric nephila_partitions, and repeat it{trouble}"
+            ) from None
+        finally:
+            del self._answers[question.id]
+        if answer.error:
+            raise (UsageError if answer.usage_error else api.NotFound)(answer.error)
+        return answer
+
+    # ---- rules
+
+    async def list_rules(self, request: api.Empty) -> api.RuleList:
+        """See `Control.list_rules`."""
+        return rule_list(self._rules.values())
+
+    async def apply_rules(self, request: api.ApplyRules) -> api.RulesApplied:
+        """See `Control.apply_rules`."""
+        wanted = read_rules(request.rules)
+        before = dict(self._rules)
+        receipts = []
+        for rule in wanted:
+            if before.get(rule.name) != rule:
+                receipts.append(self._publish(RULES, 0, rule))
+                self._rules[rule.name] = rule
+        await self._taken(all_of(receipts))
+        return api.RulesApplied(rules=[rule_change(before.get(rule.name), rule) for rule in wanted])
+
+    async def delete_rule(self, request: api.RuleName) -> api.RuleChange:
+        """See `Control.delete_rule`."""
+        if request.name not in self._rules:
+            raise api.NotFound(f"there is no rule {request.name!r}")
+        await self._taken(self._publish(RULES, 0, ParseRule(request.name, deleted=True)))
+        self._rules.pop(request.name, None)
+        return api.RuleChange(name=request.name, verdict="deleted")
+
+    async def rule_health(self, request: api.Empty) -> api.RuleHealthList:
+        """See `Control.rule_health`."""
+        return rule_health(self._verdicts.values())
+
+    # ---- the rest
+
+    async def list_dead_letters(self, request: api.ListDeadLetters) -> api.DeadLetterList:
+        """See `Control.list_dead_letters`."""
+        return await self._letters.page(request)
+
+    async def replay_dead_letters(self, request: api.ReplayDeadLetters) -> api.ReplayedList:
+        """See `Control.replay_dead_letters`."""
+        if bool(request.ids) == request.all:
+            raise UsageError("name the dead letters as PARTITION:OFFSET, or ask for all of them")
+        return await self._letters.replay(request)
+
+    async def list_members(self, request: api.Empty) -> api.MemberList:
+        """See `Control.list_members`."""
+        return api.MemberList(members=[])
+
+    async def status(self, request: api.Empty) -> api.Status:
+        """See `Control.status`."""
+        jobs = self._list()
+        return api.Status(
+            version=__version__,
+            kind="cluster",
+            place=self._place,
+            uptime_s=round(self._clock.monotonic() - self._started, 3),
+            jobs=len(jobs),
+            states=self.states(),
+            queued=sum(job.queued for job in jobs),
+            in_flight=sum(job.in_flight for job in jobs),
+            stored=sum(job.stored for job in jobs),
+            rate=round(sum(job.rate for job in jobs), 2),
+            problems=[*self._bus.troubles, *(await self._broker_problems())],
+        )
+
+    async def _broker_problems(self) -> list[str]:
+        try:
+            await asyncio.wait_for(self._bus.bounds(JOB_STATUS, [0]), PROMPT_S)
+        except (TimeoutError, TemporaryError):
+            return [f"the broker at {self._place} does not answer"]
+        return []
+
+    async def get_settings(self, request: api.Empty) -> api.Settings:
+        """See `Control.get_settings`."""
+        return api.Settings()
+
+    async def change_settings(self, request: api.ChangeSettings) -> api.Settings:
+        """See `Control.change_settings`."""
+        raise UserError("this system has no live settings")
+
+    def states(self) -> dict[str, int]:
+        """Jobs by state."""
+        return dict(Counter(job.state for job in self._list()))
+
+    def _present(self) -> dict[str, CrawlJob]:
+        return {uid: job for uid, job in self._jobs.items() if not job.deleted}
+
+    def _known(self, name: str) -> CrawlJob:
+        if not name:
+            raise UsageError("a job has to be named")
+        job = self._jobs.get(name)
+        if job is None or job.deleted:
+            known = sorted(self._present())
+            raise api.NotFound(f"there is no job {name!r}" + (f"; there are {', '.join(known[:20])}" if known else ""))
+        return job
+
+    def _list(self) -> list[api.Job]:
+        return [self._job(job) for _, job in sorted(self._present().items())]
+
+    def _job(self, job: CrawlJob) -> api.Job:
+        now = self._clock.monotonic()
+        status, at = self._statuses.get(job.uid) or (JobStatus(job.uid), self._started)
+        total = status.stored + status.denied + status.failed + status.dropped
+        return api.Job(
+            name=job.uid,
+            state=_state(job, status),
+            generation=job.generation,
+            observed_generation=status.generation,
+            queued=status.queued,
+            in_flight=status.in_flight,
+            stored=status.stored,
+            denied=status.denied,
+            failed=status.failed,
+            dropped=status.dropped,
+            rate=round(self.rates.of(job.uid, now, total), 2),
+            reported_s=round(max(now - at, 0.0), 3),
+        )
+
+    def _totals(self) -> dict[str, int]:
+        return {
+            uid: status.stored + status.denied + status.failed + status.dropped
+            for uid, (status, _) in self._statuses.items()
+        }
+
+
+def _acked(handler: Callable[[Any], None]) -> Callable[[Delivery], None]:
+    def take(delivery: Delivery) -> None:
+        handler(delivery.message)
+        delivery.ack()
+
+    return take
+
+
+async def _done(receipt: Receipt) -> None:
+    await receipt
+
+
+def _applied(job: CrawlJob, verdict: Any, refused: list[api.RefusedSeed], *, held: bool = False) -> api.JobApplied:
+    return api.JobApplied(
+        name=job.uid,
+        verdict=verdict,
+        generation=job.generation,
+        refused=refused[: api.MAX_REFUSED],
+        refused_count=len(refused),
+        held=held,
+    )
+
+
+def _mode(job: CrawlJob | None) -> ScopeMode:
+    return job.scope.mode if job is not None and job.scope else ScopeMode.UNSPECIFIED
+
+
+def _state(job: CrawlJob, status: JobStatus) -> api.JobState:
+    if job.paused:
+        return "paused"
+    if status.generation < job.generation or status.deleted:
+        return "new"
+    if status.spent:
+        return "limit"
+    return "idle" if status.done else "running"
+
+
+@asynccontextmanager
+async def open_cluster(settings: dict[str, Any]) -> AsyncIterator[ClusterControl]:
+    """The control API of a system, in this process. `settings`: of the transport, at least `bootstrap`. Raises
+    `UserError`."""
+    from nephila.control.dead_letters import KafkaDeadLetters
+    from nephila.kernel.bus.kafka.admin import topics as admin
+    from nephila.kernel.bus.kafka.bus import KafkaBus
+    from nephila.kernel.bus.kafka.claim_check import open_claim_store
+    from nephila.kernel.bus.kafka.config import kafka_config
+    from nephila.kernel.runtime.clock import SystemClock
+
+    admin.hush()
+    where = settings.pop("where", "command line")
+    there = await admin.existing(kafka_config({**settings, "partitions": None}, where))
+    if "requests" not in there:
+        raise UserError(f"the broker at {settings['bootstrap']} has no topics of a system; see nephila topics apply")
+    config = kafka_config({**settings, "partitions": there["requests"]}, where)
+    claims = open_claim_store(config.blobs)
+    bus: KafkaBus = KafkaBus(config, SystemClock(), claims)
+    letters = KafkaDeadLetters(config, claims)
+    control = ClusterControl(bus, bus.clock, letters, partitions=config.partitions, place=config.bootstrap)
+    try:
+        await bus.start()
+        yield control
+    finally:
+        control.close()
+        await bus.close()

@@ -1,0 +1,137 @@
+"""The HTTP server of every program: a Unix socket or a TCP port, h11 by way of uvicorn, on the program's own loop.
+
+Invariants: at most MAX_CLIENTS connections; a connection that sends no whole request head for HEAD_S is closed; with no
+request under way the server causes no wake-ups of the loop but those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from nephila.control.unix_socket import NAME, bind
+from nephila.kernel.runtime.errors import UserError
+
+MAX_CLIENTS = 64
+MAX_HEAD = 64 << 10
+"""Bytes of a request's head; a URL of 20,000 characters is percent-encoded in it."""
+HEAD_S = 10.0
+END_S = 2.0
+"""Longest wait at the end for requests under way."""
+
+
+class _Protocol(H11Protocol):
+    """Closes connections on which no whole request head arrives in time."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(HEAD_S, self._check)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _check(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+        else:
+            self._timer = self.loop.call_later(HEAD_S, self._check)
+
+
+class HttpServer:
+    """One application on one listening socket."""
+
+    def __init__(self, application: Any, bind: Callable[[], socket.socket], path: Path | None = None) -> None:
+        """`bind`: called by `open`. `path`: of a Unix socket; it is removed at the end."""
+        self.path = path
+        self.port = 0
+        """Of a TCP server that is open."""
+        self._bind = bind
+        self._server: asyncio.Server | None = None
+        self._state = ServerState()
+        self._config = uvicorn.Config(
+            application,
+            http=_Protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CLIENTS,
+            timeout_keep_alive=int(HEAD_S),
+            h11_max_incomplete_event_size=MAX_HEAD,
+        )
+
+    async def open(self) -> None:
+        """Listen. Raises `UserError`."""
+        loop = asyncio.get_running_loop()
+        listener = self._bind()
+        self._config.load()
+
+        def protocol() -> asyncio.Protocol:
+            return _Protocol(self._config, self._state, {}, loop)
+
+        if self.path is not None:
+            self._server = await loop.create_unix_server(protocol, sock=listener, backlog=MAX_CLIENTS)
+        else:
+            self.port = int(listener.getsockname()[1])
+            self._server = await loop.create_server(protocol, sock=listener, backlog=MAX_CLIENTS)
+
+    async def close(self) -> None:
+        """Take no further connection; requests under way have END_S to finish."""
+        if self._server is None:
+            return
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        if self._state.tasks:
+            _, late = await asyncio.wait(list(self._state.tasks), timeout=END_S)
+            for task in late:
+                task.cancel()
+        for connection in list(self._state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        self._server = None
+
+
+def unix_server(application: Any, directory: Path) -> HttpServer:
+    """On DIR/control.sock."""
+    return HttpServer(application, lambda: bind(directory), directory / NAME)
+
+
+def tcp_server(application: Any, host: str, port: int, option: str) -> HttpServer:
+    """On a port; an empty host means all addresses, port 0 a free port. `option`: names the setting in errors."""
+
+    def listener() -> socket.socket:
+        try:
+            return _listener(host, port)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise UserError(f"port {port} cannot be listened on ({reason}); choose another {option}") from None
+
+    return HttpServer(application, listener)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    if not host and socket.has_dualstack_ipv6():
+        with contextlib.suppress(OSError):
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family)

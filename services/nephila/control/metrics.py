@@ -1,0 +1,15 @@
+"""Metrics of the control API over Kafka."""
+
+from __future__ import annotations
+
+from nephila.control.service import ControlService
+from nephila.kernel.runtime.metrics import Metric
+
+METRICS: tuple[Metric[ControlService], ...] = (
+    Metric(
+        "jobs",
+        "Jobs by state; a rise of `new`: no scheduler reports, of `limit`: budgets are spent.",
+        lambda s: s.control.states(),
+        "state",
+    ),
+)

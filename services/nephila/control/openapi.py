@@ -1,0 +1,90 @@
+"""The OpenAPI 3.1 document of the control API, made of the routes and the typed requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nephila import __version__
+from nephila.control.routes import CODES, PREFIX, ROUTES, ErrorAnswer, Route
+
+REF = "#/components/schemas/{name}"
+
+
+def document() -> dict[str, Any]:
+    """As JSON has it."""
+    types = [*dict.fromkeys(route.answer for route in ROUTES), ErrorAnswer]
+    bodies = [route.request for route in ROUTES if route.has_body]
+    _, components = msgspec.json.schema_components([*types, *bodies], ref_template=REF)
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        paths.setdefault(PREFIX + route.path, {})[route.method.lower()] = _operation(route, components)
+    # A body is the request without the fields that its path names.
+    for route in ROUTES:
+        if route.has_body:
+            schema = components[route.request.__name__]
+            for name in route.path_fields:
+                schema["properties"].pop(name, None)
+                schema["required"] = [one for one in schema.get("required", ()) if one != name]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Nephila control API",
+            "version": __version__,
+            "description": "Jobs, rules and answers of a crawler: one program on a machine, or a system over Kafka.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {name: components[name] for name in sorted(components)},
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "On a TCP port. A Unix socket needs none: only its owner may connect.",
+                }
+            },
+        },
+    }
+
+
+def _operation(route: Route, components: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": route.operation, "summary": route.summary.rstrip(".")}
+    if parameters := _parameters(route):
+        operation["parameters"] = parameters
+    if route.has_body:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.request.__name__)}}},
+        }
+    operation["responses"] = {
+        "200": {
+            "description": (route.answer.__doc__ or "").split("\n")[0].rstrip("."),
+            "content": {"application/json": {"schema": {"$ref": REF.format(name=route.answer.__name__)}}},
+        },
+        **{str(status): _error(code) for code, status in CODES.items() if code not in ("internal",)},
+    }
+    return operation
+
+
+def _parameters(route: Route) -> list[dict[str, Any]]:
+    (schema,), components = msgspec.json.schema_components([route.request], ref_template=REF)
+    properties = components[route.request.__name__]["properties"] if "$ref" in schema else schema["properties"]
+    required = components[route.request.__name__].get("required", ())
+    found = []
+    for name, kind in properties.items():
+        if name in route.path_fields:
+            found.append({"name": name, "in": "path", "required": True, "schema": kind})
+        elif not route.has_body:
+            found.append({"name": name, "in": "query", "required": name in required, "schema": kind})
+    return found
+
+
+def _error(code: str) -> dict[str, Any]:
+    return {
+        "description": code.replace("_", " "),
+        "content": {"application/json": {"schema": {"$ref": REF.format(name=ErrorAnswer.__name__)}}},
+    }

@@ -1,0 +1,53 @@
+"""ParseRule documents of the API: read, listed, compared; the same for one program and for a system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from nephila.control import api
+from nephila.kernel.messages import ParseRule, RuleVerdict
+from nephila.parser.rule_health.messages import describe_all
+from nephila.parser.rules import load
+
+
+def read_rules(documents: Iterable[dict[str, Any]]) -> list[ParseRule]:
+    """The messages of all documents. Raises `UsageError` for the first mistake."""
+    read = [load.from_json(content, f"rules[{number}]") for number, content in enumerate(documents)]
+    return [ParseRule(one.name, one.text, one.rule.version) for one in load.distinct(read)]
+
+
+def rule_list(rules: Iterable[ParseRule]) -> api.RuleList:
+    """As the API lists them, by name."""
+    return api.RuleList(
+        rules=[
+            api.Rule(name=one.name, version=one.version, document=msgspec.json.decode(one.document))
+            for one in sorted(rules, key=lambda one: one.name)
+        ]
+    )
+
+
+def rule_change(before: ParseRule | None, after: ParseRule) -> api.RuleChange:
+    """What an apply does to one rule."""
+    verdict = "created" if before is None else "unchanged" if before == after else "changed"
+    return api.RuleChange(name=after.name, verdict=verdict, version=after.version)  # type: ignore[arg-type]
+
+
+def rule_health(verdicts: Iterable[RuleVerdict]) -> api.RuleHealthList:
+    """As the API lists it."""
+    found = [
+        api.RuleHealth(
+            rule=one.rule,
+            version=one.version,
+            degraded=one.degraded,
+            findings=describe_all(one),
+            since=one.since,
+            pages=one.pages,
+            fill_rate=round(one.fill_rate, 4),
+        )
+        for one in verdicts
+        if not one.deleted
+    ]
+    return api.RuleHealthList(rules=sorted(found, key=lambda one: (not one.degraded, one.rule)))

@@ -1,0 +1,48 @@
+"""The control API over Kafka as a service of its own: `nephila api`.
+
+IN   jobs, job-status, rules, rule-verdicts, answers (compacted topics, read whole); HTTP requests below /api/v1.
+OUT  jobs, seeds, rules, questions; the topic of each dead letter that is replayed.
+
+It takes part in no group and holds no partition: any number of replicas may run, and one that restarts loses nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from nephila.control.cluster import ClusterControl
+from nephila.control.config import ControlConfig
+from nephila.control.dead_letters import KafkaDeadLetters
+from nephila.control.tokens import read_token
+from nephila.kernel.bus.contract import Bus
+from nephila.kernel.runtime.clock import Clock
+
+if TYPE_CHECKING:
+    from nephila.kernel.bus.kafka.bus import KafkaBus
+
+
+class ControlService:
+    """`lifecycle.Service`; the program serves `control` over HTTP with `token`."""
+
+    def __init__(self, control: ClusterControl, token: str) -> None:
+        self.control = control
+        self.token = token
+
+    async def start(self) -> None:
+        """The bus delivers once it is started."""
+
+    async def drain(self, grace_s: float) -> None:
+        """Requests under way end with the server."""
+
+    async def close(self) -> None:
+        """Jobs that wait for their seeds stay paused."""
+        self.control.close()
+
+
+def build(config: ControlConfig, bus: Bus, clock: Clock) -> ControlService:
+    """Raises `UsageError` when there is no token."""
+    kafka = cast("KafkaBus", bus)
+    token = read_token(config.token_file, "api.token_file")
+    letters = KafkaDeadLetters(kafka.config, kafka.claim_store)
+    control = ClusterControl(kafka, clock, letters, partitions=kafka.config.partitions, place=kafka.config.bootstrap)
+    return ControlService(control, token)

@@ -1,0 +1,438 @@
+"""One group's consumer: reads the topics of a service for the partitions that are this member's, and commits.
+
+Positions are committed by hand, up to the oldest record of which a message is unacked. Through a rebalance kept
+partitions go on from the position remembered here (Kafka would go back to the committed one) and their work continues;
+leaving ones are finished, committed and let go before their new member begins; new ones are opened in the background,
+for no heartbeat is sent while the callback runs. What is taken and not dealt with is bounded by pausing partitions;
+the poll itself never stops, so long work is not mistaken for a dead member (aiokafka#848). Places hold what is known
+of a partition; membership.py decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka.errors import ConsumerStoppedError, IllegalStateError, KafkaError
+
+from nephila.kernel.bus.kafka.client.consumer import (
+    STOP_S,
+    apply_pauses,
+    duplicate_member_error,
+    missing_topics,
+    new_consumer,
+    seek_back,
+    set_fetch_batching,
+    stop_consumer,
+    watch_heartbeats,
+)
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState
+from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation
+from nephila.kernel.bus.kafka.consumer.start_position import (
+    StartPosition,
+    crashed_partitions,
+    has_committed_to,
+    mark_held,
+    start_positions,
+)
+from nephila.kernel.bus.kafka.group.assignor import assignor_for
+from nephila.kernel.bus.kafka.group.heartbeat import HeartbeatLease
+from nephila.kernel.bus.kafka.group.membership import Membership
+from nephila.kernel.bus.kafka.group.rebalance import OnMemberCrash, RebalanceListener, report_crash, revoke
+from nephila.kernel.bus.kafka.group.watchdog import Watchdog
+from nephila.kernel.runtime.errors import TemporaryError, UserError
+
+log = logging.getLogger(__name__)
+
+POLL_MS, POLL_RECORDS = 200, 200
+"""How long a poll waits, and how many records are taken in one go at most."""
+SLICE_S = 0.1
+"""What is taken in one go shall take no longer: heartbeats and timers wait meanwhile."""
+BACKOFF_S, MARK_S = 0.5, 0.1
+
+
+class ConsumerGroup(ConsumerRebalanceListener):  # type: ignore[misc]
+    """See the module."""
+
+    def __init__(self, name: str, config: KafkaConfig, inbox: Inbox, fatal: Callable[[UserError], None]) -> None:
+        self.name = name
+        self.config = config
+        self.inbox = inbox
+        self.listener: RebalanceListener | None = None
+        self.on_member_crash: OnMemberCrash | None = None
+        self.membership = Membership(config.name, time.time())
+        self.restarts = 0
+        """Consumers that were found stuck and begun anew."""
+        self.trouble = ""
+        self.missing: list[str] = []
+        """Topics that are not on the broker any more."""
+        self._fatal = fatal
+        self._consumer: AIOKafkaConsumer | None = None
+        self._lease = HeartbeatLease(config.session_s)
+        self._joined = False
+        self._joining = False
+        self._closing = False
+        self._records = POLL_RECORDS
+        self._committing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._watchdog: Watchdog[TopicPartition] = Watchdog(config.silent_s)
+        self._isolation = inbox.isolation = PoisonIsolation(
+            self._commit_metadata, inbox.all_idle, inbox.clear_suspicion
+        )
+        self._poison_task: asyncio.Task[None] | None = None
+
+    # ---- life
+
+    async def start(self) -> None:
+        """Connect and join. Raises `KafkaError`."""
+        self._closing = False
+        for left in (2, 1, 0):
+            try:
+                await self._connect()
+                break
+            except KafkaError as error:
+                if not left or type(error) is not KafkaError:
+                    raise  # else the client has no word for it: an older member of our name joined at the same instant
+                await asyncio.sleep(BACKOFF_S)
+        for routine in (self._poll(), self._commit_routine(), self._watch()):
+            self._spawn(routine)
+
+    async def _connect(self) -> None:
+        consumer = new_consumer(self.config, self.name, sorted(self.inbox.topics), assignor_for(self.membership), self)
+        self._consumer = consumer
+        self._joined = False
+        try:
+            await consumer.start()
+        except BaseException:
+            await consumer.stop()
+            raise
+        watch_heartbeats(consumer, self._lease.on_answer)
+
+    async def close(self) -> None:
+        """Finish what is in hand, commit, leave the group, so that the others need not wait for the session's end."""
+        self._closing = True
+        consumer = self._consumer
+        if consumer is not None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._finish(frozenset(self.membership.held)), self.config.drain_s + STOP_S)
+        for task in set(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        if consumer is not None:
+            await stop_consumer(consumer, leave=True)
+        self._consumer = None
+
+    def _spawn(self, routine: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(routine)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("%s: %r", self.name, task.exception(), exc_info=task.exception())
+            self._fatal(UserError(f"group {self.name} ended: {task.exception()!r}"))
+
+    @property
+    def held(self) -> frozenset[int]:
+        """Partitions that are ours and open."""
+        return frozenset(tp.partition for tp, state in self.inbox.partition_states.items() if state.ready)
+
+    @property
+    def may_emit(self) -> bool:
+        """False once the broker may have given our partitions to others: no heartbeat got through for too long."""
+        return self._lease.may_emit(time.monotonic())
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that the group has given or promised this member is open here."""
+        opened = all(state.ready for state in self.inbox.partition_states.values())
+        return self._joined and not self._joining and opened and not self.membership.promised
+
+    def set_able(self, able: bool) -> None:
+        """Say whether this member can do its work; who cannot gives its partitions to members that can."""
+        if self.membership.able != able:
+            self.membership.able = able
+            if self._consumer is not None:
+                self._consumer._coordinator.request_rejoin()
+
+    async def has_read_to(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether the group has committed positions at or behind these. Raises `TemporaryError`."""
+        if self._consumer is None:
+            raise TemporaryError("the consumer is begun anew")
+        return await has_committed_to(self._consumer, ends)
+
+    # ---- reading
+
+    async def _poll(self) -> None:
+        while True:
+            consumer = self._consumer
+            if consumer is None:
+                await asyncio.sleep(BACKOFF_S)
+                continue
+            try:
+                batches = await consumer.getmany(timeout_ms=POLL_MS, max_records=self._records)
+                self._clear_error()
+            except (ConsumerStoppedError, KafkaError) as error:
+                if "FencedInstance" in repr(error):
+                    self._duplicate_member()
+                if not isinstance(error, ConsumerStoppedError):
+                    self._record_error(error)
+                await asyncio.sleep(BACKOFF_S)
+                continue
+            set_fetch_batching(consumer, self.config, busy=bool(batches), patient=self.inbox.patient)
+            ahead = self.inbox.leased_offsets(batches)
+            if ahead and not await self._commit(ahead):
+                batches = {tp: records for tp, records in batches.items() if tp not in ahead}
+                seek_back(consumer, self.inbox.next_offsets(ahead))
+                await asyncio.sleep(MARK_S)
+            began = time.monotonic()
+            self._take(consumer, batches)
+            slow = time.monotonic() > began + SLICE_S
+            self._records = max(self._records // 2, 1) if slow else min(self._records * 2, POLL_RECORDS)
+            # A poll that finds something does not wait for anything.
+            await asyncio.sleep(0)
+
+    def _take(self, consumer: AIOKafkaConsumer, batches: Mapping[TopicPartition, list[ConsumerRecord]]) -> None:
+        for tp, records in batches.items():
+            if (refused := self.inbox.take(tp, records)) is not None:
+                self._isolation.release(tp)
+                self._stop_partition(refused)
+            if (wanted := self.inbox.missing_objects(tp)) is not None:
+                self._spawn(self._fetch_claim(tp, *wanted))
+        apply_pauses(consumer, self.inbox.open)
+
+    async def _fetch_claim(self, tp: TopicPartition, offset: int, names: Collection[str]) -> None:
+        """Get the objects that a record names; the partition waits, so that the order is kept."""
+        await self.inbox.fetch(tp, names)
+        if self._consumer is not None:
+            seek_back(self._consumer, {tp: offset})
+            apply_pauses(self._consumer, self.inbox.open)
+
+    # ---- committing
+
+    async def _commit_routine(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.commit_interval_s)
+            await self.commit()
+            if self._consumer is not None:
+                apply_pauses(self._consumer, self.inbox.open)
+
+    async def commit(self, letting_go: frozenset[int] = frozenset()) -> None:
+        """Tell the broker how far everything has been dealt with; what fails now is committed later."""
+        await self._commit({**self.inbox.offsets(), **self.inbox.final_offsets(letting_go)})
+
+    async def _commit(self, offsets: dict[TopicPartition, int]) -> bool:
+        async with self._committing:
+            told = self.inbox.with_metadata(offsets)  # of what is still ours
+            if not told or self._consumer is None or self._joining:
+                return False
+            try:
+                await self._consumer.commit(told)
+                self.inbox.committed(offsets)
+                return True
+            except (KafkaError, IllegalStateError) as error:
+                log.debug("%s: not committed: %s", self.name, error)
+                return False
+
+    async def _commit_metadata(self, tp: TopicPartition, metadata: CommitMetadata) -> bool:
+        """See `PoisonIsolation`."""
+        while True:
+            state = self.inbox.partition_states.get(tp)
+            if state is None or state.position is None or state.leaving or state.stopped:
+                return False
+            state.metadata = metadata
+            if await self._commit({tp: state.position.committed_to}):
+                return True
+            await asyncio.sleep(MARK_S)
+
+    # ---- the group changes
+
+    async def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        """Before a join: the old generation may still commit, unless it has been lost."""
+        consumer = self._consumer
+        if not self._joined:
+            pass  # a consumer that was begun anew claims what the one before it held
+        elif consumer is not None and consumer._coordinator.generation < 0:
+            alive = self._lease.steady(time.monotonic())
+            self._drop_lost(frozenset(self.membership.held))
+            if self.membership.held and alive:
+                self._duplicate_member()
+            self.membership.held = {}
+        else:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.commit(), self.config.rebalance_s / 2)
+        self._joining = True
+
+    def _drop_lost(self, lost: frozenset[int]) -> None:
+        """We were silent for too long, or another member has our name: what we had is others' now."""
+        if not lost:
+            return
+        log.warning("%s: the group went on without this member; %d partitions lost", self.name, len(lost))
+        self.inbox.drop(lost)
+        if self.listener is not None:
+            self.listener.on_lost(lost)
+
+    def _duplicate_member(self) -> None:
+        if not self._closing:
+            self._fatal(duplicate_member_error(self.name, self.config.name))
+
+    async def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        """After a join; kept partitions are sought before anything is awaited."""
+        if (consumer := self._consumer) is None:
+            return
+        self._joining, self._joined = False, True
+        new, gone = self.membership.assigned((tp.partition for tp in assigned), consumer._coordinator.generation)
+        self._drop_lost(gone)
+        self._lease.on_join(time.monotonic())
+        opening = {}
+        for tp in assigned:
+            state = self.inbox.partition_states.get(tp)
+            if state is None:
+                opening[tp] = self.inbox.partition_states[tp] = PartitionState()
+            elif state.position is not None:
+                consumer.seek(tp, state.position.next)
+        apply_pauses(consumer, self.inbox.open)
+        if opening:
+            self._spawn(self._open(opening))
+        if (leaving := self.membership.leaving & self.membership.held.keys()) and not self._closing:
+            self._spawn(self._revoke(leaving))
+        log.info("%s: %d partitions, %d new, %d leaving", self.name, len(self.membership.held), len(new), len(leaving))
+
+    async def _open(self, opening: dict[TopicPartition, PartitionState]) -> None:
+        """Find where to begin, let the service restore what it needs, then read."""
+        while True:
+            consumer = self._consumer
+            mine = {tp: state for tp, state in opening.items() if not state.revoked}
+            if not mine:
+                return
+            try:
+                if consumer is not None:
+                    found = await start_positions(consumer, self.inbox, list(mine))
+                    break
+            except (KafkaError, IllegalStateError) as error:
+                self._record_error(error)
+            await asyncio.sleep(BACKOFF_S)
+        # What left meanwhile is another's, and the service knows it.
+        mine = {tp: state for tp, state in mine.items() if not (state.revoked or state.leaving)}
+        if not mine:
+            return
+        for tp, state in mine.items():
+            state.position, state.metadata = Position(found[tp].start), found[tp].metadata
+            if (refused := found[tp].refused) is not None:
+                self._stop_partition(refused)
+        if self.listener is not None:
+            await self.listener.on_assigned(frozenset(tp.partition for tp in mine))
+        await self._mark(mine, found)
+        if self.on_member_crash is not None and (starts := crashed_partitions(self.inbox, mine, found)):
+            self._spawn(report_crash(self.on_member_crash, starts, self.config.session_s))
+        for tp, state in mine.items():
+            start, end, metadata, *_ = found[tp]
+            state.ready = True
+            # What a leased topic delivers was committed before: no member has ended over what lies behind its position.
+            leased = self.inbox.topics[tp.topic].topic.leased
+            if metadata.needs_isolation and start < end and not state.revoked and not leased:
+                self._isolation.isolate(tp, metadata, start, end)
+            else:
+                state.metadata = HELD
+            if self._consumer is not None and not state.revoked:
+                seek_back(self._consumer, {tp: start})
+        if self._isolation.active and (self._poison_task is None or self._poison_task.done()):
+            log.warning("%s: members ended at one state again and again; what lies there is tried alone", self.name)
+            self._poison_task = self._spawn(self._isolation.run())
+        if self._consumer is not None:
+            apply_pauses(self._consumer, self.inbox.open)
+
+    async def _mark(
+        self, mine: dict[TopicPartition, PartitionState], found: dict[TopicPartition, StartPosition]
+    ) -> None:
+        """Say that these are held; as long as it takes, for a crash before it would go uncounted."""
+        while True:
+            tps = [tp for tp, state in mine.items() if not (state.revoked or state.leaving)]
+            async with self._committing:
+                try:
+                    if self._consumer is not None and not self._joining:
+                        return await mark_held(self._consumer, self.inbox, tps, found)
+                except (KafkaError, IllegalStateError) as error:
+                    log.debug("%s: not marked: %s", self.name, error)
+            await asyncio.sleep(MARK_S)
+
+    def _stop_partition(self, error: UserError) -> None:
+        self.trouble = str(error)
+        self._fatal(error)
+
+    async def _revoke(self, leaving: frozenset[int]) -> None:
+        """Finish, commit, let go, and ask for the plan by which the next member has them."""
+        fresh = self.inbox.leave(leaving, self.listener is not None)
+        if not fresh:
+            return
+        await self._finish(fresh)
+        self.inbox.drop(fresh)
+        self.membership.let_go(fresh)
+        if self._consumer is not None:
+            self._consumer._coordinator.request_rejoin()
+
+    async def _finish(self, partitions: frozenset[int]) -> None:
+        self.inbox.leave(partitions, self.listener is not None)
+        if self._consumer is not None:
+            apply_pauses(self._consumer, self.inbox.open)
+        try:
+            async with asyncio.timeout(self.config.drain_s):
+                if self.listener is not None and partitions:
+                    await revoke(self.listener, partitions, self.inbox.force_deliver)
+                await self.inbox.idle(partitions)
+        except TimeoutError:
+            log.warning("%s: work on %s was not finished in time; it comes again", self.name, sorted(partitions))
+        await self.commit(partitions)
+
+    async def _watch(self) -> None:
+        """End a consumer that is stuck and begin with another; what is held and in hand stays."""
+        while True:
+            await asyncio.sleep(self.config.silent_s / 6)
+            consumer = self._consumer
+            if consumer is None or self._joining or self._closing:
+                continue
+            positions = self.inbox.reading()
+            with contextlib.suppress(TimeoutError, KafkaError, IllegalStateError):
+                async with asyncio.timeout(self.config.silent_s):
+                    self.missing = await missing_topics(consumer, self.inbox.topics, self.missing)
+                    ends = await consumer.end_offsets(list(positions)) if positions else {}
+                for refused in self.inbox.check_log_end(positions, ends):
+                    self._stop_partition(refused)
+                if stuck := self._watchdog.stuck(time.monotonic(), positions, ends):
+                    await self._renew(consumer, stuck)
+
+    async def _renew(self, consumer: AIOKafkaConsumer, stuck: list[TopicPartition]) -> None:
+        self.restarts += 1
+        names = ", ".join(f"{tp.topic}/{tp.partition}" for tp in sorted(stuck)[:5])
+        log.warning("%s: the consumer was silent for %g s on %s; begun anew", self.name, self.config.silent_s, names)
+        self._consumer = None
+        await stop_consumer(consumer, leave=False)
+        while True:
+            try:
+                await self._connect()
+                self._watchdog = Watchdog(self.config.silent_s)
+                return
+            except KafkaError as error:
+                self._consumer = None
+                self._record_error(error)
+                await asyncio.sleep(BACKOFF_S)
+
+    def _record_error(self, error: Exception) -> None:
+        if not self.trouble:
+            log.warning("group %s: %s: %s; trying again", self.name, type(error).__name__, error)
+        self.trouble = f"{type(error).__name__}: {error}"
+
+    def _clear_error(self) -> None:
+        if self.trouble and not self.inbox.refused:
+            self.trouble = ""

@@ -1,0 +1,61 @@
+"""A subscription that counts the messages in handlers per partition, for rebalances.
+
+A message of a leased topic counts as processed when it is delivered: its lease brings it back if this member dies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+from nephila.kernel.bus.contract import DeadHandler, Handler, Receipt
+from nephila.kernel.bus.subscription import Deliverer, Subscription
+from nephila.kernel.topics import Topic
+
+
+class KafkaSubscription(Subscription):
+    """See the module. `on_ended`: called when a message has been processed."""
+
+    __slots__ = ("_on_ended", "held_bytes", "in_handlers", "paused")
+
+    def __init__(
+        self,
+        bus: Deliverer,
+        topic: Topic,
+        group: str,
+        handler: Handler,
+        credit: int,
+        on_dead: DeadHandler | None,
+        on_ended: Callable[[], None],
+    ) -> None:
+        super().__init__(bus, topic, group, handler, credit, on_dead)
+        self.in_handlers: Counter[int] = Counter()
+        """Messages in handlers, by partition."""
+        self.held_bytes = 0
+        """Bytes of records that were taken and not processed."""
+        self.paused = False
+        """Its partitions are not read at present: too much waits."""
+        self._on_ended = on_ended
+
+    def _begin(self, partition: int, message: Any, receipt: Receipt) -> None:
+        self.in_handlers[partition] += 1
+        ended = Receipt()
+        ended.add_done_callback(lambda: self._ended(partition, receipt))
+        if self.topic.leased:
+            receipt.resolve_one()
+        super()._begin(partition, message, ended)
+
+    def force_deliver(self, partitions: frozenset[int]) -> None:
+        """Deliver the waiting messages of these partitions, whatever the credit."""
+        forced = [item for item in self.waiting if item[0] in partitions]
+        self.waiting = deque(item for item in self.waiting if item[0] not in partitions)
+        for item in forced:
+            self.credit -= 1
+            self._begin(*item)
+
+    def _ended(self, partition: int, outer: Receipt) -> None:
+        self.in_handlers[partition] -= 1
+        if not self.topic.leased:
+            outer.resolve_one()
+        self._on_ended()

@@ -1,0 +1,215 @@
+"""The control API over Kafka: a job is published, its seeds, and the job once more; changes wait for the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+from nephila.cli.crawl import remote
+from nephila.cli.jobs.command import send_seeds
+from nephila.control import api, cluster
+from nephila.control.cluster import ClusterControl
+from nephila.kernel.bus.contract import Receipt
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import CrawlJob, JobStatus
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.runtime.errors import NotReadyError, TemporaryError, UserError
+from nephila.kernel.topics import JOB_STATUS, JOBS, SEEDS
+
+from tests.control.documents import document
+
+
+class Broker(LocalBus):
+    """A bus with a broker that may be away."""
+
+    def __init__(self, clock) -> None:
+        super().__init__(clock)
+        self.troubles: list[str] = []
+        self.away = False
+
+    async def bounds(self, topic, partitions):
+        """See `ClusterBus`."""
+        if self.away:
+            raise TemporaryError("no answer")
+        return dict.fromkeys(partitions, (0, 0))
+
+    def publish(self, topic, partition, message):
+        """See `Bus.publish`."""
+        receipt = super().publish(topic, partition, message)
+        return Receipt() if self.away else receipt
+
+
+class System:
+    """Schedulers that report what the test has them report."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.bus = Broker(self.clock)
+        self.control = ClusterControl(self.bus, self.clock, None, partitions=16, place="broker:1")
+        self.received: list[object] = []
+        for topic in (JOBS, SEEDS):
+            self.bus.subscribe(topic, "scheduler", self._receive, credits=10_000)
+        self.version = 0
+
+    def _receive(self, delivery) -> None:
+        self.received.append(delivery.message)
+        delivery.ack()
+
+    async def apply(self, seeds: int = 1, **spec) -> api.JobApplied:
+        """A job with so many seeds in its document."""
+        urls = [f"http://a.test/{n}" for n in range(seeds)]
+        return await self.control.apply_job(api.ApplyJob(job=document("j", seeds=urls, **spec)))
+
+    async def report(self, generation: int, **fields: object) -> list[object]:
+        """The next status; returns what it has led to."""
+        self.received.clear()
+        self.version += 1
+        self.bus.publish(JOB_STATUS, 0, JobStatus("j", generation, version=self.version, **fields))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return list(self.received)
+
+    async def job(self) -> api.Job:
+        """How it stands."""
+        return (await self.control.get_job(api.JobName(name="j"))).status
+
+
+def jobs(received: list[object]) -> list[tuple[int, bool]]:
+    """(generation, paused) of the jobs among them."""
+    return [(one.generation, one.paused) for one in received if isinstance(one, CrawlJob)]
+
+
+async def test_seeds_come_behind_the_job_and_the_job_once_more():
+    """A scheduler that reports the last generation as done has read every seed."""
+    system = System()
+    answer = await system.apply(3)
+    assert (answer.verdict, answer.generation, answer.held) == ("created", 2, False)
+    assert [type(one).__name__ for one in system.received] == ["CrawlJob", "Seed", "Seed", "Seed", "CrawlJob"]
+    assert (await system.job()).state == "new"
+    await system.report(1, done=True)
+    assert (await system.job()).state == "new"
+    await system.report(2, stored=3)
+    assert (await system.job()).state == "running"
+    await system.report(2, stored=3, done=True)
+    job = await system.job()
+    assert (job.state, job.stored, job.observed_generation) == ("idle", 3, 2)
+
+
+async def test_with_many_seeds_the_job_is_paused_until_all_were_read():
+    """Else a link to a host whose seed comes later would be outside the scope."""
+    system = System()
+    applying = asyncio.create_task(system.apply(api.SEED_BATCH + 5))
+    while len(jobs(system.received)) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert jobs(system.received) == [(1, True), (2, True)]
+    assert await system.report(1, paused=True, done=True) == []
+    assert await system.report(2, paused=True) == []
+    assert jobs(await system.report(2, paused=True, done=True)) == [(3, False)]
+    answer = await applying
+    assert (answer.generation, answer.held) == (3, False)
+
+
+async def test_seeds_of_files_hold_the_job_until_the_last(monkeypatch):
+    """A request waits for the schedulers for a while only; the release comes later all the same."""
+    monkeypatch.setattr(cluster, "RELEASE_S", 0.01)
+    system = System()
+    request = api.ApplyJob(job=document("j"), seeds_follow=True)
+    answer = await system.control.apply_job(request)
+    assert answer.held
+    more = (f"http://a.test/{n}" for n in range(api.SEED_BATCH + 1))
+    last = await send_seeds(system.control, "j", more, [], answer.generation)
+    assert last.held
+    assert system.control.waiting == ["j"]
+    finishing = asyncio.create_task(system.control.finish())
+    assert jobs(await system.report(last.generation, paused=True, done=True)) == [(3, False)]
+    await finishing
+    assert system.control.waiting == []
+
+
+async def test_a_held_job_that_is_changed_is_left_as_it_is(monkeypatch):
+    """A pause of a person is not undone when the seeds were read."""
+    monkeypatch.setattr(cluster, "RELEASE_S", 0.01)
+    system = System()
+    answer = await system.control.apply_job(api.ApplyJob(job=document("j"), seeds_follow=True))
+    name = api.JobName(name="j")
+    await system.control.resume_job(name)
+    await system.control.pause_job(name)
+    last = await send_seeds(system.control, "j", iter(()), [], answer.generation)
+    assert not last.held
+    assert (await system.job()).state == "paused"
+
+
+async def test_a_seed_that_is_no_url_is_refused_and_the_others_are_taken():
+    """Each with its reason."""
+    system = System()
+    await system.apply()
+    answer = await system.control.add_seeds(api.AddSeeds(name="j", urls=["http://a.test/9", "no url"]))
+    assert [one.url for one in answer.refused] == ["no url"]
+    assert answer.refused_count == 1
+    assert system.received[-1].url == "http://a.test/9"
+
+
+async def test_a_status_that_is_not_above_the_last_does_not_count():
+    """It is of a coordinator that had not read those before it."""
+    system = System()
+    await system.apply()
+    await system.report(2, stored=1)
+    system.version -= 1
+    await system.report(2, stored=0, done=True)
+    assert (await system.job()).stored == 1
+
+
+async def test_one_that_follows_ends_with_the_job(monkeypatch):
+    """A job that somebody pauses is waited for."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    system = System()
+    answer = await system.apply()
+    following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
+    await system.report(1, done=True)
+    await system.control.pause_job(api.JobName(name="j"))
+    await system.report(3, paused=True, done=True)
+    assert not following.done()
+    await system.control.resume_job(api.JobName(name="j"))
+    await system.report(4, done=True, stored=7)
+    assert (await following).stored == 7
+
+
+async def test_one_that_follows_a_deleted_job_is_told_in_one_line(monkeypatch):
+    """Somebody has deleted it in the meantime."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    system = System()
+    answer = await system.apply()
+    following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
+    await system.control.delete_job(api.JobName(name="j"))
+    with pytest.raises(UserError, match="job 'j' was deleted"):
+        await following
+
+
+async def test_a_silence_counts_only_while_the_broker_is_there(monkeypatch, capsys):
+    """Without one nobody can report; with one, a scheduler would."""
+    monkeypatch.setattr(remote, "POLL_S", 0.0)
+    monkeypatch.setattr(remote, "SILENT_S", 0.02)
+    system = System()
+    answer = await system.apply()
+    system.clock.advance(60.0)
+    system.bus.away = True
+    following = asyncio.create_task(remote.follow(system.control, "j", answer.generation, quiet=True))
+    for _ in itertools.count():
+        await asyncio.sleep(0)
+        if "does not answer: waiting" in capsys.readouterr().err:
+            break
+    system.bus.away = False
+    with pytest.raises(UserError, match="no scheduler has reported on job 'j'"):
+        await following
+
+
+async def test_a_broker_that_does_not_confirm_is_one_line(monkeypatch):
+    """A person who changes a job is not left waiting for ever."""
+    monkeypatch.setattr(cluster, "TAKEN_S", 0.01)
+    system = System()
+    await system.apply()
+    system.bus.away = True
+    with pytest.raises(NotReadyError, match=r"the broker at broker:1 has not confirmed this .* may still take it"):
+        await system.control.pause_job(api.JobName(name="j"))
+    assert (await system.control.status(api.Empty())).problems == ["the broker at broker:1 does not answer"]

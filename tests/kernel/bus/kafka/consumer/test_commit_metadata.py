@@ -1,0 +1,62 @@
+"""What a committed position says of its member, and what the next one makes of it."""
+
+from __future__ import annotations
+
+import pytest
+from nephila.kernel.bus.kafka.consumer.commit_metadata import (
+    CRASHES_TO_ISOLATE,
+    HELD,
+    MAX_CRASHES,
+    CommitMetadata,
+    encode_metadata,
+    parse_metadata,
+)
+
+
+def test_who_lets_go_leaves_no_suspicion():
+    """Opened, worked on, left: as often as you like."""
+    metadata = CommitMetadata()
+    for _ in range(5):
+        metadata = metadata.opened()
+        assert metadata.held
+        assert not metadata.needs_isolation
+        metadata = parse_metadata(encode_metadata(HELD.released()))
+
+
+def test_ends_at_one_position_make_it_suspicious():
+    """One is chance; a position that has moved since begins anew."""
+    metadata = CommitMetadata().opened()
+    ends = 0
+    while not metadata.needs_isolation:
+        metadata = parse_metadata(encode_metadata(metadata)).opened()
+        ends += 1
+    assert ends == CRASHES_TO_ISOLATE
+    assert not HELD.opened().needs_isolation
+
+
+def test_a_message_is_guilty_after_ends_while_it_was_alone():
+    """Only the one that was tried; the one after it begins at none."""
+    metadata = CommitMetadata(True, CRASHES_TO_ISOLATE)
+    for solo_crashes in range(MAX_CRASHES):
+        trying = metadata.probing(7, 3)
+        assert trying.solo_crashes == solo_crashes
+        metadata = parse_metadata(encode_metadata(trying)).opened()
+    assert metadata.probing(7, 3).solo_crashes == MAX_CRASHES
+    assert metadata.probing(7, 4).solo_crashes == metadata.probing(8, 3).solo_crashes == 0
+
+
+def test_a_hand_over_in_the_middle_of_a_trial_counts_for_nothing():
+    """The member lives; what it knew goes on."""
+    metadata = CommitMetadata(True, CRASHES_TO_ISOLATE).probing(7, 3).released().opened()
+    assert (metadata.crashes, metadata.solo_crashes, metadata.solo_crashes_of(7, 3)) == (CRASHES_TO_ISOLATE, 0, 0)
+
+
+@pytest.mark.parametrize("text", [None, "", "checkpoint", "{", "[1]", '{"held": 3}', "\ud800"])
+def test_what_others_write_beside_a_position_says_nothing(text):
+    """Another program's words are no crash."""
+    assert parse_metadata(text) == CommitMetadata()
+
+
+def test_a_note_is_short():
+    """A broker takes 4,096 bytes."""
+    assert len(encode_metadata(CommitMetadata(True, 10**6, 2**62, 10**6, 10**6))) < 200

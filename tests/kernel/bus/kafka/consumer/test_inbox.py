@@ -1,0 +1,176 @@
+"""Inbox without a broker: order, gaps, limits, and what a partition that leaves takes along."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+from aiokafka import TopicPartition
+from nephila.kernel.bus.kafka.config import KafkaConfig
+from nephila.kernel.bus.kafka.consumer.inbox import Inbox, PartitionState
+from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila.kernel.bus.kafka.consumer.offsets import Position
+from nephila.kernel.bus.kafka.wire import HEADERS, frame_of, seal
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import FetchRequest, Seed
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.topics import REQUESTS, SEEDS
+
+
+class Rig:
+    """A topic with one reader that keeps what it gets, and its partitions."""
+
+    def __init__(self, topic=SEEDS, credits: int = 2, **settings: object) -> None:
+        self.bus, self.got, self.topic = LocalBus(ManualClock()), [], topic
+        self.inbox = Inbox(KafkaConfig(**settings), None, {})
+        self.reader = KafkaSubscription(self.bus, topic, "g", self.got.append, credits, None, self.inbox.ended)
+        self.inbox.topics[topic.name] = self.reader
+        self.next: dict[int, int] = {}
+
+    def open(self, partition: int, start: int = 0) -> TopicPartition:
+        """A partition that is ours from an offset on."""
+        tp = TopicPartition(self.topic.name, partition)
+        state = self.inbox.partition_states[tp] = PartitionState()
+        state.position, state.ready = Position(start), True
+        return tp
+
+    def take(self, tp: TopicPartition, *offsets: int):
+        """Records at these offsets, two messages each."""
+        make = FetchRequest if self.topic is REQUESTS else Seed
+        records = []
+        for offset in offsets:
+            frames = [frame_of(make, make(url=f"{tp.partition}-{offset}{half}")) for half in "ab"]
+            records.append(
+                SimpleNamespace(
+                    topic=tp.topic, partition=tp.partition, offset=offset, value=seal(frames), headers=HEADERS
+                )
+            )
+        return self.inbox.take(tp, records)
+
+    @property
+    def urls(self) -> list[str]:
+        """What the reader was given."""
+        return [delivery.message.url for delivery in self.got if delivery.message is not None]
+
+
+def test_records_are_taken_once_and_in_order():
+    """What comes again after a rebalance was taken before."""
+    rig = Rig(credits=99)
+    tp = rig.open(0)
+    assert rig.take(tp, 0, 1) is None
+    assert rig.take(tp, 0, 1, 2) is None
+    assert rig.urls == ["0-0a", "0-0b", "0-1a", "0-1b", "0-2a", "0-2b"]
+
+
+def test_a_record_is_done_when_all_its_messages_are():
+    """Half of it acked is nothing to commit."""
+    rig = Rig()
+    tp = rig.open(0)
+    rig.take(tp, 0)
+    rig.got[0].ack()
+    assert rig.inbox.offsets() == {}
+    rig.got[1].ack()
+    assert rig.inbox.offsets() == {tp: 1}
+    rig.inbox.committed({tp: 1})
+    assert rig.inbox.offsets() == {}
+
+
+def test_a_gap_is_a_loss_unless_leases_repair_it():
+    """One line, and the partition stands still; requests go on; accepted, everything does."""
+    rig = Rig(credits=99)
+    tp = rig.open(3)
+    refused = rig.take(tp, 0, 4)
+    assert "seeds/3: reading had come to 1, but 3 records were deleted" in str(refused)
+    assert not rig.inbox.open(tp)
+    for other in (Rig(REQUESTS, 99), Rig(SEEDS, 99, accept_loss=True)):
+        tp = other.open(3)
+        assert other.take(tp, 0, 4) is None
+        assert other.urls[-1] == "3-4b"
+
+
+def test_a_position_beyond_the_log_is_refused_too():
+    """The topic was deleted and made anew, or its broker lost data."""
+    rig = Rig()
+    tp = rig.open(0, 9)
+    assert "the log ends at 2" in str(rig.inbox.check_gap(tp, 9, 0, 2))
+
+
+def test_a_log_that_ends_before_what_was_read_of_it_is_refused():
+    """The topic was made anew under our feet; what is published meanwhile is no gap to be skipped."""
+    rig = Rig(credits=99)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0, 1, 2)
+    positions = rig.inbox.reading()
+    assert rig.inbox.check_log_end(positions, {tp: 3, other: 0}) == []
+    (refused,) = rig.inbox.check_log_end(positions, {tp: 1, other: 0})
+    assert "seeds/0: reading had come to 3, but the log ends at 1" in str(refused)
+    assert not rig.inbox.open(tp)
+
+
+def test_what_leaves_takes_its_bytes_and_its_waiting_messages_along():
+    """The limits of the others are not used up by what is gone, before or after its last message has ended."""
+    rig = Rig()
+    gone, stays = rig.open(0), rig.open(1)
+    rig.take(gone, 0, 1, 2)
+    rig.take(stays, 0)
+    assert len(rig.got) == 2
+    assert rig.bus.unacked == 8
+    rig.inbox.leave(frozenset({0}))
+    assert rig.bus.unacked == 4
+    rig.inbox.drop(frozenset({0}))
+    kept = rig.reader.held_bytes
+    assert kept == rig.inbox.partition_states[stays].held_bytes > 0
+    for delivery in rig.got.copy():
+        delivery.ack()
+    assert rig.reader.held_bytes == kept
+    assert rig.urls[-2:] == ["1-0a", "1-0b"]
+    for delivery in rig.got:
+        delivery.ack()
+    assert (rig.reader.held_bytes, rig.bus.unacked) == (0, 0)
+    assert rig.inbox.offsets() == {stays: 1}
+
+
+def test_waiting_requests_of_a_leaving_partition_are_delivered_to_be_given_back():
+    """Half of a record was fetched here: the rest must not come again elsewhere and bring that half along."""
+    rig = Rig(REQUESTS, credits=1)
+    tp, other = rig.open(0), rig.open(1)
+    rig.take(tp, 0)
+    rig.take(other, 0)
+    assert rig.inbox.offsets() == {}
+    rig.inbox.leave(frozenset({0}), has_listener=True)
+    rig.inbox.force_deliver(frozenset({0}))
+    assert rig.urls == ["0-0a", "0-0b"]
+    assert rig.inbox.offsets() == {tp: 1}
+    for delivery in rig.got.copy():
+        delivery.ack()
+    assert rig.urls == ["1-0a"]
+
+
+async def test_a_leaving_partition_is_quiet_when_its_last_message_has_ended():
+    """Messages of the others do not count."""
+    rig = Rig(credits=99)
+    leaving, other = rig.open(0), rig.open(1)
+    rig.take(leaving, 0)
+    rig.take(other, 0)
+    rig.got[0].ack()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(rig.inbox.idle(frozenset({0})), 0.01)
+    rig.got[1].ack()
+    await rig.inbox.idle(frozenset({0}))
+
+
+def test_it_is_full_at_the_limit_and_open_again_at_half():
+    """A pause throws away what was read ahead, so it must not flutter."""
+    rig = Rig(credits=1, buffer_messages=10)
+    tp = rig.open(0)
+    rig.take(tp, *range(5))
+    assert rig.inbox.open(tp)
+    rig.take(tp, 5)
+    assert not rig.inbox.open(tp)
+    while len(rig.reader.waiting) > 6:
+        rig.got[-1].ack()
+    assert not rig.inbox.open(tp)
+    while len(rig.reader.waiting) > 5:
+        rig.got[-1].ack()
+    assert rig.inbox.open(tp)

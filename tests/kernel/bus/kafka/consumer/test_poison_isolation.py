@@ -1,0 +1,157 @@
+"""Suspects are tried one at a time: who comes through, who is condemned, who is handed back, who takes his time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from aiokafka import TopicPartition
+from nephila.kernel.bus.contract import Delivery, Receipt
+from nephila.kernel.bus.kafka.consumer.commit_metadata import CRASHES_TO_ISOLATE, HELD, MAX_CRASHES, CommitMetadata
+from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
+from nephila.kernel.bus.kafka.consumer.poison import MAX_SUSPECTS, PoisonIsolation, Suspect
+from nephila.kernel.bus.local import LocalBus
+from nephila.kernel.messages import DeadLetter, Seed
+from nephila.kernel.runtime.clock import ManualClock
+from nephila.kernel.topics import DEAD, SEEDS
+
+TP = TopicPartition("seeds", 3)
+NOTE = CommitMetadata(True, CRASHES_TO_ISOLATE)
+
+
+class Room:
+    """An isolation, a reader that keeps what it gets, and what was written before each trial."""
+
+    def __init__(self, timeout_s: float = 5.0) -> None:
+        self.bus = LocalBus(ManualClock())
+        self.got: list[Delivery] = []
+        self.dead: list[DeadLetter] = []
+        self.bus.subscribe(DEAD, "undertaker", lambda d: (self.dead.append(d.message), d.ack()), credits=9)
+        self.ended: list[Seed] = []
+        self.reader = KafkaSubscription(self.bus, SEEDS, "g", self.got.append, 99, self._on_dead, lambda: None)
+        self.notes: list[CommitMetadata] = []
+        """Of trials."""
+        self.said: dict[TopicPartition, CommitMetadata] = {}
+        """What stands beside each position now."""
+        self.released: list[TopicPartition] = []
+        self.ours = True
+        self.isolation = PoisonIsolation(self._commit_metadata, self._quiet, self.released.append, timeout_s)
+
+    def _on_dead(self, message: Seed, error: BaseException) -> tuple[Receipt, ...]:
+        self.ended.append(message)
+        return ()
+
+    async def _commit_metadata(self, tp: TopicPartition, metadata: CommitMetadata) -> bool:
+        self.said[tp] = metadata
+        if metadata.index >= 0:
+            self.notes.append(metadata)
+        return self.ours
+
+    async def _quiet(self) -> None:
+        while any(self.reader.in_handlers.values()):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+    def suspect(self, offset: int, *urls: str, tp: TopicPartition = TP) -> Suspect:
+        """A record that was taken."""
+        self.bus.unacked += len(urls)
+        suspect = Suspect(tp, self.reader, offset, [Seed(url=url) for url in urls], Receipt(len(urls)))
+        self.isolation.take(suspect)
+        return suspect
+
+    @property
+    def urls(self) -> list[str]:
+        """What is in hand."""
+        return [delivery.message.url for delivery in self.got if not delivery.acked]
+
+    async def turn(self) -> None:
+        """Let the isolation do what it can."""
+        for _ in range(9):
+            await asyncio.sleep(0)
+
+
+async def test_one_at_a_time_and_written_down_before():
+    """Of all accused partitions together; when the last has come through nobody is accused."""
+    room = Room()
+    other = TopicPartition("seeds", 4)
+    room.isolation.isolate(TP, NOTE, 7, 9)
+    room.isolation.isolate(other, NOTE, 0, 1)
+    suspects = [room.suspect(7, "a", "b"), room.suspect(0, "c", tp=other), room.suspect(8, "d")]
+    active = asyncio.ensure_future(room.isolation.run())
+    for number, url in enumerate("abcd"):
+        await room.turn()
+        assert room.urls == [url]
+        assert len(room.notes) == number + 1
+        assert [metadata for metadata in room.said.values() if metadata.index >= 0] == room.notes[-1:]
+        room.got[-1].ack()
+    await active
+    assert set(room.said.values()) == {HELD}
+    assert [(metadata.offset, metadata.index) for metadata in room.notes] == [(7, 0), (7, 1), (0, 0), (8, 0)]
+    assert all(metadata.held and metadata.solo_crashes == 0 for metadata in room.notes)
+    assert all(suspect.receipt.done for suspect in suspects)
+    assert not room.isolation.active
+    assert sorted(room.released) == [TP, other]
+    assert room.bus.unacked == 0
+
+
+async def test_a_guilty_one_is_not_delivered():
+    """It ends as a dead letter and its service says what becomes of its URL; the next is tried as an innocent."""
+    room = Room()
+    room.isolation.isolate(TP, CommitMetadata(True, 4, 7, 1, MAX_CRASHES), 7, 8)
+    suspect = room.suspect(7, "a", "b", "c")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    room.got[0].ack()
+    await room.turn()
+    assert [(letter.url, letter.attempts) for letter in room.dead] == [("b", 4)]
+    assert [message.url for message in room.ended] == ["b"]
+    assert room.urls == ["c"]
+    assert room.notes[-1].solo_crashes == 0
+    room.got[-1].ack()
+    await active
+    assert suspect.receipt.done
+    assert room.bus.unacked == 0
+
+
+async def test_one_that_takes_its_time_is_no_killer():
+    """Its partition goes on as usual, with what was kept of it."""
+    room = Room(timeout_s=0.01)
+    room.isolation.isolate(TP, NOTE, 7, 100)
+    room.suspect(7, "a", "b")
+    room.suspect(8, "c")
+    await room.isolation.run()
+    assert room.urls == ["a", "b", "c"]
+    assert len(room.notes) == 1
+    assert room.released == [TP]
+
+
+@pytest.mark.parametrize("how", ["left", "not ours"])
+async def test_a_partition_that_leaves_takes_its_cases_along(how):
+    """Nothing more of it is handed on, and what was not is not counted as in hand."""
+    room = Room()
+    room.isolation.isolate(TP, NOTE, 7, 100)
+    room.suspect(7, "a", "b")
+    room.suspect(8, "c")
+    active = asyncio.ensure_future(room.isolation.run())
+    await room.turn()
+    if how == "left":
+        room.isolation.drop(frozenset({3}))
+    room.ours = False
+    room.got[0].ack()
+    await active
+    assert len(room.got) == 1
+    assert room.bus.unacked == 0
+    assert not room.isolation.active
+
+
+async def test_only_so_many_are_tried():
+    """What lies farther behind goes on as usual."""
+    room = Room()
+    room.isolation.isolate(TP, NOTE, 0, 10**6)
+    for offset in range(MAX_SUSPECTS):
+        room.suspect(offset, str(offset))
+    active = asyncio.ensure_future(room.isolation.run())
+    for _ in range(MAX_SUSPECTS):
+        await room.turn()
+        room.got[-1].ack()
+    await active
+    assert room.released == [TP]

@@ -1,0 +1,26 @@
+"""What a release packs in its own way: another one passes over it where it can be learned anew, else says so."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import msgspec
+from nephila.kernel.messages import HostRecord, HostState, HostYield, Quarantine
+from nephila.native import HostStore
+from nephila.scheduler.config import SchedulerConfig
+from nephila.scheduler.frontier.host_table import HostTable
+
+
+def test_what_a_host_has_yielded_is_learned_anew_and_what_was_closed_stays_closed(caplog):
+    """A host that a later release has put away: its pace counts, and no line of it is lost."""
+    closed = Quarantine("news", "a.test", "/d/", "barren", 1.0, 120)
+    job = SimpleNamespace(uid="news", number=3, quarantines={("a.test", "/d/"): closed})
+    store = HostStore("")
+    state = HostState("a.test", not_before=50.0, pause_s=60.0)
+    record = HostRecord(state, yields=[HostYield("\0003", msgspec.msgpack.encode((9, "another form")))])
+    store.set_state(store.host("a.test"), msgspec.msgpack.encode(record))
+    hosts = HostTable(store, SchedulerConfig(), {3: job})
+    host = hosts.get_or_create("a.test")
+    assert host.pace.not_before == 50.0
+    assert host.novelty["news"].closed == {"/d/": closed}
+    assert "learned anew" in caplog.text
