@@ -101,6 +101,8 @@ DASHBOARDS: dict[str, tuple[str, dict[str, tuple[Panel, ...]]]] = {
                 Panel("URLs queued by scheduler", total("nephila_scheduler_urls_queued", "pod"), "short", "{{pod}}"),
                 Panel("Hosts", total("nephila_scheduler_hosts", "pod"), "short", "{{pod}}"),
                 Panel("Hosts ready to fetch", total("nephila_scheduler_hosts_ready", "pod"), "short", "{{pod}}"),
+                Panel("URLs of ready hosts", total("nephila_scheduler_urls_ready", "pod"), "short", "{{pod}}"),
+                Panel("Longest wait of a ready host", f"max(nephila_scheduler_oldest_ready_seconds{HERE})", "s"),
                 Panel("Active hosts in memory", total("nephila_scheduler_hosts_hot", "pod"), "short", "{{pod}}"),
                 Panel("Jobs", f"max(nephila_scheduler_jobs{HERE})"),
             ),
