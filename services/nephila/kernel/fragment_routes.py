@@ -3,7 +3,7 @@ page.
 
 In other jobs a fragment is no part of a URL. With routes, href and canonical form contain the route; `#`, `#/`, `#!`,
 `#!/` alone and other fragments are dropped as usual. Invariants: URLs without a route have the same identity in every
-job (KEY_VERSION 1); host key, and so host and partition, do not depend on the route; HTTP requests and robots.txt rules
+job; host key, and so host and partition, do not depend on the route; HTTP requests and robots.txt rules
 use the URL without the route.
 """
 

@@ -56,13 +56,13 @@ class MarkdownTexts:
 
     def _read_bodies(self, into: Path) -> None:
         from nephila.parser.markdown import document_markdown
-        from nephila.rulekit.apply import holds_bodies, pages
+        from nephila.rulekit.stored_pages import holds_bodies, stored_pages
 
         assert self._directory is not None
         if not holds_bodies(self._directory):
             return
         try:
-            for page in pages(self._directory):
+            for page in stored_pages(self._directory):
                 path = into / sha256(page.body).hexdigest()
                 if not path.exists():
                     text = document_markdown(page.body, page.url, page.content_type, page.charset)

@@ -28,14 +28,15 @@ import msgspec
 from nephila.kernel.messages import FrontierCommit, FrontierSnapshot
 from nephila.kernel.runtime.errors import UserError
 from nephila.kernel.runtime.failpoints import reach
+from nephila.native import KEY_VERSION
 
 M = TypeVar("M")
 
 log = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 _MAGIC = b"NPHFRNT\x00"
-_HEADER = _MAGIC + struct.pack("<I", VERSION)
+_HEADER = _MAGIC + struct.pack("<II", VERSION, KEY_VERSION)
 _FRAME = struct.Struct("<II")
 _MAX_FRAME = 1 << 30
 _PROLOGUE = re.compile(rb"(?=...[\x00-\x3f]....[\x93-\x9f\xdc])", re.DOTALL)
@@ -108,11 +109,16 @@ def _check_header(path: Path, data: bytes) -> None:
         raise UserError(
             f"{path} is not a frontier file of nephila, or its first bytes are damaged; {remedy(path.parent)}"
         )
-    version = struct.unpack_from("<I", data, len(_MAGIC))[0]
+    version, keys = struct.unpack_from("<II", data, len(_MAGIC))
     if version != VERSION:
         raise UserError(
             f"{path} was written in frontier format {version}, this program reads {VERSION}; "
             "resume with the program version that wrote it"
+        )
+    if keys != KEY_VERSION:
+        raise UserError(
+            f"{path} has URL keys of version {keys}, this program makes version {KEY_VERSION}; resume with the program "
+            "version that wrote it"
         )
 
 

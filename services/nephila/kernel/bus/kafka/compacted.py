@@ -20,7 +20,7 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import Receipt
 from nephila.kernel.bus.kafka.client.consumer import relax_polling
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.bus.subscription import Subscription
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, UserError
 from nephila.kernel.topics import Topic
@@ -48,7 +48,7 @@ class CompactedTopic:
         """What comes next must not be read by this program."""
 
     def take(self, records: Sequence[ConsumerRecord]) -> None:
-        """Deliver. Raises `TooNew`."""
+        """Deliver. Raises `UnknownFormat`."""
         for record in records:
             try:
                 messages = [message_of(self.topic.message, frame) for frame in unseal(record.value, record.headers)]
@@ -155,11 +155,14 @@ class CompactedTopics:
             topic_state = self._topics[tp]
             try:
                 topic_state.take(records)
-            except TooNew as error:
+            except UnknownFormat as error:
                 where = f"{tp.topic} at {topic_state.next}"
-                newer = f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                other = (
+                    f"{where} was written by another release ({error}): run one release in all services; "
+                    "nothing is lost"
+                )
                 if not self.caught_up.is_set():
-                    raise NotReadyError(newer) from None
+                    raise NotReadyError(other) from None
                 topic_state.stopped = True
                 consumer.pause(tp)
-                self._fatal(NotReadyError(newer))
+                self._fatal(NotReadyError(other))

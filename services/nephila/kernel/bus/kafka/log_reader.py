@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 from nephila.kernel.bus.contract import LogRecords
 from nephila.kernel.bus.kafka.claim_check import ClaimStore
 from nephila.kernel.bus.kafka.config import KafkaConfig
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import Topic
@@ -100,8 +100,10 @@ class KafkaLogReader:
             return [(record.offset, message_of(topic.message, frame)) for frame in frames]
         except PermanentError as error:
             raise UserError(f"{where} cannot be read: {error}") from None
-        except TooNew as error:
-            raise UserError(f"{where} was written by a newer release ({error}): update this service") from None
+        except UnknownFormat as error:
+            raise UserError(
+                f"{where} was written by another release ({error}): run one release in all services"
+            ) from None
 
     async def _whole(self, frame: Frame) -> Frame:
         if not frame.claim:

@@ -1,8 +1,8 @@
 """The wire: messages of the house as protobuf, gathered in envelopes; what one Kafka record holds.
 
 The structs of `kernel.messages` are turned into protobuf messages made from their descriptors, and back. Fields at
-zero are left out, unknown fields are skipped, an unknown enum value is `TooNew`: it must wait for a newer program, not
-be guessed at. Bytes that are no message raise `PermanentError`. Large messages are zstd frames with their size in
+zero are left out, unknown fields are skipped. An unknown enum value raises `UnknownFormat`: the record waits for a
+newer program. Bytes that are no message raise `PermanentError`. Large messages are zstd frames with their size in
 front, so that nothing can unfold beyond `MAX_MESSAGE_BYTES`. Not decided here: what is gathered, and where large ones
 lie.
 """
@@ -22,6 +22,7 @@ from google.protobuf.message import DecodeError, EncodeError
 from nephila.kernel import messages
 from nephila.kernel.messages import Envelope, Frame, FrameEncoding
 from nephila.kernel.runtime.errors import PermanentError
+from nephila.native import KEY_VERSION
 
 VERSION: int = 1
 """What this release writes and the highest it reads; it rises when an older one would misread, not for new fields."""
@@ -31,8 +32,8 @@ COMPRESS_FROM_BYTES: int = 1024
 ZSTD_LEVEL: int = 1
 
 
-class TooNew(Exception):
-    """Written by a newer release, in a way this one cannot read."""
+class UnknownFormat(Exception):
+    """Written by another release, in a format that this one does not know."""
 
 
 Write = Callable[[Any], Any]
@@ -56,7 +57,7 @@ class Codec:
         return data
 
     def decode(self, data: bytes) -> Any:
-        """Raises `PermanentError` or `TooNew`."""
+        """Raises `PermanentError` or `UnknownFormat`."""
         try:
             proto = self.proto.FromString(data)
         except (DecodeError, UnicodeError) as error:
@@ -85,7 +86,7 @@ def _enum_reader(enum: type[IntEnum], repeated: bool) -> Read:
     def one(value: int) -> IntEnum:
         member = known.get(value)
         if member is None:
-            raise TooNew(f"{enum.__name__} {value}")
+            raise UnknownFormat(f"{enum.__name__} {value}")
         return member
 
     if repeated:
@@ -168,7 +169,7 @@ def frame_of(struct: type, message: Any) -> Frame:
 
 
 def message_of(struct: type, frame: Frame) -> Any:
-    """The message of a frame whose bytes are at hand. Raises `PermanentError` or `TooNew`."""
+    """The message of a frame whose bytes are at hand. Raises `PermanentError` or `UnknownFormat`."""
     data = frame.message
     if frame.encoding is FrameEncoding.ZSTD:
         try:
@@ -201,14 +202,19 @@ def seal(frames: Sequence[Frame]) -> bytes:
 
 
 def unseal(data: bytes | None, headers: Sequence[tuple[str, bytes]]) -> list[Frame]:
-    """The frames of a record. Raises `TooNew`, or `PermanentError` for what is no envelope."""
+    """The frames of a record. Raises `UnknownFormat`, or `PermanentError` for what is no envelope."""
     version = dict(headers).get("v", b"")
     if version.isdigit() and int(version) > VERSION:
-        raise TooNew(f"format {int(version)}")
+        raise UnknownFormat(f"format {int(version)}")
     frames: list[Frame] = _ENVELOPE.decode(data or b"").frames
     if not frames:
         raise PermanentError("a record without frames")
+    keys = dict(headers).get("k", b"1")
+    if keys != _KEYS:
+        raise UnknownFormat(f"URL keys of version {keys.decode('ascii', 'replace')}, not {KEY_VERSION}")
     return frames
 
 
-HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION)]
+_KEYS: bytes = b"%d" % KEY_VERSION
+HEADERS: list[tuple[str, bytes]] = [("v", b"%d" % VERSION), ("k", _KEYS)]
+"""Headers of every record: format, and the version of the URL keys in its messages."""

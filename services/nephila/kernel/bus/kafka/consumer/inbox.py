@@ -23,7 +23,7 @@ from nephila.kernel.bus.kafka.consumer.commit_metadata import HELD, encode_metad
 from nephila.kernel.bus.kafka.consumer.kafka_subscription import KafkaSubscription
 from nephila.kernel.bus.kafka.consumer.offsets import Position
 from nephila.kernel.bus.kafka.consumer.poison import PoisonIsolation, Suspect
-from nephila.kernel.bus.kafka.wire import TooNew, message_of, unseal
+from nephila.kernel.bus.kafka.wire import UnknownFormat, message_of, unseal
 from nephila.kernel.messages import Frame
 from nephila.kernel.runtime.errors import NotReadyError, PermanentError, TemporaryError, UserError
 from nephila.kernel.topics import DEAD
@@ -148,10 +148,10 @@ class Inbox:
             state.objects.clear()
             self._dead_letter(reader, position, record, str(error))
             return None
-        except TooNew as error:
+        except UnknownFormat as error:
             state.stopped = self.refused = True
             return NotReadyError(
-                f"{where} was written by a newer release ({error}): update this service; nothing is lost"
+                f"{where} was written by another release ({error}): run one release in all services; nothing is lost"
             )
         state.objects.clear()
         self._offer(reader, state, position, record, messages)
