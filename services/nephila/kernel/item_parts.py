@@ -52,10 +52,10 @@ def waits_of(data: str) -> list[Wait]:
     if _SIGN not in data:
         return []
     item = _object(data)
-    said = item.get(MISSING) if item is not None else None
-    if not isinstance(said, dict):
+    parts = item.get(MISSING) if item is not None else None
+    if not isinstance(parts, dict):
         return []
-    found = [(name, one.get("url"), one.get("why")) for name, one in said.items() if isinstance(one, dict)]
+    found = [(name, one.get("url"), one.get("why")) for name, one in parts.items() if isinstance(one, dict)]
     return [Wait(name, url) for name, url, why in found if why == NOT_YET and isinstance(url, str) and url]
 
 
@@ -65,8 +65,8 @@ def complete_item(data: str, name: str, part: str | None, url: str, why: str) ->
     added = _object(part) if part is not None else None
     if item is None or (part is not None and added is None):
         return data
-    said = item.pop(MISSING, None)
-    missing = dict(said) if isinstance(said, dict) else {}
+    listed = item.pop(MISSING, None)
+    missing = dict(listed) if isinstance(listed, dict) else {}
     missing.pop(name, None)
     if added is None:
         missing[name] = {"url": url, "why": why}

@@ -120,7 +120,7 @@ def _members(file: BinaryIO) -> Iterator[RawPage | DamagedMember]:
 def _page(data: bytes) -> RawPage:
     end = data.find(b"\n", 0, _MAX_HEAD_BYTES)
     if end < 0:
-        raise ValueError("it has no line at its start that says what it is")
+        raise ValueError("it does not begin with a line of JSON")
     try:
         head = _decode(data[:end])
     except msgspec.MsgspecError as error:

@@ -145,7 +145,7 @@ class Writer:
         """Raise `UserError` if a file was deleted or replaced during the crawl, after saving what can be saved."""
         found = [what for backend in self._all if (what := backend.restore())]
         if found:
-            raise UserError("; ".join([*found, "go on with --resume"]))
+            raise UserError("; ".join([*found, "run again with --resume"]))
 
     def after_commit(self) -> None:
         """Work after a commit: rotate files, checkpoint the log. Raises `UserError`; `StoreLost` if it has to be called

@@ -92,8 +92,8 @@ def _links_left_out(connection: Any, job: str | None) -> tuple[int, int]:
     where = "AND job = :job" if job is not None else ""
     query = f"SELECT meta FROM pages WHERE outcome = 'stored' AND meta LIKE '%\"links_left_out\"%' {where}"
     found = [json_object(meta) for (meta,) in connection.execute(query, {"job": job})]
-    said = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
-    counts = [int(one) for one in said if one.isdecimal()]
+    values = [str(meta.get("links_left_out", "")) for meta in found if isinstance(meta, dict)]
+    counts = [int(one) for one in values if one.isdecimal()]
     return len(counts), sum(counts)
 
 

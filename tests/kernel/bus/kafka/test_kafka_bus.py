@@ -258,7 +258,7 @@ async def test_a_position_below_the_log_is_refused(rig, accept):
         assert not fatal
     else:
         await until(lambda: bool(fatal))
-        assert "seeds/1: reading had come to 1, but 3 records were deleted" in str(fatal[0])
+        assert "seeds/1: the next offset to read is 1, but 3 records were deleted" in str(fatal[0])
         assert "ACCEPT_LOSS" in str(fatal[0])
         third.publish(SEEDS, 2, Seed("j", "other"))
         await until(lambda: urls(late) == ["other"])
