@@ -109,6 +109,7 @@ check: $(DEV)  ## ruff, mypy --strict, import-linter, proto lint and breaking ch
 	@$(BIN)/buf breaking --against proto/baseline.binpb
 	@$(BIN)/python tools/protogen.py --check
 	@$(BIN)/python tools/schemas.py --check
+	@$(BIN)/python tools/openapi.py --check
 	@$(BIN)/python tools/configuration.py --check
 	@$(BIN)/python -m tools.chart_values --check
 
@@ -140,8 +141,9 @@ release: $(DEV)  ## make release VERSION=0.2.0: freeze what HEAD writes, and wha
 	@PYTHONPATH=services:. $(BIN)/python -m tests.releases.freeze '$(VERSION)'
 
 .PHONY: schema
-schema: $(DEV)  ## write docs/*.schema.json and docs/configuration.md from the structs
+schema: $(DEV)  ## write docs/*.schema.json, docs/openapi.json and docs/configuration.md from the structs
 	@$(BIN)/python tools/schemas.py
+	@$(BIN)/python tools/openapi.py
 	@$(BIN)/python tools/configuration.py
 
 chart: $(DEV)  ## write the schema and the table of values of charts/nephila from its values.yaml
